@@ -28,13 +28,11 @@ from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import save_array
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.locks import locked
 from elmoc.files.text import read_lines
-from elmoc.files.writing import atomic_path
+from elmoc.files.writing import atomic_path, locked
 from elmoc.process import progress_bar
-from elmoc.text.named_files import estimate_tokens, find_files, find_named_files
+from elmoc.text.named_files import estimate_tokens, find_files, find_named_files, warn_of_raw_text
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
-from elmoc.text.raw import warn_of_raw_types
 
 LARGEST_SHARD = 10_000_000
 # A source has this many shards, unless it is too large or too small for it.
@@ -134,7 +132,7 @@ def build_corpus(
             settings=settings,
         )
         shutil.rmtree(work)
-    warn_of_raw_types(corpus, lexicon, counts.tolist())
+    warn_of_raw_text(corpus, zip(lexicon, counts.tolist(), strict=True))
     report(corpus, f"{len(lexicon):,} word types", train, evaluation)
     for source, sentences in settings.get("left_out_sentences", {}).items():
         print(f"{sentences:,} sentences{f' of {source}' if source else ''} left out: they overlap with --leave-out")

@@ -19,11 +19,10 @@ from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import save_array
-from elmoc.files.locks import locked
-from elmoc.files.writing import atomic_directory, refuse_existing
+from elmoc.files.writing import atomic_directory, locked, refuse_existing
 from elmoc.model_directory import read_model_directory
 from elmoc.process import progress_bar
-from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 
 # Occurrences of a word that the learner is given at once.
 BLOCK_WORDS = 10_000
@@ -102,13 +101,15 @@ def build_subwords(
 
 def learn(corpus: Corpus, units: int) -> Subwords:
     """At most this number of units, of the words of a corpus."""
-    library = require_tokenizers()
+    import tokenizers
+
     marks = corpus.marks
-    alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = library.Tokenizer(library.models.BPE())
-    byte_level = library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence([library.pre_tokenizers.WhitespaceSplit(), byte_level])
-    trainer = library.trainers.BpeTrainer(
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    words = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([words, byte_level])
+    trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=units - len(marks), initial_alphabet=alphabet, show_progress=False, limit_alphabet=len(alphabet)
     )
     tokenizer.train_from_iterator(_occurrences(corpus), trainer)

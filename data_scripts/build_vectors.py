@@ -17,8 +17,7 @@ from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import all_finite
-from elmoc.files.locks import locked
-from elmoc.files.writing import human_bytes, refuse_existing, reserve_space, temporary_path
+from elmoc.files.writing import human_bytes, locked, refuse_existing, reserve_space, temporary_path
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors

@@ -18,11 +18,10 @@ from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import run_command
-from elmoc.files.locks import locked
 from elmoc.files.text import open_text, read_lines
-from elmoc.files.writing import refuse_existing
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.text.raw import sample_lines
+from elmoc.text.named_files import sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,

@@ -19,8 +19,7 @@ import numpy as np
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files.locks import locked
-from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, temporary_path
+from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, temporary_path
 from elmoc.word_vectors.fasttext.file import open_file
 
 _BLOCK_TOKENS = 1 << 20

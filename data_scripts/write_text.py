@@ -13,9 +13,8 @@ from pathlib import Path
 
 from elmoc.corpus import MOST_TIMES, Corpus, Shard
 from elmoc.errors import InputError, run_command
-from elmoc.files.locks import locked
 from elmoc.files.text import open_text
-from elmoc.files.writing import refuse_existing
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from elmoc.errors import InputError, install_advice, run_command
+from elmoc.errors import run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
 # each task is a folder of `tasks`, whose `task.py` holds one `TASK`
@@ -58,36 +58,23 @@ def _dispatch(arguments: list[str]) -> None:
         )
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(rest[:1]).task
-        _import("probe.cli").print_sentences(_task(name), rest[1:])
+        import_module("downstream.probe.cli").print_sentences(_task(name), rest[1:])
     elif command == "suite":
-        _import("suite.cli").run_suite(rest, tasks)
+        import_module("downstream.suite.cli").run_suite(rest, tasks)
     elif command == "table":
-        _import("results.table").print_table(rest, tasks)
+        import_module("downstream.results.table").print_table(rest, tasks)
     elif command == "similarity":
-        _import("similarity").run_similarity(rest)
+        import_module("downstream.similarity").run_similarity(rest)
     elif command == "layers":
         keep_freed_memory()
-        _import("linear.command").run_layers(rest)
+        import_module("downstream.linear.command").run_layers(rest)
     else:
         keep_freed_memory()
-        _import("probe.cli").run_probes(_task(command), rest)
+        import_module("downstream.probe.cli").run_probes(_task(command), rest)
 
 
 def _task(name: str) -> Any:
-    return _import(f"tasks.{name}.task").TASK
-
-
-def _import(name: str) -> Any:
-    """A module of this package, imported when a command needs it, as packages of the extra may be missing."""
-    try:
-        return import_module(f"downstream.{name}")
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package in ("", "downstream", "elmoc"):
-            raise
-        raise InputError(
-            f"the probes need the package {package}, which is not installed: {install_advice('downstream')}"
-        ) from None
+    return import_module(f"downstream.tasks.{name}.task").TASK
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ import numpy as np
 from elmoc.errors import InputError
 from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
-from elmoc.files.locks import locked
-from elmoc.files.records import as_json, read_record, write_json
+from elmoc.files.records import read_record, write_record
 from elmoc.files.text import open_text, read_lines
+from elmoc.files.writing import locked
 from elmoc.settings import setting
 
 FORMAT = "elmoc-corpus"
@@ -82,20 +82,6 @@ class CorpusRecord:
     subwords: bool = False
     checksums: dict[str, FileChecksum]
 
-    def __post_init__(self) -> None:
-        for name, total in totals(self.train, self.held_out).items():
-            if getattr(self, name) != total:
-                raise InputError(f"{name} is {getattr(self, name)}, but its shards have {total} together")
-
-
-def totals(train: Sequence[Shard], held_out: Sequence[Shard]) -> dict[str, int]:
-    """The sums over shards that a `CorpusRecord` has."""
-    return {
-        f"{split}_{what}": sum(getattr(shard, what) for shard in shards)
-        for split, shards in (("train", train), ("held_out", held_out))
-        for what in ("tokens", "sentences", "documents")
-    }
-
 
 class Corpus:
     """A corpus directory opened for reading.
@@ -103,22 +89,18 @@ class Corpus:
     Raises `InputError` when the directory is missing, unfinished, of another version, or has a file that is missing,
     truncated, or damaged in its first or last block.
 
+    train_tokens: of the training shards, sentence boundaries included.
     checksums: those that the corpus was written with, by file.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         if not (self.path / "corpus.json").exists():
-            raise InputError(
-                f"{self.path} is not a finished corpus directory (no corpus.json): build it with "
-                "`python -m data_scripts.build_corpus`"
-            )
-        record = read_record(self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION)
-        self.record = record
-        self.types = record.types
+            raise InputError(f"{self.path} is not a finished corpus directory (no corpus.json)")
+        self.record = record = read_record(self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION)
+        self.types, self.lexicon_fingerprint = record.types, record.lexicon_fingerprint
         self.begin_id, self.end_id = record.begin_id, record.end_id
-        self.train, self.held_out = record.train, record.held_out
-        self.lexicon_fingerprint = record.lexicon_fingerprint
+        self.train, self.held_out, self.train_tokens = record.train, record.held_out, record.train_tokens
         self.checksums = {self.path / name: checksum for name, checksum in record.checksums.items()}
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
@@ -138,11 +120,6 @@ class Corpus:
     def held_out_sources(self) -> list[str]:
         """The sources of the held-out shards, in their order; [""] where text was not named."""
         return list(dict.fromkeys(shard.source for shard in self.held_out))
-
-    @property
-    def train_tokens(self) -> int:
-        """Tokens of the training shards, sentence boundaries included."""
-        return self.record.train_tokens
 
     @cached_property
     def lexicon(self) -> list[str]:
@@ -170,10 +147,8 @@ class Corpus:
     def require_words(self) -> None:
         """Raise an `InputError` where the types are subwords."""
         if self.record.subwords:
-            raise InputError(
-                f"{self.path} is a corpus of subwords: name the corpus of words that it was made from "
-                f"({self.record.settings.get('words')})"
-            )
+            words = self.record.settings.get("words")
+            raise InputError(f"{self.path} is a corpus of subwords: name that of words it was made from ({words})")
 
     def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
         """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""
@@ -230,6 +205,11 @@ def finish_corpus(
         positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
         files = ["lexicon.txt", "counts.npy", *([SUBWORDS] if subwords else [])]
         files += [name for shard in (*train, *held_out) for name in (shard.file, shard.documents_file)]
+        totals = {
+            f"{split}_{what}": sum(getattr(shard, what) for shard in shards)
+            for split, shards in (("train", train), ("held_out", held_out))
+            for what in ("tokens", "sentences", "documents")
+        }
         record = CorpusRecord(
             types=len(lexicon),
             lexicon_fingerprint=lexicon_fingerprint(lexicon),
@@ -242,15 +222,9 @@ def finish_corpus(
             held_out=list(held_out),
             subwords=subwords,
             checksums={name: FileChecksum.of(path / name) for name in files},
-            **totals(train, held_out),
+            **totals,
         )
-        info = as_json(record, format=FORMAT, version=VERSION)
-        for shard in (*info["train"], *info["held_out"]):
-            if not shard["source"]:
-                del shard["source"]
-        if not subwords:
-            del info["subwords"]
-        write_json(path / "corpus.json", info)
+        write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
 
 
 def lexicon_fingerprint(words: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """Errors: how a command tells its user in one line what is wrong."""
 
-import errno
 import io
 import os
 import sys
@@ -8,15 +7,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-# where the text of the operating system does not say what to do
-_ADVICE = {
-    errno.ENOSPC: "free some space and run the command again",
-    errno.EDQUOT: "free some space and run the command again",
-    errno.EFBIG: "allow larger files (ulimit -f)",
-    errno.EMFILE: "allow more open files (ulimit -n)",
-}
 # what PyTorch says when memory ran out, on the CPU and on a GPU
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
+# the extras of this project, by the packages that they install
+_EXTRAS = {"nltk": "data", "matplotlib": "plots", "huggingface_hub": "hub", "tokenizers": "subwords"} | dict.fromkeys(
+    ("allennlp", "sklearn", "scipy"), "downstream"
+)
 # characters of a printed line: what is damaged, and quoted in it, may be longer
 _LONGEST = 800
 
@@ -30,20 +26,16 @@ class InputError(Exception):
 
 def one_line(text: str) -> str:
     """A text on one line, without control characters, and cut in the middle where it is long."""
-    line = " ".join(_cut(text).splitlines())
-    return _cut("".join(each if each.isprintable() else repr(each)[1:-1] for each in line))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} … {text[-297:]}"
+    line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.splitlines()))
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
 
 
 @contextmanager
 def reading(path: object) -> Iterator[None]:
     """Name `path` for whatever goes wrong while the block reads it: the one boundary of damaged and foreign files.
 
-    An `InputError` gets the path where it does not name it; an `OSError` that names its file and lack of memory pass as
-    they are; anything else becomes "PATH cannot be read (reason): it may be damaged or of another kind".
+    An `InputError` gets the path where it does not name it. An `OSError` that names its file, lack of memory and of a
+    package pass as they are. All else becomes "PATH cannot be read (reason): it may be damaged or of another kind".
     """
     try:
         yield
@@ -52,7 +44,8 @@ def reading(path: object) -> Iterator[None]:
             raise
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
-        if (isinstance(error, OSError) and error.filename) or ran_out_of_memory(error):
+        named = isinstance(error, ModuleNotFoundError) or (isinstance(error, OSError) and error.filename)
+        if named or ran_out_of_memory(error):
             raise
         raise InputError(f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind") from error
 
@@ -67,9 +60,6 @@ def run_command(command: Callable[[], None]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
-        for argument in sys.argv:
-            if not is_utf8(argument):  # files record the names of what they were made from
-                raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
         command()
         print(end="", flush=True)
     except KeyboardInterrupt:
@@ -96,15 +86,12 @@ def describe_error(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError):
         files = " and ".join(str(each) for each in (error.filename, error.filename2) if each)
-        parts = [files, error.strerror or str(error), _ADVICE.get(error.errno or 0, "")]
-        return ": ".join(part for part in parts if part)
+        return ": ".join(filter(None, [files, error.strerror or str(error)]))
     if ran_out_of_memory(error):
-        why = reason(error)
-        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
-    return (
-        f"unexpected: {type(error).__name__}: {reason(error)} "
-        "(with ELMOC_TRACEBACK=1 in the environment the command prints where)"
-    )
+        return f"memory ran out ({reason(error)}): use smaller sizes, or a machine with more of it"
+    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        return f"{error.name} is not installed: `pip install -e '.[{extra}]'` in the checkout installs it"
+    return f"unexpected: {type(error).__name__}: {reason(error)} (ELMOC_TRACEBACK=1 in the environment prints where)"
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
@@ -112,11 +99,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
     )
-
-
-def install_advice(extra: str) -> str:
-    """What to do where a library of one of this project's extras is missing; the project is in no package registry."""
-    return f"install it with `pip install -e '.[{extra}]'` in the checkout"
 
 
 def shortened(text: str, most: int = 80) -> str:
@@ -127,11 +109,6 @@ def shortened(text: str, most: int = 80) -> str:
 def reason(error: object) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
     return shortened(one_line(" ".join(str(error).split())), 200)
-
-
-def is_utf8(text: str) -> bool:
-    """Whether a text can be written as UTF-8, which names of files with other bytes cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def drop_output() -> None:

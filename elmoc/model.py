@@ -43,8 +43,7 @@ class ElmoC:
 
     Every sentence is read from zero state between `<s>` and `</s>`, so its vectors do not depend on what stands
     around it (`embed_documents` carries the state on instead). Layer states are float32 [L + 1, n, 2P] on the CPU,
-    layer 0 first; `[:, i]` belongs to the i-th token. All methods that compute them raise `InputError` where numbers of
-    the model or its word vectors are so large that states are not finite.
+    layer 0 first; `[:, i]` belongs to the i-th token. States that are not finite are an `InputError`.
     """
 
     def __init__(
@@ -58,11 +57,10 @@ class ElmoC:
         self.directory = directory
         self.word_vectors = word_vectors
         self._subwords = word_vectors.subwords if isinstance(word_vectors, SubwordVectors) else None
-        if pooling is not None and pooling not in POOLINGS:
-            raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r:.50}")
-        if pooling is not None and self._subwords is None:
-            raise InputError(f"{directory.path or 'this model'} reads whole words, and not subwords: leave pooling out")
+        if pooling is not None and (pooling not in POOLINGS or self._subwords is None):
+            raise InputError(f"pooling is {', '.join(POOLINGS)}, of models that read subwords alone; not {pooling!r}")
         self.pooling = POOLINGS[0] if pooling is None else pooling
+        self._options: dict[str, Any] = {"dtype": dtype, "pooling": pooling}
         self.fingerprint = directory.encoder.fingerprint()
         self._rows = WordRows(directory.transform, word_vectors)
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
@@ -89,9 +87,7 @@ class ElmoC:
             pooling: what the states of a word are, where the model reads subwords: those of its `first` unit (the
                 default), of its `last`, or the `mean` of all.
 
-        Raises:
-            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; a name
-                on a hub leads nowhere; the device is not there, or has not that precision.
+        Raises `InputError` where directory or word vectors are missing, damaged, or not those of its training.
         """
         chosen = checked_device(device)
         dtype = checked_precision(precision, chosen)
@@ -106,13 +102,10 @@ class ElmoC:
         """Write the model directory; one that exists already is replaced only by a whole one.
 
         With `bundle_vectors` a copy of the word vectors' file goes with it, so that the directory is all that it takes
-        to use the model, e.g. on a hub. Those that are in a directory which is replaced stay there in any case.
-        Raises `InputError` where there is a directory of something else.
+        to use the model, e.g. on a hub. Raises `InputError` where there is a directory of something else.
         """
         file = Path(self.word_vectors.origin)
-        bundled = file if bundle_vectors and file.is_file() else None
-        link = file.parent == Path(path).resolve()  # in the directory that is replaced
-        write_model_directory(path, self.directory, vectors=bundled, link=link)
+        write_model_directory(path, self.directory, vectors=file if bundle_vectors and file.is_file() else None)
 
     @property
     def encoder(self) -> BidirectionalEncoder:
@@ -141,10 +134,7 @@ class ElmoC:
 
     @property
     def unknown_words(self) -> list[str]:
-        """The word types met until now that have no vector (those of a bare table), which are read as zeros.
-
-        The first `elmoc.word_vectors.rows.MOST_UNKNOWN` of them.
-        """
+        """The first `MOST_UNKNOWN` word types met until now that have no vector, and are read as zeros."""
         return list(self._rows.unknown)
 
     def describe(self) -> dict[str, str]:
@@ -179,16 +169,8 @@ class ElmoC:
         """Pickled as what it is made from."""
         return partial(type(self), **self._options), (self.directory, self.word_vectors)
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        """What else it is made with."""
-        return {"dtype": self._inference.dtype, "pooling": None if self._subwords is None else self.pooling}
-
     def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states [B, L + 1, T + 2, 2P] of what `SentenceRows.padded` gives, on the device.
-
-        Past a length they mean nothing, and whether they are finite is not looked at.
-        """
+        """Layer states [B, L + 1, T + 2, 2P], unchecked, of what `SentenceRows.padded` gives, on the device."""
         return self._inference(vectors, lengths)
 
     def of_words(self, rows: SentenceRows, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -229,8 +211,7 @@ class ElmoC:
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The words of sentences, or their subwords, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
 
-        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is a string,
-        and `TypeError` where a token is none.
+        May be called in another thread than the one that embeds.
         """
         lists = [_tokens_of(sentence) for sentence in sentences]
         if self._subwords is None:
@@ -277,34 +258,25 @@ class ElmoC:
     def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[StateSpan]:
         """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
 
-        Where subwords are read, there is one piece a direction.
-
         All pieces of the forward direction come first, those of the backward direction from the last word to the first.
+        Where subwords are read, there is one piece a direction.
 
         Args:
             tokens: the sentence.
             carried: the states after the sentence before it, which become those after this one; by default it is read
                 from zero state.
         """
-
-        def vectors(start: int, stop: int) -> Tensor:
-            words = [BEGIN] * (start == 0) + list(tokens[max(0, start - 1) : stop - 1]) + [END] * (stop == length)
-            rows = self._rows.look_up([words])  # a window at a time: every word may be another
-            return rows.table[rows.ids[0]]
-
-        tokens = _tokens_of(tokens)
         if carried is not None:
             self.require_carried_state()
-        state: CarriedState = {} if carried is None else carried
-        length = len(tokens) + 2
-        if self._subwords is None:
-            yield from self._pieces(length, vectors, state)
-        else:
-            whole = self._joined(self.look_up([tokens]), 0, state)
+        carried = {} if carried is None else carried
+        rows = self.look_up([tokens])
+        if rows.bounds is None:
+            yield from self._pieces(rows, 0, carried)
+        elif rows.words(0):
+            whole = self._joined(rows, 0, carried)
             width = self.width // len(self.encoder.directions)
-            for index in range(len(self.encoder.directions) if len(tokens) else 0):
-                columns = slice(index * width, (index + 1) * width)
-                yield StateSpan(0, columns, whole[..., columns])
+            for start in range(0, self.width, width):
+                yield StateSpan(0, slice(start, start + width), whole[..., start : start + width])
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -335,10 +307,7 @@ class ElmoC:
         """Raise an `InputError` where no state can be carried from one sentence to the next."""
         sizes = self.encoder.config.sizes
         if not sizes.carries_state:
-            raise InputError(
-                f"the encoder ({sizes.description}) carries nothing from one sentence to the next: leave --carry-state "
-                "out, or read sentences by themselves"
-            )
+            raise InputError(f"the encoder ({sizes.description}) carries nothing from one sentence to the next")
 
     def _pooled(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
         """The layer states of words [L + 1, n, columns], from those of what is read of a sentence."""
@@ -356,15 +325,20 @@ class ElmoC:
         states = torch.empty(self.layers, len(ids) - 2, self.width)
         share = rows.words(index) / max(1, len(ids) - 2) / len(self.encoder.directions)
         done = 0.0
-        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.table[ids[start:stop]], carried):
+        for start, columns, piece in self._pieces(rows, index, carried):
             states[:, start : start + piece.shape[1], columns] = piece
             before, done = done, done + piece.shape[1] * share
             progress(int(done) - int(before))
         return self._pooled(rows, index, states)
 
-    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[StateSpan]:
-        """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""
-        for piece in encode_windows(self._inference, length, vectors, carried, window=WINDOW_WORDS):
+    def _pieces(self, rows: SentenceRows, index: int, carried: CarriedState) -> Iterator[StateSpan]:
+        """The pieces of a sentence."""
+        ids = rows.ids[index]
+
+        def vectors(start: int, stop: int) -> Tensor:
+            return rows.table[ids[start:stop]]  # [m, E]
+
+        for piece in encode_windows(self._inference, len(ids), vectors, carried, window=WINDOW_WORDS):
             self._checked(piece.states)
             yield piece
 
@@ -372,7 +346,7 @@ class ElmoC:
         if not all_finite(states.numpy()):
             raise InputError(
                 f"{self.directory.path or 'this model'} gives layer states that are not finite: numbers of it, or of "
-                f"its word vectors ({self.word_vectors.origin}), are too large; they may be damaged: export it again"
+                f"its word vectors ({self.word_vectors.origin}), are too large"
             )
         return states
 

@@ -15,7 +15,6 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
-from elmoc.files.writing import atomic_directory, require_space
+from elmoc.files.writing import atomic_directory
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored, stored_kinds
@@ -57,15 +55,10 @@ class ModelRecord:
     training: dict[str, Any]
     checksums: dict[str, FileChecksum]
 
-    def __post_init__(self) -> None:
-        TransformKind.parse(self.word_vectors.post_processing)
-        if sorted(self.directions) not in (["forward"], ["backward"], sorted(DIRECTIONS)):
-            raise InputError(f"directions must be forward, backward or both, not {list(self.directions)}")
-
 
 @dataclass(frozen=True)
 class OutputLayerRecord:
-    """What a model directory keeps of the output layers that an encoder was trained against, without a look into it.
+    """What a model directory keeps of the output layers that an encoder was trained against.
 
     config: its kind, and what else tells it apart from others.
     weights: those of all directions, by name; None where they were not kept.
@@ -82,10 +75,7 @@ class OutputLayerRecord:
         return mine == theirs
 
     def target_vectors(self, where: str) -> VectorSource | None:
-        """The vectors that the encoder was trained against; None where `config` names none.
-
-        Raises `InputError` with `where` it is from when what it says cannot be.
-        """
+        """The vectors that the encoder was trained against; None where `config` names none. Errors name `where`."""
         named = {each.name: self.config[each.name] for each in fields(VectorSource) if each.name in self.config}
         return convert(named, VectorSource, where=where) if "fingerprint" in named else None
 
@@ -96,8 +86,7 @@ class ModelDirectory:
 
     path: where it was read from.
     checksums: of its files of tensors, as they were written.
-    stored_vectors: its word vectors, where a network makes them that was imported or trained, or the file of them: it
-        goes with the model.
+    stored_vectors: its word vectors, or the file of them, where a network makes them that goes with the model.
     """
 
     encoder: BidirectionalEncoder
@@ -115,33 +104,25 @@ class ModelDirectory:
         return read_stored(stored) if isinstance(stored, Path) else stored
 
 
-def write_model_directory(
-    path: Path | str, model: ModelDirectory, *, vectors: Path | None = None, link: bool = False
-) -> None:
+def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one.
 
-    The file of its word vectors stays, and so does what is no part of the model: a licence, the `.git` of a shared one,
-    and a card that somebody has changed.
+    What is no part of the model stays: the file of its word vectors, a licence, the `.git` of a shared one, and a card
+    that somebody has changed.
 
-    `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found;
-    with `link` a hard link, which takes no room, where the file system has them: for a file that is replaced by others,
-    but never written into. Raises `InputError` where there is a directory of something else.
+    `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found.
+    Raises `InputError` where there is a directory of something else.
     """
     path = Path(os.path.abspath(path))
     if path.is_dir() and any(path.iterdir()) and not all((path / name).exists() for name in ("config.json", WEIGHTS)):
         raise InputError(f"{path} is a directory, but not of a model, and is not replaced by one: choose another path")
-    if vectors is not None and not link:
-        require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
-        for each in _kept(path, model):
-            if each.is_dir() and not each.is_symlink():
-                shutil.copytree(each, folder / each.name, symlinks=True, copy_function=_link)
-            else:
-                _link(each, folder / each.name)
-        if vectors is not None:
-            bundled = folder / model.word_vectors.file_name
+        if (path / "config.json").exists():
+            _keep_others(path, folder)
+        bundled = folder / model.word_vectors.file_name
+        if vectors is not None and not (bundled.exists() and bundled.samefile(vectors)):
             bundled.unlink(missing_ok=True)
-            (_link if link else shutil.copyfile)(Path(os.path.realpath(vectors)), bundled)
+            shutil.copyfile(vectors, bundled)
         if isinstance(model.stored_vectors, Path):
             shutil.copyfile(model.stored_vectors, folder / model.stored_vectors.name)
         elif model.stored_vectors is not None:
@@ -150,7 +131,9 @@ def write_model_directory(
             model = replace(model, word_vectors=replace(model.word_vectors, origin=name))
         written = _write_tensors(model, folder)
         if not (folder / CARD).exists():
-            (folder / CARD).write_text(_card_of(model), encoding="utf-8", newline="")
+            kind = str(model.output_layer.config.get("kind", "unknown"))
+            card = model_card(model.training, encoder=model.encoder, word_vectors=model.word_vectors, output_layer=kind)
+            (folder / CARD).write_text(card, encoding="utf-8", newline="")
             written.append(folder / CARD)
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
@@ -162,6 +145,21 @@ def write_model_directory(
             checksums={file.name: FileChecksum.of(file) for file in sorted(written)},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
+
+
+def _keep_others(path: Path, folder: Path) -> None:
+    """Link what is no part of the model in `path` into `folder`, which takes its place."""
+    replaced = {"config.json", WEIGHTS, HEADS, *(kind.file_name for kind in stored_kinds())}
+    if (path / CARD).exists() and _read_config(path).checksums.get(CARD) == FileChecksum.of(path / CARD):
+        replaced.add(CARD)
+    for each in path.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.copytree(each, folder / each.name, symlinks=True)
+        elif each.name not in replaced:
+            try:
+                os.link(each, folder / each.name, follow_symlinks=False)
+            except OSError:  # not every file system has links
+                shutil.copy2(each, folder / each.name, follow_symlinks=False)
 
 
 def _write_tensors(model: ModelDirectory, folder: Path) -> list[Path]:
@@ -176,41 +174,14 @@ def _write_tensors(model: ModelDirectory, folder: Path) -> list[Path]:
     return [folder / name for name in names if (folder / name).exists()]
 
 
-def _card_of(model: ModelDirectory) -> str:
-    kind = str(model.output_layer.config.get("kind", "unknown"))
-    return model_card(model.training, encoder=model.encoder, word_vectors=model.word_vectors, output_layer=kind)
-
-
-def _kept(path: Path, model: ModelDirectory) -> list[Path]:
-    """What is in a model directory and stays there, when `model` takes its place."""
-    if not path.is_dir():
-        return []
-    replaced = {"config.json", WEIGHTS, HEADS, *(kind.file_name for kind in stored_kinds())}
-    with suppress(InputError):  # of a damaged record, which does not say what else is part of the model
-        record = _read_config(path / "config.json")
-        if record.word_vectors.file_name != model.word_vectors.file_name:
-            replaced.add(record.word_vectors.file_name)
-        if (path / CARD).is_file() and record.checksums.get(CARD) == FileChecksum.of(path / CARD):
-            replaced.add(CARD)
-    return [each for each in path.iterdir() if each.name not in replaced]
-
-
-def _link(file: Path | str, link: Path | str) -> None:
-    try:
-        os.link(file, link, follow_symlinks=False)
-    except OSError:  # not every file system has links, nor may every file be linked
-        shutil.copy2(file, link, follow_symlinks=False)
-
-
 def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, of another
-    version, damaged in the first or last block of a file, or holds weights that are not finite. So it is where a run
-    replaces its model while it is read.
+    version, damaged in the first or last block of a file, or holds weights that are not finite.
     """
     path = _model_path(Path(path))
-    record = _read_config(path / "config.json")
+    record = _read_config(path)
     size = record.word_vectors.size
     config = EncoderConfig.from_dict(record.encoder, word_vector_size=size, where=str(path / "config.json"))
     checksums = {path / name: checksum for name, checksum in record.checksums.items() if name != CARD}
@@ -247,22 +218,16 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
 
 
 def model_files(path: Path, *, with_vectors: bool) -> list[str]:
-    """The names of all files of a model, which may not be there yet but for its record.
-
-    Without `with_vectors`, word vectors that may be bundled are left out. Raises `InputError` without a sound record.
-    """
-    vectors = _read_config(path / "config.json").word_vectors
+    """The names of all files of a model, by its record; without `with_vectors`, bundled word vectors are left out."""
+    vectors = _read_config(path).word_vectors
     own = [vectors.file_name] if with_vectors or is_stored(vectors.origin) else []
     return ["config.json", CARD, WEIGHTS, HEADS, *own]
 
 
 def bundled_vectors(path: Path | str) -> Path | None:
-    """The file of word vectors in a model directory, or in that of a run directory; None where there is none.
-
-    Raises `InputError` where there is no model, or its record is damaged.
-    """
+    """The file of word vectors in a model directory, or in that of a run directory; None where there is none."""
     path = _model_path(Path(path))
-    file = path / _read_config(path / "config.json").word_vectors.file_name
+    file = path / _read_config(path).word_vectors.file_name
     return file if file.is_file() else None
 
 
@@ -280,7 +245,7 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
 
 
 def _read_config(path: Path) -> ModelRecord:
-    return read_record(path, ModelRecord, format=FORMAT, version=VERSION)
+    return read_record(path / "config.json", ModelRecord, format=FORMAT, version=VERSION)
 
 
 def _model_path(path: Path) -> Path:

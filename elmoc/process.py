@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from types import FrameType
 from typing import Any
 
 # parameters of mallopt(3), as glibc's malloc.h numbers them
@@ -96,24 +95,20 @@ def interrupted_by_sigterm() -> Iterator[None]:
 def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
     """Run a command in a process of its own, and return its exit status.
 
-    An interrupt or a termination signal is passed on to it once, and it is waited for while it saves; then, or where it
+    It is interrupted where this process is interrupted or terminated, and waited for while it saves; then, or where it
     was interrupted itself, `KeyboardInterrupt` is raised.
     """
-    asked: list[int] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        process.send_signal(number)
-
     process = subprocess.Popen(  # in a group of its own, so that a terminal's Ctrl-C reaches it once
         command, env=environment, process_group=0, preexec_fn=partial(end_with_parent, os.getpid())
     )
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        status = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    status, asked = None, False
+    with interrupted_by_sigterm():
+        while status is None:
+            try:
+                status = process.wait()
+            except KeyboardInterrupt:
+                asked = True
+                process.send_signal(signal.SIGINT)
     if asked or status == INTERRUPTED:
         raise KeyboardInterrupt
     return status

@@ -12,10 +12,9 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
-
-from elmoc.errors import InputError, install_advice
 
 ABBREVIATIONS = frozenset(
     re.findall(
@@ -122,12 +121,6 @@ def ends_in_mark(word: str) -> bool:
     return _WITH_MARK.fullmatch(word) is not None
 
 
-def ends_in_full_stop(word: str) -> bool:
-    """Whether the full stop of a sentence is attached to the end of a word, which an abbreviation's is not."""
-    stem = word.removesuffix(".")
-    return stem != word and len(stem) > 1 and stem.isalpha() and stem.lower() not in ABBREVIATIONS
-
-
 def looks_wrapped(lines: Sequence[str]) -> bool:
     """Whether raw lines are paragraphs wrapped to a width, so that sentences run on over line ends.
 
@@ -149,12 +142,7 @@ def _word_tokeniser() -> Callable[[str], list[str]]:
 
 
 def _nltk(module: str) -> Any:
-    from importlib import import_module
-
-    try:
-        imported = import_module(module)
-    except ImportError:
-        raise InputError(f"tokenising needs nltk: {install_advice('data')}") from None
+    imported = import_module(module)
     if "nltk.redos" in sys.modules:  # 5 s a pattern and text, of which a busy machine needs more for a long paragraph
         vars(sys.modules["nltk.redos"])["DEFAULT_TIMEOUT"] = None
     return imported

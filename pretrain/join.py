@@ -12,8 +12,7 @@ from torch import Tensor
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
-from elmoc.files.locks import locked
-from elmoc.files.writing import refuse_existing
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
 from pretrain.input_layers import VectorInput
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.text.raw import sample_lines
+from elmoc.text.named_files import sample_lines
 
 # characters of each file by which it is judged
 SAMPLE_CHARACTERS = 10_000

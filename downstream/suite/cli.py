@@ -23,10 +23,9 @@ from downstream.suite.plan import INPUTS, SuiteProbe, read_suite
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
-from elmoc.files.locks import locked
 from elmoc.files.records import write_json
 from elmoc.files.text import open_text
-from elmoc.files.writing import atomic_path, refuse_existing
+from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import counted

@@ -91,7 +91,7 @@ def _add_how(group: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.files.locks import locked
+    from elmoc.files.writing import locked
 
     for option in ("batch_size", "batch_words"):
         if getattr(arguments, option) < 1:

@@ -23,18 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Import what the parsed command line names."""
     *sources, output = arguments.paths
-    if len(sources) not in (1, 2):
+    if len(sources) not in (1, 2) or (len(sources) == 1 and os.path.isfile(sources[0])):
         raise InputError(
             "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of these or of an ELMoForManyLangs "
-            f"model and MODEL, not {len(arguments.paths)} paths: give these"
+            f"model and MODEL, not {' '.join(arguments.paths)}"
         )
-    if len(sources) == 1 and os.path.isfile(sources[0]):
-        raise InputError(
-            f"{sources[0]} is a file: give the options.json, the weights.hdf5 and the model directory to write, or the "
-            "directory of these files and the model directory"
-        )
-    from elmoc.files.locks import locked
-    from elmoc.files.writing import refuse_existing
+    from elmoc.files.writing import locked, refuse_existing
 
     with locked(output):
         refuse_existing(output)

@@ -9,9 +9,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc neighbours`."""
     add_word_arguments(parser)
     parser.add_argument("--in", dest="sentence", required=True, help="a tokenised sentence in which the word stands")
-    parser.add_argument(
-        "--occurrence", type=int, default=1, metavar="N", help="which of several in that sentence (default: 1)"
-    )
     parser.add_argument("--top", type=positive, default=10, metavar="N", help="uses to list (default: 10)")
 
 
@@ -39,11 +36,9 @@ def run(arguments: argparse.Namespace) -> None:
     """List what the parsed command line asks for."""
     from elmoc.looking.uses import find_uses, nearest_uses, query_use
     from elmoc.model import ElmoC
-    from elmoc.text.raw import warn_of_raw_file
 
     word, ignore_case = arguments.word, arguments.ignore_case
-    warn_of_raw_file(arguments.corpus)
-    query = query_use(arguments.sentence, word, occurrence=arguments.occurrence, ignore_case=ignore_case)
+    query = query_use(arguments.sentence, word, ignore_case=ignore_case)
     found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
     elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
     nearest = nearest_uses(elmo, query, found.uses, top=arguments.top, layer=arguments.layer)

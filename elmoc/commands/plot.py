@@ -24,17 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Draw what the parsed command line asks for."""
     from elmoc.files.figures import figure_format
-    from elmoc.files.locks import locked
+    from elmoc.files.writing import locked
     from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
-    from elmoc.text.raw import warn_of_raw_file
 
     word = arguments.word
     output = arguments.output or f"{word}.png"
     figure_format(output)  # a wrong one is told before words are read
     with locked(output):
-        warn_of_raw_file(arguments.corpus)
         found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
         clusters = draw_uses(

@@ -26,9 +26,8 @@ from elmoc.features.states import DumpOptions, PartEncoder, count_words, divided
 from elmoc.features.writer import converted, write_features
 from elmoc.files.arrays import load_array
 from elmoc.files.checksums import fingerprint
-from elmoc.files.locks import locked
 from elmoc.files.records import read_json, write_json
-from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space
+from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 

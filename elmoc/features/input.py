@@ -15,7 +15,7 @@ import xxhash
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
-from elmoc.text.raw import warn_of_raw_file
+from elmoc.text.named_files import warn_of_raw_file
 
 
 class Line(NamedTuple):

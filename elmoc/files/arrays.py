@@ -1,13 +1,12 @@
 """Arrays: how `.npy` files are written whole, and read as the shape and type that are expected."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 
@@ -21,18 +20,14 @@ def save_array(path: Path | str, array: np.ndarray) -> None:
 
 
 def load_arrays(path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any) -> dict[str, np.ndarray]:
-    """Read a `.npz` file of floating-point arrays of known names, shapes and one type.
-
-    Raises `InputError` when it is damaged, or holds others, or numbers that are not finite.
-    """
-    require_file(path)
+    """Read a `.npz` file of finite floating-point arrays of known names, shapes and one type."""
     with reading(path), np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
-    if arrays.keys() != shapes.keys():
-        raise InputError(f"{path} holds {', '.join(arrays)}, where {', '.join(shapes)} are expected")
-    for name, array in arrays.items():
-        if array.shape != shapes[name] or array.dtype != dtype or not all_finite(array):
-            raise InputError(f"{path}: {name} has another shape or type, or numbers that are not finite")
+        found = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+        if found != {name: (shape, np.dtype(dtype)) for name, shape in shapes.items()}:
+            raise ValueError(f"it holds {found}")
+        if not all(map(all_finite, arrays.values())):
+            raise ValueError("numbers are not finite")
     return arrays
 
 
@@ -44,29 +39,25 @@ def load_array(path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, m
     require_file(path)
     with reading(path):
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a map allocates nothing, whatever the header says
-        lengths = len(array.shape) == len(shape) and all(
-            wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
+        expected = tuple(
+            length if wanted is None else wanted for wanted, length in zip(shape, array.shape, strict=True)
         )
-    if not lengths or array.dtype != dtype or not array.flags.c_contiguous:
-        raise InputError(
-            f"{path} holds numbers of shape {array.shape} and type {array.dtype}, where {shape} and {np.dtype(dtype)} "
-            "are expected"
-        )
+        if array.shape != expected or array.dtype != dtype or not array.flags.c_contiguous:
+            raise ValueError(f"shape {array.shape} and type {array.dtype}, not {shape} and {np.dtype(dtype)}")
     return array if mmap else np.array(array)
 
 
 def all_finite(array: np.ndarray) -> bool:
-    """Whether no number of a float array is NaN or infinite; reads it in blocks, at the speed of the memory."""
-    bits, infinity, without_sign = _bits(array.dtype)
-    flat = array.reshape(-1).view(bits)  # without its sign, a number that is not finite is the largest as an integer
+    """Whether no number of a float array is NaN or infinite; reads it in blocks, at the speed of the memory.
+
+    As an integer without its sign, a number that is not finite is at least as large as infinity. NumPy's own test takes
+    14 times as long for float16.
+    """
+    bits = np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
+    infinity = int(np.array(np.inf, array.dtype).view(bits))
+    without_sign = bits.type(2 ** (8 * bits.itemsize - 1) - 1)
+    flat = array.reshape(-1).view(bits)
     return all(
         int((flat[start : start + _BLOCK_NUMBERS] & without_sign).max()) < infinity
         for start in range(0, len(flat), _BLOCK_NUMBERS)
     )
-
-
-@cache
-def _bits(dtype: np.dtype) -> tuple[np.dtype, int, np.unsignedinteger]:
-    """The integers of as many bits as a float type; as such, infinity, and all bits but that of the sign."""
-    bits = np.dtype(f"u{dtype.itemsize}").newbyteorder(dtype.byteorder)
-    return bits, int(np.array(np.inf, dtype).view(bits)), bits.type(2 ** (8 * dtype.itemsize - 1) - 1)

@@ -3,19 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from elmoc.errors import InputError, install_advice
+from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 
 FORMATS = ("png", "pdf", "svg")
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure of matplotlib, of a width and height in inches; an `InputError` without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError(f"plots need matplotlib: {install_advice('plots')}") from None
+    """An empty figure of matplotlib, of a width and height in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

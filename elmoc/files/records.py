@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from elmoc.errors import InputError, reading, shortened
-from elmoc.files.text import open_binary
+from elmoc.errors import InputError, reading
+from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 from elmoc.settings import check_settings
 
 T = TypeVar("T")
-# a longer JSON or TOML file is none of ours, and would fill the memory
-MAX_BYTES = 1 << 28
 
 
 def read_record(path: Path | str, kind: type[T], *, format: str, version: int) -> T:
@@ -42,14 +40,10 @@ def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a JSON file; a damaged one is an `InputError`."""
-    return parse_json(_read(path), where=str(path))
-
-
-def parse_json(content: bytes | str, *, where: str) -> Any:
-    """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line."""
-    with reading(where):
-        return msgspec.json.decode(content)
+    """Read a JSON file."""
+    require_file(path)
+    with reading(path):
+        return msgspec.json.decode(Path(path).read_text(encoding="utf-8-sig"))
 
 
 def json_bytes(value: Any) -> bytes:
@@ -59,16 +53,15 @@ def json_bytes(value: Any) -> bytes:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
-    content = json_bytes(value)
     with atomic_path(path) as partial:
-        partial.write_bytes(content)
+        partial.write_bytes(json_bytes(value))
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
-    """Read a TOML file that a user wrote; an invalid one is an `InputError`."""
-    content = _read(path)
+    """Read a TOML file that a user wrote."""
+    require_file(path)
     with reading(path):
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
 
 
 def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:
@@ -112,21 +105,8 @@ def check_version(path: Path | str, info: Any, *, format: str, version: int) -> 
     """Raise an `InputError` unless `info` (the content of `path`) is of this format and version."""
     if not isinstance(info, dict) or info.get("format") != format:
         raise InputError(f"{path} is not of the format {format}")
-    found = info.get("version")
-    if found != version:
-        raise InputError(
-            f"{path} has version {shortened(repr(found))} of the format {format}, and this elmoc reads version "
-            f"{version}: use the elmoc that wrote it"
-        )
-
-
-def _read(path: Path | str) -> bytes:
-    """The content of a text file, without the byte order mark that some editors put before it."""
-    with open_binary(path) as file, reading(path):
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{path} is longer than {MAX_BYTES >> 20} MiB, which no such file is")
-    return content.removeprefix(b"\xef\xbb\xbf")
+    if info.get("version") != version:
+        raise InputError(f"{path} has version {info.get('version')} of the format {format}, elmoc reads {version}")
 
 
 def _check_fields(value: Any, record: Any, prefix: str) -> None:

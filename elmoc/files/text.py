@@ -3,13 +3,12 @@
 import gzip
 import io
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.files.writing import atomic_path
 
 # a longer line is refused: whoever reads it keeps it in memory several times
@@ -38,22 +37,18 @@ def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str
     """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
 
     Only newline characters end a line; a byte order mark before the first is left out, unless `encoding` is utf-8.
-    Invalid UTF-8, lines of more than `MAX_LINE_BYTES` and truncated gzip files are `InputError`s that name file and
-    line.
+    Invalid UTF-8 and lines of more than `MAX_LINE_BYTES` are `InputError`s that name file and line.
     """
-    with open_binary(path) as file:
-        number = 0
-        try:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
-                if len(line) > MAX_LINE_BYTES:
-                    raise InputError(f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it")
-                yield line.decode(encoding if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            advice = "convert the file (for instance with iconv)"
-            raise InputError(f"{path}, line {number}: byte 0x{byte:02x} is not valid UTF-8: {advice}") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{path}: the gzip data is broken after line {number:,} ({error})") from None
+    with reading(path), open_binary(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise InputError(f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it")
+            try:
+                text = line.decode(encoding if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
+                raise InputError(f"{path}, line {number}: {byte}: convert the file (for instance with iconv)") from None
+            yield text.rstrip("\r\n")
 
 
 @contextmanager

@@ -1,25 +1,62 @@
-"""Writing: how files and directories appear whole or not at all, and whether there is room for them."""
+"""Writing: how files and directories appear whole or not at all, by one writer at a time."""
 
-import ctypes
 import os
 import shutil
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from elmoc.errors import InputError
-from elmoc.files.locks import locked, remove
+
+
+@contextmanager
+def locked(path: Path | str) -> Iterator[None]:
+    """Keep other processes and threads from writing `path` (a file, or a directory that is replaced as a whole).
+
+    The lock is the file `.NAME.lock` beside it; the system ends it with the process that holds it. A thread may lock
+    what it has locked already. Raises `InputError` when another process or thread writes there.
+    """
+    path = Path(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(os.path.abspath(path)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.with_name(f".{path.name}.lock")
+    lock = FileLock(file, blocking=False, is_singleton=True)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError(f"another process is writing {path}: wait for it, or stop it") from None
+    try:
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            file.unlink(missing_ok=True)  # while it is held: who waits with it open sees that it is gone
+        lock.release()
+
+
+@contextmanager
+def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
+    """Yield a path beside `path` for a file or directory that is needed while `path` is made, e.g. its `what` text.
+
+    `path` is locked meanwhile, and its folder is made when it is missing. What is there is removed when the block ends,
+    and before it begins: a killed writer may have left it.
+    """
+    path = Path(path)
+    with locked(path):
+        temporary = path.with_name(f".{path.name}.{what}{'.' * bool(what)}partial")
+        remove(temporary)
+        try:
+            yield temporary
+        finally:
+            remove(temporary)
 
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a path beside `path` to write a file to; it is renamed to `path` when the block ends well, else removed.
 
-    The parent directory is made when it is missing, `path` is locked meanwhile (see `locked`), and the content is on
-    disk before the rename. The file gets the permissions that the umask leaves, whatever wrote it.
+    The content is on disk before the rename. The file gets the permissions that the umask leaves, whatever wrote it.
     """
-    path = Path(path)
     with temporary_path(path) as partial:
         partial.touch()
         mode = partial.stat().st_mode
@@ -30,56 +67,31 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_directory(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
+def atomic_directory(path: Path | str) -> Iterator[Path]:
     """Yield a directory beside `path` to fill; it takes the place of `path` when the block ends well, else is removed.
 
-    Locks and permissions are those of `atomic_path`. Without `sync`, a machine that fails may leave a directory whose
-    files are damaged; that is for what is only worked with, and checked before it is used again.
+    Permissions are those of `atomic_path`. Between two renames there is no `path`; what a writer that is killed there
+    leaves as `.NAME.old` is put back by the next one.
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
+    if path.is_file():
         raise InputError(f"{path} is a file, but a directory is to be written: give another name")
     old = path.with_name(f".{path.name}.old")
     with temporary_path(path) as partial:
-        if old.exists() and not path.exists():  # another writer was killed between two renames
+        if old.exists() and not path.exists():
             os.replace(old, path)
-        remove(old)
         partial.mkdir()
         yield partial
         mode = partial.stat().st_mode & 0o666
         for file in partial.iterdir():
-            found = file.lstat()
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a hard link was not written here
-                continue
-            os.chmod(file, mode)
-            if sync:
+            if file.is_file() and not file.is_symlink() and file.stat().st_nlink == 1:  # a link is another's file, too
+                os.chmod(file, mode)
                 _to_disk(file)
-        if not path.exists():
-            os.replace(partial, path)
-        elif not _exchanged(partial, path):
-            os.replace(path, old)
-            os.replace(partial, path)
         remove(old)
-
-
-@contextmanager
-def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
-    """Yield a path beside `path` for a file or directory that is needed while `path` is made, e.g. its `what` text.
-
-    `path` is locked meanwhile. What is there is removed when the block ends, and before it begins: a killed writer may
-    have left it.
-    """
-    path = Path(path)
-    with locked(path):
-        temporary = path.with_name(f".{path.name}.{what}{'.' * bool(what)}partial")
-        remove(temporary)
-        try:
-            yield temporary
-        except OSError as error:
-            error.filename = error.filename or str(path)  # which a full disk does not name
-            raise
-        finally:
-            remove(temporary)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(partial, path)
+        remove(old)
 
 
 def _to_disk(file: Path) -> None:
@@ -87,11 +99,19 @@ def _to_disk(file: Path) -> None:
         os.fsync(written.fileno())
 
 
-def _exchanged(first: Path, second: Path) -> bool:
-    """Exchange two directories in one step; False where the file system cannot."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of Linux
-    return rename is not None and rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0
+def remove(path: Path) -> None:
+    """Remove a file or a directory, where it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def tidy_folder(folder: Path) -> None:
+    """Remove what killed writers left in a folder, but for what somebody is writing there now."""
+    for left in list(folder.glob(".*.partial")):
+        with suppress(InputError), locked(folder / left.name[1:].removesuffix(".partial")):
+            remove(left)
 
 
 def require_space(path: Path | str, needed_bytes: int) -> None:
@@ -101,10 +121,7 @@ def require_space(path: Path | str, needed_bytes: int) -> None:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     if free < needed_bytes:
-        raise InputError(
-            f"{path} needs about {human_bytes(needed_bytes)}, but its disk has {human_bytes(free)} free: free some "
-            "space or write elsewhere"
-        )
+        raise InputError(f"{path} needs about {human_bytes(needed_bytes)}, but its disk has {human_bytes(free)} free")
 
 
 def reserve_space(path: Path | str, size: int) -> None:
@@ -116,8 +133,7 @@ def reserve_space(path: Path | str, size: int) -> None:
 
 def refuse_existing(path: Path | str) -> None:
     """Raise an `InputError` when the output `path` exists: nothing is overwritten."""
-    path = Path(path)  # of an empty name this is the working directory
-    if os.path.lexists(path):
+    if os.path.lexists(Path(path)):  # of an empty name, the working directory
         raise InputError(f"{path} exists already: remove it or choose another output path")
 
 

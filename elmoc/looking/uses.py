@@ -98,13 +98,13 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
     return vectors
 
 
-def query_use(sentence: str, word: str, *, occurrence: int = 1, ignore_case: bool) -> Use:
-    """The use of a word in a sentence of tokens, the `occurrence`-th from 1; an `InputError` where there is none."""
+def query_use(sentence: str, word: str, *, ignore_case: bool) -> Use:
+    """The first use of a word in a sentence of tokens; an `InputError` where there is none."""
     tokens = sentence.split()
     found = positions(tokens, word, ignore_case)
-    if not 1 <= occurrence <= len(found):
-        raise InputError(f"--in has the token {shortened(word)!r} {len(found)} times, no --occurrence {occurrence}")
-    return Use(tuple(tokens), found[occurrence - 1])
+    if not found:
+        raise InputError(f"--in does not have the token {shortened(word)!r}")
+    return Use(tuple(tokens), found[0])
 
 
 def nearest_uses(elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str) -> list[tuple[Use, float]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from elmoc.errors import InputError, install_advice, reading
+from elmoc.errors import InputError, reading
 
 _NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?", re.ASCII)
 
@@ -30,34 +30,16 @@ def download_model(name: str, files: Callable[[Path], Sequence[str]], *, revisio
         files: the names of the files that are needed, given a folder that may have `config.json` alone. Nothing else is
             downloaded.
         revision: a branch, tag or commit.
-
-    Raises:
-        InputError: the package is missing, there is no such model, or it can be neither reached nor found in the cache.
     """
-    match = _NAME.fullmatch(name)
-    assert match is not None, "is_hub_name has said so"
     try:
-        from huggingface_hub import errors, snapshot_download
+        from huggingface_hub import snapshot_download
     except ImportError:
-        raise InputError(
-            f"{name} is no directory here; to look for it on a model hub takes huggingface_hub: {install_advice('hub')}"
-        ) from None
-    revision = revision or match["revision"]
-    which = match["name"] + (f" (revision {revision})" if revision else "")
+        raise InputError(f"{name} is no directory here; to look for it on a model hub takes the extra hub") from None
+    repository, _, named = name.partition("@")
 
     def download(names: Sequence[str]) -> Path:
-        return Path(snapshot_download(match["name"], revision=revision, allow_patterns=list(map(glob.escape, names))))
+        patterns = list(map(glob.escape, names))
+        return Path(snapshot_download(repository, revision=revision or named or None, allow_patterns=patterns))
 
-    with reading(f"{which}, which is no directory here,"):
-        try:
-            return download(files(download(["config.json"])))
-        except errors.LocalEntryNotFoundError:
-            raise InputError(
-                f"{which} is no directory here, not in the cache of the model hub, and that cannot be reached: check "
-                "the name and the network"
-            ) from None
-        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError):
-            raise InputError(
-                f"{which} is neither a directory here nor a model on the hub that may be read: check the name, or log "
-                "in there"
-            ) from None
+    with reading(f"{name}, which is no directory here,"):
+        return download(files(download(["config.json"])))

@@ -3,9 +3,7 @@
 Hubs read the block at its top (YAML) and show the rest.
 """
 
-import json
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +48,8 @@ _FACTS = {
     "learning_rate": "base learning rate",
     "precision": "precision",
 }
+_WHAT_IT_IS = """Contextual word representations: one vector a layer for every token of a sentence, from a \
+bidirectional language model."""
 _USE = """\
 ```python
 from elmoc import ElmoC
@@ -77,123 +77,91 @@ def model_card(
         encoder, word_vectors: what it computes with.
         output_layer: the kind of output layer that it was trained against.
     """
-    imported = "imported" in training
+    imported, sizes = "imported" in training, encoder.config.sizes
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
-    if training.get("name"):
-        title = _plain(training["name"])[:100]
-    shape = [encoder.config.sizes.layers + 1, 4, encoder.width]
-    parts = [f"---\n{_FRONT_MATTER}---", f"# {title}", _what_it_is(encoder, word_vectors, output_layer)]
-    parts += ["## Use", _USE.format(shape=shape), *([] if word_vectors.origin.startswith("random:") else [_NEEDED])]
-    if not imported:
-        parts += ["## Training", *_trainings(training)]
-    if isinstance(recipe := training.get("recipe"), dict):
-        sections: dict[str, dict[str, Any]] = {}
-        for key, value in recipe.items():  # `section.name` as a config file has them
-            section, _, name = str(key).partition(".")
-            sections.setdefault(section, {})[name] = value
-        settings = "\n".join(map(toml_section, sections, sections.values())).replace("```", "'''")
-        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{settings}```"]
-    citations = "\n\n".join([ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT])
-    parts += [
-        "## Licence",
-        "For you to say, here and in the block at the top.",
-        "## Citation",
-        f"```bibtex\n{citations}\n```",
-    ]
-    record = {name: each for name, each in training.items() if name not in ("recipe", "started_from")}
-    shown = textwrap.indent(json.dumps(_without_folders(record), ensure_ascii=False, indent=2), "    ")
-    return "\n\n".join([*parts, "## Training record", shown]) + "\n"
-
-
-def _without_folders(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A training record, and those in it, with the names of its corpus and files alone, and not where they were."""
-    shown = dict(record)
-    for name, each in record.items():
-        if isinstance(each, Mapping):
-            shown[name] = _without_folders(each)
-        elif name == "corpus" and isinstance(each, str):
-            shown[name] = Path(each).name
-        elif name == "sources" and isinstance(each, list):
-            shown[name] = [Path(source).name if isinstance(source, str) else source for source in each]
-    return shown
-
-
-def _what_it_is(encoder: BidirectionalEncoder, vectors: VectorSource, output_layer: str) -> str:
-    sizes = encoder.config.sizes
     rows = {
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
         "parameters of the encoder": f"{sum(parameter.numel() for parameter in encoder.parameters()):,}",
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is context-independent",
-        "word vectors": f"{_code(vectors.file_name)}, {vectors.size} wide, fingerprint {vectors.fingerprint}",
-        "their post-processing": vectors.post_processing,
+        "word vectors": f"`{word_vectors.file_name}`, {word_vectors.size} wide, fingerprint {word_vectors.fingerprint}",
+        "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
-    what = "Contextual word representations: one vector a layer for every token of a sentence, from a bidirectional "
-    return f"{what}language model.\n\n{_table('', '', rows)}"
+    parts = [
+        f"---\n{_FRONT_MATTER}---",
+        f"# {_plain(training.get('name') or title)}",
+        _WHAT_IT_IS,
+        _table("", "", rows),
+    ]
+    parts += ["## Use", _USE.format(shape=[sizes.layers + 1, 4, encoder.width])]
+    if not word_vectors.origin.startswith("random:"):
+        parts.append(_NEEDED)
+    if not imported:
+        parts += ["## Training", *_trainings(training)]
+    if recipe := training.get("recipe"):
+        sections: dict[str, dict[str, Any]] = {}
+        for key, value in recipe.items():  # `section.name` as a config file has them
+            section, _, name = key.partition(".")
+            sections.setdefault(section, {})[name] = value
+        settings = "\n".join(map(toml_section, sections, sections.values()))
+        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{settings}```"]
+    citations = "\n\n".join([ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT])
+    parts += ["## Licence", "For you to say, here and in the block at the top."]
+    parts += ["## Citation", f"```bibtex\n{citations}\n```"]
+    return "\n\n".join(parts) + "\n"
 
 
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
     """What is known of a training, of each direction where they were trained apart, and of the trainings before it."""
-    parts = {name: each for name, each in training.items() if name in DIRECTIONS}
-    if parts and all(isinstance(each, dict) for each in parts.values()):
-        for name, each in parts.items():
+    for name in DIRECTIONS:
+        if name in training:
             yield f"The {name} direction:"
-            yield from _trainings(each)
-        return
-    if isinstance(imported := training.get("imported"), dict):
-        yield f"It was imported from another tool: {_shown(imported.get('from'))}"
+            yield from _trainings(training[name])
+    if "imported" in training:
+        yield f"It was imported from another tool: {_shown(training['imported'].get('from'))}"
     rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
+    tokens = training.get("tokens_by_source", {})
     if rows:
-        is_adapted = "started_from" in training and GENERAL in training.get("tokens_by_source", {})
-        text = "new text" if is_adapted else "text"
+        text = "new text" if "started_from" in training and GENERAL in tokens else "text"
         yield _table("", "", rows | {f"licence of the {text}": _plain(training.get("licence") or "not stated")})
-    if isinstance(tokens := training.get("tokens_by_source"), dict):
-        yield _table("kind of text", "tokens in the corpus", {_code(str(k)): _shown(v) for k, v in tokens.items()})
-    if isinstance(held_out := training.get("held_out"), dict):
-        kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
-        for kind in ("", *(kinds if len(kinds) > 1 else ())):  # of one kind, the figures are those of the whole
-            if metrics := _held_out(held_out, f"{kind}/" if kind else ""):
-                yield f"On held-out text{f' of the kind {_code(kind)}' if kind else ''}:"
-                yield _table("metric", "model | best constant prediction", metrics)
-    if isinstance(before := training.get("started_from"), dict):
-        known = list(_trainings(before))
+    if tokens:
+        yield _table("kind of text", "tokens in the corpus", {f"`{kind}`": _shown(tokens[kind]) for kind in tokens})
+    held_out = training.get("held_out", {})
+    kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
+    for kind in ("", *(kinds if len(kinds) > 1 else ())):  # of one kind, the figures are those of the whole
+        prefix = f"{kind}/" if kind else ""
+        metrics = {
+            label: " | ".join(_shown(held_out.get(prefix + key)) for key in (name, f"constant_{name}"))
+            for name, label in _METRICS.items()
+            if prefix + name in held_out
+        }
+        if metrics:
+            yield f"On held-out text{f' of the kind `{kind}`' if kind else ''}:"
+            yield _table("metric", "model | best constant prediction", metrics)
+    if "started_from" in training:
+        known = list(_trainings(training["started_from"]))
         yield "It went on from a model of which this is known:" + ("" if known else " nothing.")
         yield from known
 
 
-def _held_out(held_out: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    """The metrics of a text beside those of the best constant prediction, as cells of a table."""
-    return {
-        label: " | ".join(_shown(held_out.get(prefix + key)) for key in (name, f"constant_{name}"))
-        for name, label in _METRICS.items()
-        if prefix + name in held_out
-    }
-
-
-def _plain(value: object) -> str:
-    """A text without what Markdown would read."""
-    return " ".join(re.sub(r"[<>`|]", " ", str(value)).split())
-
-
 def _table(first: str, second: str, rows: Mapping[str, str]) -> str:
-    columns = second.count("|") + 2
-    lines = [f"| {first} | {second} |", f"|{'---|' * columns}"]
+    lines = [f"| {first} | {second} |", f"|{'---|' * (second.count('|') + 2)}"]
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
+def _plain(text: str) -> str:
+    """A text without what Markdown would read."""
+    return " ".join(re.sub(r"[<>`|]", " ", text).split())
+
+
 def _shown(value: Any) -> str:
-    """A value of a training record in a cell of a table."""
+    """A value of a training record in a cell of a table: a number, or a text or file as code."""
     if value is None:
         return "–"
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(_code(Path(str(each)).name) for each in value[:10]) + (", …" if len(value) > 10 else "")
-    return _code(Path(str(value)).name)
-
-
-def _code(text: str) -> str:
-    """A name as code in a cell of a table."""
-    return f"`{re.sub(r'[`|]', ' ', ' '.join(text.split()))}`"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value[:10])) + (", …" if len(value) > 10 else "")
+    return f"`{_plain(Path(value).name)}`"

@@ -1,12 +1,11 @@
 """Overlap: which sentences of a text are, or share a long run of words with, sentences of another one.
 
-It keeps the text of a task's parts out of the text that an encoder is trained on, and finds it there. Words are
-compared by their letters and digits in lower case and in Unicode's normal form NFC; those without any (punctuation) do
-not count. Two sentences overlap when they are equal and have at least five words, or share eight words in a row.
-Splitting into words is not undone: `don't` and `do n't` differ.
+Words are compared by their letters and digits in lower case and in Unicode's normal form NFC; those without any do not
+count. Two sentences overlap when they are equal and have at least five words, or share eight words in a row.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from unicodedata import normalize
 
 import numpy as np
@@ -87,14 +86,9 @@ class Overlap:
 
 
 def _runs(hashes: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Whole sentences of fewer than `RUN` words, and the runs of that many words, by length.
+    """Whole sentences of fewer than `RUN` words, and the runs of that many words, of a text as `find` takes it.
 
-    Args:
-        hashes: uint64 [n], of words.
-        starts: int64 [S], where sentences start.
-
-    Yields:
-        For each length a hash of each run, uint64 [R], and the sentence that it is in, int [R].
+    Yields for each length a hash of each run, uint64 [R], and the sentence that it is in, int [R].
     """
     counted = hashes != _NOT_COUNTED
     sentences = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(hashes)))[counted]
@@ -112,11 +106,7 @@ def _runs(hashes: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 def _combined(words: Sequence[np.ndarray]) -> np.ndarray:
     """One hash of runs, from the hashes of their first words, second words, and so on."""
-    values = words[0].copy()
-    for each in words[1:]:
-        values *= _MULTIPLIER
-        values += each
-    return values
+    return reduce(lambda values, each: values * _MULTIPLIER + each, words)
 
 
 def reduced(word: str) -> str:

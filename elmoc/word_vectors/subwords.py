@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
-from elmoc.errors import InputError, install_advice, reading
+from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
@@ -31,15 +31,6 @@ def begins_word(units: Sequence[str]) -> np.ndarray:
     return np.array([unit in (BEGIN, END, UNKNOWN) or unit.startswith(BOUNDARY) for unit in units])
 
 
-def require_tokenizers() -> Any:
-    """The library `tokenizers`; an `InputError` where it is not installed."""
-    try:
-        import tokenizers
-    except ImportError:
-        raise InputError(f"subwords need the library tokenizers: {install_advice('subwords')}") from None
-    return tokenizers
-
-
 class Subwords:
     """How words are split into units.
 
@@ -50,17 +41,18 @@ class Subwords:
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns in processes that are forked later
-        library = require_tokenizers()
+        import tokenizers
+
         self.units = units
         self.merges = merges
         rows = {unit: row for row, unit in enumerate(units)}
-        needed = {*library.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END}
+        needed = {*tokenizers.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END}
         made = {left + right for left, right in merges}
         if len(rows) < len(units) or not needed <= rows.keys() or made & {BEGIN, END, UNKNOWN}:
             raise InputError("its units are not distinct, or lack a byte or the mark of a boundary, or merges make one")
         self._space = rows[BOUNDARY]
-        self._tokenizer = library.Tokenizer(library.models.BPE(vocab=rows, merges=list(merges)))
-        self._tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+        self._tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=rows, merges=list(merges)))
+        self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
 
     @classmethod
     def of_corpus(cls, corpus: Corpus) -> "Subwords":

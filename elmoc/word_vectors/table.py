@@ -15,9 +15,8 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError, reading
 from elmoc.files.arrays import all_finite, load_array, load_arrays
 from elmoc.files.checksums import FileChecksum
-from elmoc.files.locks import locked
 from elmoc.files.records import read_record, write_record
-from elmoc.files.writing import atomic_path
+from elmoc.files.writing import atomic_path, locked
 from elmoc.settings import setting
 from elmoc.word_vectors.sources import VectorSource, WordVectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform

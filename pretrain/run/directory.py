@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import convert, read_json, write_json
+from elmoc.files.writing import locked, tidy_folder
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import differences
 from pretrain.checkpoint import read_checkpoint, write_checkpoint

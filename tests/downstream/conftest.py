@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 
 from downstream.__main__ import main
@@ -13,7 +14,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.subwords import SubwordVectors, require_tokenizers
+from elmoc.word_vectors.subwords import SubwordVectors
 from tests.tiny import tiny_model
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
@@ -85,7 +86,7 @@ def features(tmp_path: Path) -> Path:
 @pytest.fixture
 def subword_model(tmp_path: Path) -> Path:
     """A model directory with random weights that reads the characters of words, and `in` as one."""
-    units = [BEGIN, *sorted(require_tokenizers().pre_tokenizers.ByteLevel.alphabet()), "in", END]
+    units = [BEGIN, *sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()), "in", END]
     generator = torch.Generator().manual_seed(1)
     stored = SubwordVectors(torch.randn(len(units), 6, generator=generator), units, [("i", "n")])
     model = tiny_model(vectors=stored)

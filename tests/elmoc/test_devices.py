@@ -32,9 +32,3 @@ def test_a_processor_has_bf16_where_one_of_two_kinds_of_instructions_is_there(
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name)
     assert not devices.has_bf16(CPU), "a release of PyTorch that does not say so"
-
-
-def test_what_is_no_precision_is_refused() -> None:
-    for name in ("", "fp64", "BF16"):
-        with pytest.raises(InputError, match=repr(name)):
-            checked_precision(name, CPU)

@@ -1,7 +1,6 @@
 """Errors: every command ends with one line where something is wrong."""
 
 import errno
-import io
 import os
 import subprocess
 import sys
@@ -71,19 +70,6 @@ def test_a_message_is_one_printable_line_whatever_it_quotes(capsys: pytest.Captu
 
     assert run_command(fail) == 1
     assert len(capsys.readouterr().err) < 1000
-
-
-def test_a_terminal_that_lacks_a_character_does_not_cost_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
-    monkeypatch.setattr(sys, "stdout", terminal)
-    assert run_command(lambda: print("gain ± → 3")) == 0
-    terminal.flush()
-    assert terminal.buffer.getvalue() == b"gain \xb1 \\u2192 3\n"  # type: ignore[attr-defined]
-
-
-def test_names_that_are_not_utf8_are_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["elmoc", "caf\udce9.txt"])
-    assert run_command(lambda: pytest.fail("the command was run")) == 1
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")

@@ -1,11 +1,7 @@
 """The sentence encoder: sentences become layer states, each as if it stood alone."""
 
 import multiprocessing
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from operator import itemgetter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +9,12 @@ import pytest
 import torch
 
 from elmoc import ElmoC
-from elmoc.batches import buffered
-from elmoc.devices import checked_device
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.inference import length_bucketed
-from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.rows import WordRows
 from elmoc.word_vectors.sources import RandomVectors
-from elmoc.word_vectors.transform import VectorTransform
 from tests.references import encode_one
 from tests.tiny import tiny_model
 
@@ -114,32 +104,6 @@ def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
     assert [[lengths[index] for index in batch] for batch in unpadded] == [[40], [9, 5], [3, 3, 2], [1, 0]]
 
 
-def test_of_what_is_selected_nothing_else_stays_in_memory(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ElmoC.from_pretrained(model_path)
-    expected = model.embed_batch(SENTENCES)
-    for window in (2048, 2):
-        monkeypatch.setattr("elmoc.model.WINDOW_WORDS", window)
-        for top, states in zip(
-            model.embed_rows(model.look_up(SENTENCES), select=itemgetter(-1)), expected, strict=True
-        ):
-            torch.testing.assert_close(top, states[-1], atol=1e-5, rtol=0)
-            assert top.untyped_storage().nbytes() == top.nbytes
-
-
-@pytest.mark.parametrize("device", ["gpu", "cuda:99", "", "cpu:x", "cpu:256", "meta", "mps", "cuda:-1", "cuda:1\n"])
-def test_a_device_that_is_not_there_is_named(device: str) -> None:
-    with pytest.raises(InputError):
-        checked_device(device)
-
-
-def test_numbers_of_devices_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert torch.device("cuda:257").index == 1, "what PyTorch makes of it"
-    assert checked_device("cuda:1") == torch.device("cuda:1")
-    with pytest.raises(InputError, match="cuda:257"):
-        checked_device("cuda:257")
-
-
 def test_a_sentence_of_any_length_is_read_in_windows(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elmo = ElmoC.from_pretrained(model_path)
     sentence = [f"w{number % 7}" for number in range(23)]
@@ -156,23 +120,6 @@ def test_a_sentence_of_any_length_is_read_in_windows(model_path: Path, monkeypat
             assert piece.shape[1] <= window
             joined[:, start : start + piece.shape[1], columns] = piece
         torch.testing.assert_close(joined, whole, atol=1e-5, rtol=0)
-
-
-def test_a_stream_of_sentences_is_embedded_in_order(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    monkeypatch.setattr("elmoc.model.buffered", partial(buffered, most=6))
-    read: list[int] = []
-
-    def stream() -> Iterator[list[str]]:
-        for index, sentence in enumerate(SENTENCES):
-            read.append(index)
-            yield sentence
-
-    states = elmo.embed_sentences(stream())
-    first = next(states)
-    assert read == [0, 1, 2], "no more than a buffer is read ahead"
-    for ours, sentence in zip([first, *states], SENTENCES, strict=True):
-        torch.testing.assert_close(ours, elmo.embed(sentence), atol=1e-5, rtol=0)
 
 
 def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
@@ -218,17 +165,6 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
     assert elmo.unknown_words == ["nowhere"]
 
 
-def test_an_identity_input_layer_hands_on_the_vectors() -> None:
-    sizes = LstmSizes(projection_size=4, cell_size=6, input_layer="identity")
-    encoder = BidirectionalEncoder(EncoderConfig(sizes, word_vector_size=4))
-    assert not any("input" in name.split(".")[1] for name in encoder.weights())
-    vectors = torch.randn(1, 5, 4)
-    states = encoder(vectors, torch.tensor([5]))
-    torch.testing.assert_close(states[0, 0], torch.cat([vectors[0], vectors[0]], dim=-1))
-    with pytest.raises(InputError, match=r"needs word vectors of encoder\.projection_size \(4\), not of 5"):
-        EncoderConfig(sizes, word_vector_size=5)
-
-
 def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:
     elmo, threads = ElmoC.from_pretrained(model_path), torch.get_num_threads()
     sentences = [["The", "cat"] * 60] * 60
@@ -263,54 +199,3 @@ def test_a_string_is_no_list_of_tokens(model_path: Path) -> None:
     ):
         with pytest.raises(InputError, match="The cat"):
             embed(given)  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("wrong", [["b"], 5, b"b", None])
-def test_tokens_are_strings(model_path: Path, wrong: object) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    for embed, given in (
-        (elmo.embed, ["a", wrong]),
-        (elmo.embed_batch, [["a"], ["a", wrong]]),
-        (elmo.embed_documents, [[["a"], ["a", wrong]]]),
-        (lambda tokens: list(elmo.embed_pieces(tokens)), ["a", wrong]),
-    ):
-        with pytest.raises(TypeError):
-            embed(given)  # type: ignore[operator]
-    for tokens in (("a", "b"), np.array(["a", "b"]), iter("ab")):
-        assert torch.equal(elmo.embed(tokens), elmo.embed(["a", "b"]))  # type: ignore[arg-type]
-
-
-def test_long_words_are_forgotten_too() -> None:
-    rows = WordRows(VectorTransform(boundary=np.zeros((2, 4), np.float32)), NoVectors(), most_bytes=1000)
-    for number in range(30):
-        rows.look_up([[f"{number:03}" + "x" * 97, "short"]])
-    assert sum(map(len, rows._ids)) <= 1000
-    assert 5 <= len(rows.unknown) <= 10
-    assert sum(map(len, rows.unknown)) <= 1000
-
-
-class NoVectors:
-    """Word vectors that know no word."""
-
-    size, origin, fingerprint = 4, "none", "none"
-
-    def lookup(self, words: Sequence[str]) -> np.ndarray:
-        return np.zeros((len(words), 4), np.float32)
-
-
-def test_several_threads_may_use_a_model(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    sentences = [[f"w{7 * (i + j) % 200}" for j in range(5 + i % 9)] for i in range(20)]
-    expected = [elmo.embed(sentence) for sentence in sentences]
-    lookup = elmo.word_vectors.lookup
-
-    def slow(words: Sequence[str]) -> np.ndarray:
-        time.sleep(0.001)  # in which another thread goes on
-        return lookup(words)
-
-    elmo.word_vectors.lookup = slow  # type: ignore[method-assign]
-    small = WordRows(elmo.directory.transform, elmo.word_vectors, most_bytes=30 * 4 * elmo.word_vectors.size)
-    monkeypatch.setattr(elmo, "_rows", small)  # which forgets words while others look theirs up
-    with ThreadPoolExecutor(4) as pool:
-        for ours, other in zip(pool.map(elmo.embed, sentences * 2), expected * 2, strict=True):
-            torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)

@@ -1,6 +1,5 @@
 """Word vectors of model directories: found where they are, bundled where asked, and kept."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.model_directory import bundled_vectors, read_model_directory, write_model_directory
+from elmoc.model_directory import bundled_vectors, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from tests.elmoc.test_model_directory import edit_config
 from tests.tiny import tiny_model
@@ -64,46 +63,3 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     whole.save_pretrained(tmp_path / "moved")
     assert (tmp_path / "moved/words.vec").exists(), "what is replaced keeps the word vectors that it had"
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
-
-
-def test_vectors_of_another_name_are_bundled_under_the_one_that_is_looked_for(tmp_path: Path) -> None:
-    path = vec_model(tmp_path / "here")
-    (tmp_path / "here/words.vec").rename(tmp_path / "other.vec")
-    model = ElmoC.from_pretrained(path, vectors=str(tmp_path / "other.vec"))
-    model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
-    (tmp_path / "other.vec").unlink()
-    assert (tmp_path / "whole/words.vec").exists()
-    torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "whole").embed(["cat"]), model.embed(["cat"]))
-
-
-@pytest.mark.parametrize("link", [False, True])
-def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: bool) -> None:
-    path, elsewhere = vec_model(tmp_path / "here"), tmp_path / "elsewhere.vec"
-    bundled = path / "words.vec"
-    (tmp_path / "here/words.vec").rename(elsewhere if link else bundled)
-    if link:
-        elsewhere.chmod(0o600)
-        bundled.symlink_to(elsewhere)
-    expected = ElmoC.from_pretrained(path).embed(["cat", "sat"])
-    for _ in range(2):  # as training does with each model that is better than the last
-        write_model_directory(path, read_model_directory(path))
-    torch.testing.assert_close(ElmoC.from_pretrained(path).embed(["cat", "sat"]), expected)
-    assert bundled.is_symlink() == link
-    assert not link or elsewhere.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_a_link_to_word_vectors_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
-    file, name = tmp_path / "vectors.txt", tmp_path / "name.txt"
-    file.write_text("w1 1 2 3\nw2 4 5 6\n")
-    name.symlink_to("vectors.txt")
-    if not links:
-        monkeypatch.setattr("os.link", lambda *_, **__: os.stat(tmp_path / "nowhere"))  # fails
-    model = tiny_model(vectors=TextVectors(file))
-    for given in (file, name):
-        write_model_directory(tmp_path / "model", model, vectors=given, link=True)
-        bundled = tmp_path / "model/vectors.txt"
-        assert (bundled.read_text(), bundled.is_symlink()) == (file.read_text(), False)
-        assert bundled.samefile(file) == links
-    write_model_directory(tmp_path / "model", model, vectors=file)
-    assert not bundled.samefile(file), "a copy, unless a link is asked for"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from elmoc.process import available_cores, run_child, wait_without_spinning
+from elmoc.process import run_child
 
 SCRIPT = """
 import resource
@@ -35,25 +35,6 @@ def test_freed_memory_is_used_again_without_page_faults() -> None:
     assert given_back > 8 * 100, "256 MB each time, in pages or huge pages"
 
 
-def test_the_users_choice_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    wait_without_spinning()
-    assert os.environ["OMP_WAIT_POLICY"] == "passive"
-    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
-    wait_without_spinning()
-    assert os.environ["OMP_WAIT_POLICY"] == "active"
-
-
-def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3, 5}, raising=False)
-    assert available_cores() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")  # as on a Mac
-    monkeypatch.setattr(os, "cpu_count", lambda: 7)
-    assert available_cores() == 7
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert available_cores() == 1
-
-
 def test_a_process_whose_parent_has_ended_before_it_could_ask_ends() -> None:
     code = """
 import os
@@ -71,7 +52,7 @@ def test_a_child_is_asked_to_stop_and_waited_for() -> None:
     code = """
 import os, signal, sys
 from elmoc.process import run_child
-child = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('saved', flush=True) or exit(0))"
+child = "import signal, time; signal.signal(signal.SIGINT, lambda *_: print('saved', flush=True) or exit(0))"
 child += "; print('runs', flush=True); time.sleep(60)"
 try:
     run_child([sys.executable, "-c", child], environment=dict(os.environ))

@@ -66,7 +66,7 @@ def test_durations_in_words(seconds: float, text: str) -> None:
 
 def test_durations_are_read() -> None:
     assert [parse_duration(text) for text in ("90s", "60m", "1.5h", "1d")] == [90, 3600, 5400, 86400]
-    for text in ("60", "0s", "h", "-1h", "4000d"):
+    for text in ("60", "0s", "h", "-1h"):
         with pytest.raises(InputError, match="--max-time"):
             parse_duration(text)
 

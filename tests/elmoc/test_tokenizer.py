@@ -2,15 +2,12 @@
 
 import random
 import re
-import sys
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elmoc import tokenizer
-from elmoc.errors import InputError
 from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph, tokenise_sentence
 
 
@@ -146,12 +143,6 @@ def test_abbreviations_are_learned_from_the_text() -> None:
     assert len(tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(""))) == 3
 
 
-def test_a_missing_nltk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "nltk.tokenize.punkt", None)
-    with pytest.raises(InputError, match=r"needs nltk: install it with `pip install -e '\.\[data\]'` in the checkout"):
-        sentence_splitter("")
-
-
 @given(
     st.lists(st.sampled_from(["a", "é1", ".", "+", "-", "@", "_", " ", "www.", "http://", '"', ")", "/"]), max_size=40)
 )
@@ -160,38 +151,3 @@ def test_addresses_are_those_of_the_plain_pattern(parts: list[str]) -> None:
     text = "".join(parts)
     plain = re.compile(tokenizer._ADDRESS.pattern.replace("{1,64}", "+"))
     assert tokenizer._ADDRESS.findall(text) == plain.findall(text)
-
-
-@pytest.mark.parametrize(
-    ("start", "repeated", "end"),
-    [
-        ("", "a.", ""),
-        ("a@", "a.", "-"),
-        ("http://", ".", " "),
-        ("", "a+-", " x@y"),
-        ("a.", " ", "b"),
-        ("", "A'. ", "!"),
-        ("a!", ')"', "b"),
-        ("", "\n\n", "a"),
-        ("", 'ה"', "א"),
-    ],
-)
-def test_the_time_grows_with_the_text(start: str, repeated: str, end: str) -> None:
-    split = sentence_splitter("")
-
-    def seconds(length: int) -> float:
-        text = start + repeated * (length // len(repeated)) + end
-        started = time.process_time()
-        tokenise_paragraph(text, split)
-        looks_tokenised(text)
-        looks_wrapped([text, text])
-        return time.process_time() - started
-
-    assert seconds(16_000) < 32 * max(seconds(1_000), 0.002)  # twice as much as 16 times the text; the square is 256
-
-
-def test_a_busy_machine_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NLTK's limit of time, which a long paragraph meets, is that of another clock than its work."""
-    redos = pytest.importorskip("nltk.redos")
-    monkeypatch.setattr(redos, "DEFAULT_TIMEOUT", 1e-6)
-    assert len(tokenise_paragraph("He came. " * 5000, sentence_splitter(""))) == 5000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite, load_array, load_arrays, save_array
+from elmoc.files.arrays import all_finite, load_array, save_array
 
 
 def header_of(shape: tuple[int, ...], dtype: str = "<f4", *, fortran: bool = False) -> bytes:
@@ -48,29 +48,6 @@ def test_what_is_not_expected_names_the_file(tmp_path: Path, content: bytes | No
     for mmap in (False, True):
         with pytest.raises(InputError, match=r"a\.npy"):
             load_array(tmp_path / "a.npy", shape=(None, 5), dtype="float32", mmap=mmap)
-
-
-def test_several_arrays_in_one_file(tmp_path: Path) -> None:
-    path, shapes = tmp_path / "a.npz", {"mean": (3,), "matrix": (3, 3)}
-    mean, matrix = np.ones(3, dtype=np.float32), np.eye(3, dtype=np.float32)
-    np.savez(path, mean=mean, matrix=matrix)
-    read = load_arrays(path, shapes=shapes, dtype="float32")
-    assert {name: array.tolist() for name, array in read.items()} == {"mean": mean.tolist(), "matrix": matrix.tolist()}
-    content, refused = path.read_bytes(), 0
-    for position in range(0, len(content), 7):
-        damaged = bytearray(content)
-        damaged[position] ^= 16
-        path.write_bytes(damaged)
-        try:
-            again = load_arrays(path, shapes=shapes, dtype="float32")
-        except InputError as error:
-            refused += str(path) in str(error)
-        else:  # what is changed means nothing, such as a time
-            assert all((again[name] == read[name]).all() for name in read)
-    assert refused > 20
-    np.savez(path, mean=np.full(3, np.nan, dtype=np.float32), matrix=matrix)
-    with pytest.raises(InputError, match="mean"):
-        load_arrays(path, shapes=shapes, dtype="float32")
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4"])

@@ -26,12 +26,11 @@ def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 70_000, 1_000_000])
 def test_file_checksums_see_damage(tmp_path: Path, size: int) -> None:
-    path, read = tmp_path / "file", list[int]()
+    path = tmp_path / "file"
     data = bytes(number % 251 for number in range(size))
     path.write_bytes(data)
     checksum = FileChecksum.of(path)
-    checksum.check_whole(path, progress=read.append)
-    assert sum(read) == size
+    checksum.check_whole(path)
     path.write_bytes(data + b"x")
     with pytest.raises(InputError, match="file"):
         checksum.check_ends(path)
@@ -44,26 +43,16 @@ def test_file_checksums_see_damage(tmp_path: Path, size: int) -> None:
         if position in (0, size - 1):
             with pytest.raises(InputError, match="file"):
                 checksum.check_ends(path)
-    path.unlink()
-    with pytest.raises(InputError, match="file"):
-        checksum.check_ends(path)
-
-
-def write_archive(path: Path, compression: int = zipfile.ZIP_STORED) -> Path:
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr("data/0", bytes(3_000_000))
-        archive.writestr("data/1", b"1" * 1000)
-    return path
 
 
 def test_archives_are_read_to_their_end_and_damage_is_seen(tmp_path: Path) -> None:
-    path, read = write_archive(tmp_path / "a.pt"), list[int]()
-    check_archive(path, progress=read.append)
-    assert sum(read) == 3_001_000
+    path = tmp_path / "a.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data/0", bytes(3_000_000))
+        archive.writestr("data/1", b"1" * 1000)
+    check_archive(path)
     content = path.read_bytes()
     for damaged in (content.replace(b"111", b"121", 1), content[:-40]):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"a\.pt"):
             check_archive(path)
-    with pytest.raises(InputError, match="compressed"):
-        check_archive(write_archive(tmp_path / "packed.pt", zipfile.ZIP_DEFLATED))

@@ -1,6 +1,5 @@
 """Locks: one writer at a time, and nothing left of writers that were killed."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.files.locks import locked, tidy_folder
-from elmoc.files.writing import atomic_directory, atomic_path
+from elmoc.files.writing import atomic_directory, atomic_path, locked, tidy_folder
 
 HOLD = """
 import sys
@@ -83,7 +81,7 @@ def test_processes_that_take_a_lock_in_turns_are_never_two(tmp_path: Path) -> No
 import sys, time
 from pathlib import Path
 from elmoc.errors import InputError
-from elmoc.files.locks import locked
+from elmoc.files.writing import locked
 done, end = 0, time.monotonic() + 20
 while done < 100 and time.monotonic() < end:
     try:
@@ -99,21 +97,3 @@ while done < 100 and time.monotonic() < end:
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert (tmp_path / "count").read_text() == "300"
     assert os.listdir(tmp_path) == ["count"]
-
-
-def test_a_lock_outlives_forked_processes(tmp_path: Path) -> None:
-    with locked(tmp_path / "file"):
-        child = multiprocessing.get_context("fork").Process(target=lambda: None)
-        child.start()
-        child.join()
-        command = [sys.executable, "-c", HOLD, tmp_path / "file"]
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        assert "InputError" in ran.stderr
-
-
-def test_a_process_may_lock_a_file_by_another_path_to_it(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "link").symlink_to("folder")
-    with locked(tmp_path / "folder" / "file"), locked(tmp_path / "link" / "file"):
-        assert os.listdir(tmp_path / "folder") == [".file.lock"]
-    assert os.listdir(tmp_path / "folder") == []

@@ -1,14 +1,13 @@
 """Text files: lines, and what cannot be read as lines, with errors that name the place."""
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
 from elmoc.errors import InputError
 from elmoc.files import text
-from elmoc.files.text import open_binary, open_text, read_lines
+from elmoc.files.text import open_text, read_lines
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -33,9 +32,8 @@ def test_what_is_written_is_read(tmp_path: Path, ending: str) -> None:
     ("name", "data", "place"),
     [
         ("a", b"fine\n\xc3(\n", "a, line 2: byte 0xc3"),
-        ("a.gz", gzip.compress(b"fine\n", mtime=0)[:-3], r"a\.gz: .* line 1"),
-        ("a.gz", gzip.compress(b"fine", mtime=0)[:9], r"a\.gz"),
-        ("a.gz", gzip.compress(b"fine\n", mtime=0) + b"more", r"a\.gz: .* line 1"),
+        ("a.gz", gzip.compress(b"fine\n", mtime=0)[:-3], r"a\.gz"),
+        ("a.gz", gzip.compress(b"fine\n", mtime=0) + b"more", r"a\.gz"),
         ("a.gz", b"plain", r"a\.gz"),
         ("b", None, "b"),
     ],
@@ -55,11 +53,3 @@ def test_lines_have_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyP
         file.write(b"b")
     with pytest.raises(InputError, match="long, line 2"):
         list(read_lines(tmp_path / "long"))
-
-
-def test_only_ordinary_files_are_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "dangling").symlink_to("nothing")
-    for name in ("", "fifo", "dangling", "nothing"):
-        with pytest.raises(InputError):
-            open_binary(tmp_path / name)

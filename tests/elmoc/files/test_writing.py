@@ -1,13 +1,11 @@
 """Writing: whole or not at all, with the user's permissions."""
 
-import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.files import writing
 from elmoc.files.writing import (
     atomic_directory,
     atomic_path,
@@ -35,12 +33,7 @@ def test_atomic_path_leaves_the_old_file_when_the_block_fails(tmp_path: Path) ->
     assert [file.name for file in path.parent.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("can_exchange", [True, False])
-def test_atomic_directory_replaces_a_whole_directory_by_a_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
-) -> None:
-    if not can_exchange:
-        monkeypatch.setattr(writing, "_exchanged", lambda first, second: False)
+def test_atomic_directory_replaces_a_whole_directory_by_a_whole_one(tmp_path: Path) -> None:
     path = tmp_path / "directory"
     for content in ("first", "second"):
         with atomic_directory(path) as partial:
@@ -69,13 +62,6 @@ def test_what_is_written_has_the_permissions_of_the_umask(tmp_path: Path) -> Non
         os.umask(before)
     modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("file", "directory/file", "directory/kept")]
     assert modes == [0o640, 0o640, 0o750]
-
-
-def test_a_full_disk_names_what_is_written(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as raised, atomic_path(tmp_path / "out.txt"):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert raised.value.filename == str(tmp_path / "out.txt")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_temporary_file_is_removed(tmp_path: Path) -> None:

@@ -46,7 +46,6 @@ def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest
     "options",
     [
         ["--in", "on the river"],
-        ["--in", "a bank is a bank", "--occurrence", "3"],
         ["--in", "a bank", "--layer", "9"],
         ["--in", "a river", "--word", "river"],
     ],
@@ -59,7 +58,6 @@ def test_which_of_several_counts(text: Path, model_path: Path, capsys: pytest.Ca
     for options, marked in (
         ([], "a Bank is a [bank]"),
         (["--ignore-case"], "a [Bank] is a bank"),
-        (["--ignore-case", "--occurrence", "2"], "a Bank is a [bank]"),
     ):
         words = ["--word", "bank", "--in", "a Bank is a bank", *options]
         assert main(["neighbours", str(model_path), "text.txt", *words]) == 0

@@ -65,12 +65,6 @@ def test_cases(sentence: str, overlaps: bool) -> None:
     assert found_in(Overlap(each.split() for each in known), [sentence.split()]) == [overlaps]
 
 
-def test_nothing_overlaps_with_nothing() -> None:
-    for empty in ([], [[]], [["."], ["a", "b"]]):
-        assert found_in(Overlap(empty), [["a", "b"], [], [*"abcdefghij"]]) == [False] * 3
-    assert Overlap([]).find(np.empty(0, np.uint64), np.empty(0, np.int64)).tolist() == []
-
-
 def test_the_fingerprint_is_that_of_what_can_be_found() -> None:
     one, other = (["a", "b", "c", "d", "e"], ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
     assert Overlap([one, other]).fingerprint == Overlap([other, ["short"], one, [*one, "."]]).fingerprint

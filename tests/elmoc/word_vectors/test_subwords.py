@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model
 from elmoc.modules.layer_states import LayerStates
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from elmoc.word_vectors.sources import VectorSource
-from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("e", "r"), ("Ġ", "a")]
@@ -28,7 +29,7 @@ SENTENCES = [["the", "other", "tether"], ["Zürich"], [], ["a", "the", "x" * 9, 
 
 
 def units() -> list[str]:
-    alphabet = sorted(require_tokenizers().pre_tokenizers.ByteLevel.alphabet())
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     return ["Ġthe", BEGIN, *alphabet, *(left + right for left, right in MERGES if left + right != "Ġthe"), END]
 
 
