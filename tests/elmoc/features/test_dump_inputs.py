@@ -204,7 +204,7 @@ def test_words_without_a_vector(
 
 def test_text_that_looks_raw_is_warned_of(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, (text, warned) in enumerate(
-        (("The cat, it seems, sat.\nIt rained.\n", True), ("The cat , it seems , sat .\nIt rained .\n", False))
+        (("The cat, it seems, sat, and it rained.\n", True), ("The cat , it seems , sat , and it rained .\n", False))
     ):
         (tmp_path / "in.txt").write_text(text)
         dumped(model_path, tmp_path / "in.txt", tmp_path / f"{number}.h5")
