@@ -30,7 +30,7 @@ from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings
 from pretrain.setup import set_up
-from pretrain.train import new_train_step
+from pretrain.step import TrainStep
 
 TYPES = {"": 793_471, "40K": 40_000, "800K": 793_471, "2000K": 2_000_000}  # 800K: One Billion Word
 SUBWORDS, UNITS_OF_A_WORD = 32_000, 1.1  # Li et al. 2019, Section 5.2.1
@@ -117,7 +117,7 @@ def update_of(config: RunConfig, row: Row, column: Column, corpus: Path, streams
     train = replace(config.train, streams=streams, window=column.window, directions=column.directions, precision="auto")
     data = replace(config.data, corpus=str(corpus))
     setup = set_up(replace(config, data=data, train=train, encoder=column.sizes, output_layer=row.settings))
-    step, batches = new_train_step(setup, setup.new_state()), cycle(first_batches(setup, BATCHES))
+    step, batches = TrainStep(setup, setup.new_state()), cycle(first_batches(setup, BATCHES))
 
     def update() -> float:
         batch, started = next(batches), perf_counter()

@@ -31,7 +31,7 @@ from pretrain.config import load_config
 from pretrain.describe import first_batches, operations_a_word
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup, set_up
-from pretrain.train import new_train_step
+from pretrain.step import TrainStep
 
 TYPES = 200_000
 BATCHES = 4  # windows that are read again and again, so that nobody waits for data
@@ -73,7 +73,7 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
         output_layers=deepcopy(setup.output_layers),
         execution=replace(setup.execution, precision=way.precision),
     )
-    step = new_train_step(own, own.new_state(), side_by_side=name != "allennlp")
+    step = TrainStep(own, own.new_state(), side_by_side=name != "allennlp")
     rate = setup.config.schedule.base
 
     def update(batch: object) -> float:

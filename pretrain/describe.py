@@ -11,7 +11,7 @@ from torch import nn
 from pretrain.data.batches import Batch, gather
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup
-from pretrain.train import new_train_step
+from pretrain.step import TrainStep
 
 # operations of training for a weight of a matrix product, and a word: a multiplication and an addition each for the
 # output, for the gradient of the input, and for that of the weight
@@ -65,7 +65,7 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
     device = setup.execution.device
     batches = first_batches(setup, UNTIL_RECORDED + 1 if setup.config.train.cuda_graph else 2)
     seconds = 0.0
-    with closing(new_train_step(setup, setup.new_state())) as train_step:
+    with closing(TrainStep(setup, setup.new_state())) as train_step:
         for batch in batches:
             started = time.perf_counter()
             train_step(batch, 0.0)  # which waits for a GPU

@@ -68,29 +68,26 @@ class TrainingSetup:
 
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
-        corpus, train = self.data.corpus, self.config.train
-        record: dict[str, object] = {name: text for name, text in asdict(self.config.card).items() if text}
-        tokens = {
-            source: sum(shard.tokens for shard in corpus.train if shard.source == source)
-            for source in corpus.sources
-            if source and self.config.data.sources.get(source) != 0
-        }
-        record |= {
+        corpus, train, weights = self.data.corpus, self.config.train, self.config.data.sources
+        record = {
+            **asdict(self.config.card),
             "corpus": os.path.abspath(corpus.path),
             "sources": corpus.record.sources,
             "corpus_tokens": corpus.train_tokens,
             "corpus_types": corpus.types,
-            **({"tokens_by_source": tokens} if tokens else {}),
+            "tokens_by_source": {
+                source: sum(shard.tokens for shard in corpus.train if shard.source == source)
+                for source in corpus.sources
+                if source and weights.get(source) != 0
+            },
             "streams": train.streams,
             "window": train.window,
             "learning_rate": self.config.schedule.base,
             "precision": self.execution.precision,
+            "units_of_a_word": corpus.record.settings.get("units_of_a_word"),
+            "started_from": self.started_from,
         }
-        if corpus.record.subwords:
-            record["units_of_a_word"] = corpus.record.settings["units_of_a_word"]
-        if self.started_from is not None:
-            record["started_from"] = self.started_from
-        return record
+        return {name: value for name, value in record.items() if value or name == "sources"}
 
     def new_state(self) -> TrainState:
         """The state before the first update, of the directions that this process trains."""

@@ -17,12 +17,11 @@ from torch import Tensor
 
 from elmoc.encoders import EncoderState
 from pretrain.data.batches import Batch
-from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
-from pretrain.execution.device import Execution
 from pretrain.optimiser import clip_gradients, set_rate, values_of
 from pretrain.output_layers import Loss, Targets
+from pretrain.setup import TrainingSetup
 from pretrain.train_state import TrainState
 
 
@@ -67,41 +66,25 @@ class TrainStep:
     """Makes updates of the directions that this process trains.
 
     Args:
+        setup: of the run.
         state: weights, optimisers and recurrent state, which updates change.
-        groups: the processes that share each direction.
-        execution: where and how precisely modules compute.
-        gradient_norm: the bound on the gradient norm of each direction, and of each part that they share.
-        carry_state: whether recurrent state goes on from window to window.
-        cuda_graph: whether an update of a direction is launched as one CUDA graph.
         side_by_side: whether directions run at the same time, where a CPU has cores for it.
     """
 
-    def __init__(
-        self,
-        *,
-        state: TrainState,
-        groups: Mapping[str, DirectionGroup],
-        execution: Execution,
-        gradient_norm: float,
-        carry_state: bool = True,
-        cuda_graph: bool = False,
-        side_by_side: bool = True,
-    ) -> None:
-        self._state = state
-        self._groups = groups
-        self._execution = execution
-        self._gradient_norm = gradient_norm
-        self._carry_state = carry_state
-        threads = torch.get_num_threads() // len(groups)  # of each direction
+    def __init__(self, setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> None:
+        self._state, self._execution, self._groups = state, setup.execution, setup.processes.groups
+        self._gradient_norm = setup.config.optimiser.gradient_norm
+        self._carry_state = setup.config.train.carry_state
+        threads = torch.get_num_threads() // len(self._groups)  # of each direction
         self._pool = None
-        if side_by_side and execution.device.type == "cpu" and len(groups) > 1 and threads >= 1:
+        if side_by_side and self._execution.device.type == "cpu" and len(self._groups) > 1 and threads >= 1:
             initializer = partial(torch.set_num_threads, threads)
-            self._pool = ThreadPoolExecutor(len(groups), "direction", initializer=initializer)
+            self._pool = ThreadPoolExecutor(len(self._groups), "direction", initializer=initializer)
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
         self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
-            direction: partial(self.forward_backward_step, direction) for direction in groups
+            direction: partial(self.forward_backward_step, direction) for direction in self._groups
         }
-        if cuda_graph:
+        if setup.config.train.cuda_graph:
             self.compute = {name: CudaGraphStep(each, record_cuda_graph) for name, each in self.compute.items()}
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:

@@ -41,7 +41,7 @@ def train(
         stop = stack.enter_context(stop_signals())
         recorder = stack.enter_context(closing(Recorder(setup, state, run, resumed=resumed, stop=stop)))
         batches = stack.enter_context(closing(stream_batches(windows, data.batch_maker(), device)))
-        train_step = stack.enter_context(closing(new_train_step(setup, state)))
+        train_step = stack.enter_context(closing(TrainStep(setup, state)))
         if resumed is None:
             recorder.evaluate()
         while True:
@@ -71,20 +71,6 @@ def train(
             recorder.evaluate()
         recorder.save()
     return state.progress.is_over
-
-
-def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
-    """The train step of a run as its config has it; `side_by_side` as in `TrainStep`."""
-    config = setup.config
-    return TrainStep(
-        state=state,
-        groups=setup.processes.groups,
-        execution=setup.execution,
-        gradient_norm=config.optimiser.gradient_norm,
-        carry_state=config.train.carry_state,
-        cuda_graph=config.train.cuda_graph,
-        side_by_side=side_by_side,
-    )
 
 
 def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None) -> TrainState:

@@ -1,9 +1,7 @@
 """Tiny runs: how tests start them, and look at what they leave."""
 
-import importlib
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,11 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.devices import has_bf16
-from elmoc.errors import InputError
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main
-from pretrain.recipe import steps
+from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory, read_checkpoint
+from pretrain.setup import TrainingSetup, set_up
 from tests.tiny import add_table, learnable_sentences, write_corpus
 
 needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
@@ -58,6 +56,12 @@ class TinyRuns:
     def status(self, name: str, *options: str, **settings: Any) -> int:
         """Run the command; its exit status."""
         return main(self.arguments(name, *options, **settings))
+
+    def setup(self, **settings: Any) -> TrainingSetup:
+        """The set-up of a run that is not started."""
+        return set_up(
+            load_config(self.config, [each.removeprefix("--set=") for each in self.arguments("", **settings)[2:]])
+        )
 
     def run(self, name: str, *options: str, **settings: Any) -> RunDirectory:
         """Run the command, which has to succeed; its run directory."""
@@ -111,23 +115,3 @@ def assert_same(one: Any, other: Any, where: str = "", but: tuple[str, ...] = ()
         assert torch.equal(one, other), where
     else:
         assert one == other, where
-
-
-@pytest.fixture
-def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Have the steps of recipes run in this process, where PyTorch is loaded; gives the command lines that were run."""
-    lines: list[list[str]] = []
-
-    def run_here(arguments: Sequence[object]) -> None:
-        module, *words = map(str, arguments)
-        lines.append([module, *words])
-        package = importlib.import_module(module)
-        main = package.main if hasattr(package, "main") else importlib.import_module(f"{module}.__main__").main
-        status = main([*words, *(["--workers", "1"] if "data_scripts.build" in module else [])])
-        if status == 130:
-            raise KeyboardInterrupt
-        if status:
-            raise InputError(f"{module} ended with status {status}")
-
-    monkeypatch.setattr(steps, "run_module", run_here)
-    return lines

@@ -1,8 +1,6 @@
 """Imported ELMo: tables filled by its character CNN, training that goes on from it, and models that keep the CNN."""
 
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,11 @@ from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.join import join
 from tests.elmoc.interop.conftest import write_original
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences, write_corpus
 
+# the settings of the imported encoder, and short training on its word vectors
 ENCODER = {
     "encoder__projection_size": 5,
     "encoder__cell_size": 6,
@@ -38,7 +36,6 @@ ENCODER = {
     "train__updates": 4,
     "evaluation__every_updates": 4,
 }
-"""The settings of the imported encoder, and short training on its word vectors."""
 WORDS = ["w1", "unseen", "Zürich"]
 
 
@@ -112,18 +109,6 @@ def test_a_resumed_run_has_the_character_cnn_of_its_own_model(
     assert (run.model / "config.json").read_text() == record
 
 
-def test_directions_that_are_joined_keep_the_character_cnn(cnn_runs: TinyRuns, imported: Path) -> None:
-    settings: dict[str, Any] = ENCODER | {"train__updates": 2, "evaluation__every_updates": 2}
-    runs = [
-        cnn_runs.run(direction, "--init-from", str(imported), train__directions=[direction], **settings)
-        for direction in ("forward", "backward")
-    ]
-    shutil.rmtree(imported)
-    join(str(runs[0].path), str(runs[1].path), str(cnn_runs.folder / "joined"))
-    model = ElmoC.from_pretrained(cnn_runs.folder / "joined")
-    assert model.embed(WORDS).shape == (3, 3, 10)
-
-
 def test_a_character_cnn_that_is_gone_or_another_is_a_warning(
     cnn_runs: TinyRuns, imported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,11 +128,3 @@ def test_a_character_cnn_that_is_gone_or_another_is_a_warning(
     read_original_elmo(*files).write(imported)
     cnn_runs.run("other", **ENCODER)
     assert warning in capsys.readouterr().err
-
-
-def test_settings_that_differ_are_named(cnn_runs: TinyRuns, imported: Path, error_line: Callable[[int], str]) -> None:
-    status = cnn_runs.status("run", "--init-from", str(imported), **(ENCODER | {"encoder__layer_norm": True}))
-    assert "layer_norm" in error_line(status)
-    record = json.loads((imported / "config.json").read_text())
-    assert record["word_vectors"]["origin"] == FILE_NAME
-    assert record["output_layer"] == {"kind": "none"}

@@ -40,11 +40,6 @@ def test_an_empty_file_is_the_paper(tmp_path: Path) -> None:
     assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: path.name)
-def test_the_configs_of_the_project_load(path: Path) -> None:
-    assert load_config(path).train.streams > 0
-
-
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("twins/small_*.toml")), ids=lambda path: path.name)
 def test_a_twin_differs_in_sizes_and_what_goes_with_them_alone(path: Path) -> None:
     twin, parent = (config_to_dict(load_config(each)) for each in (path, CONFIGS / path.name.removeprefix("small_")))
@@ -104,29 +99,18 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
     "override",
     [
         "train.strems=3",
-        "modle.modle=3",
         "train.streams=2.5",
-        "train.streams=true",
         "train.streams=0",
         "train.epochs=nan",
-        "train.epochs=many",
-        "train.carry_state=1",
-        "train.directions=forward",
         'train.directions=["backward", "forward"]',
-        "train.seed=18446744073709551616",
         "train.precision=fp8",
         "data.sources=news=2",
-        "data.sources={news='a'}",
-        "data.sources.news=2",
-        "schedule.base=inf",
         "schedule.decay_end=0.3",
         "encoder.kind=gru",
-        "encoder.cell_size=1000000000000",
         "output_layer.kind=[]",
         "output_layer.samples=5",
         f"train.directions={'[' * 2000}",
         "train",
-        "streams=4",
     ],
     ids=lambda override: override[:30],
 )
@@ -138,38 +122,12 @@ def test_an_impossible_value_is_named(config: Path, override: str) -> None:
     assert len(str(error.value)) < 500
 
 
-@pytest.mark.parametrize(
-    ("content", "overrides"),
-    [
-        ("[train]\nstreams = 0", ["train.streams=3"]),
-        ("[encoder]\nkind = 'gru'", ["encoder.kind=lstm"]),
-        ("[schedule]\ndecay_start = 0.1", ["schedule.decay_end=0.3"]),
-        ("", ["train.streams=0", "train.streams=3"]),
-        ("", ["schedule.decay_start=3", "schedule.decay_end=4"]),
-    ],
-)
-def test_what_was_wrong_may_be_overridden(config: Path, content: str, overrides: list[str]) -> None:
-    config.write_text(content)
-    key, _, value = overrides[-1].partition("=")
-    section, _, name = key.partition(".")
-    assert str(getattr(getattr(load_config(config, overrides), section), name)) in (value, f"{value}.0")
-
-
 def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(config: Path) -> None:
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0")
     assert load_config(config, ["output_layer.kind=continuous"]).output_layer == ContinuousSettings()
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_wait = 5.0")
     with pytest.raises(InputError, match="cosine_wait"):
         load_config(config, ["output_layer.kind=continuous"])
-
-
-@pytest.mark.parametrize(
-    "content", ["parent = 'own.toml'", "parent = 3", "parent = 'none.toml'", "train = 3", "[train"]
-)
-def test_a_file_that_is_no_config_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / "own.toml").write_text(content)
-    with pytest.raises((InputError, OSError), match=r"\.toml"):
-        load_config(tmp_path / "own.toml")
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:

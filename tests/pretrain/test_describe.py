@@ -7,9 +7,7 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
-from pretrain.config import load_config
 from pretrain.describe import measure, operations_a_word
-from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns
 from tests.pretrain.data.reading import updates_of_epoch
 
@@ -34,14 +32,6 @@ def test_describe_prints_sizes_and_leaves_nothing(
     assert re.search(r"  \d+\.\d+ s, [\d,]+ words/s, peak memory \d", printed)
 
 
-def test_text_that_is_not_read_is_named(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    warning = "warning: an epoch reads "
-    runs.run("run", train__streams=60, train__updates=1)
-    assert warning in capsys.readouterr().err
-    runs.run("run", "--resume", train__streams=60, train__updates=1)
-    assert warning not in capsys.readouterr().err, "a run that goes on reads as it did"
-
-
 def test_operations_are_those_of_the_paper() -> None:
     """457 MFLOP a word at the paper's sizes, both directions; the output layers project to 300."""
     with torch.device("meta"):
@@ -51,8 +41,7 @@ def test_operations_are_those_of_the_paper() -> None:
 
 
 def test_the_trial_leaves_the_weights_as_they_were(runs: TinyRuns) -> None:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
-    setup = set_up(load_config(runs.config, overrides))
+    setup = runs.setup()
     parameters = [*setup.encoder.parameters(), *setup.output_layers.parameters()]
     before = [parameter.clone() for parameter in parameters]
     seconds, peak = measure(setup)

@@ -6,11 +6,8 @@ from contextlib import closing
 import pytest
 import torch
 
-from pretrain.config import load_config
 from pretrain.describe import first_batches
-from pretrain.setup import set_up
 from pretrain.step import TrainStep
-from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns
 
 
@@ -35,10 +32,9 @@ def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
         return torch.zeros(3)
 
     monkeypatch.setattr(TrainStep, "update_direction", work)
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
-    setup = set_up(load_config(runs.config, overrides))
+    setup = runs.setup()
     with (
-        closing(new_train_step(setup, setup.new_state())) as train_step,
+        closing(TrainStep(setup, setup.new_state())) as train_step,
         pytest.raises(ValueError, match="backward failed"),
     ):
         train_step(*first_batches(setup, 1), 0.0)
@@ -50,8 +46,7 @@ def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
 def test_a_gpu_is_waited_for_once_an_update(
     runs: TinyRuns, two_threads: None, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
 ) -> None:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
-    setup = set_up(load_config(runs.config, overrides))
+    setup = runs.setup()
     (batch,) = first_batches(setup, 1)
     fetched: list[list[int]] = []
 
@@ -59,7 +54,7 @@ def test_a_gpu_is_waited_for_once_an_update(
         fetched.append(list(tensor.shape))
         return tensor.numpy().tolist()
 
-    with closing(new_train_step(setup, setup.new_state(), side_by_side=side_by_side)) as train_step:
+    with closing(TrainStep(setup, setup.new_state(), side_by_side=side_by_side)) as train_step:
         monkeypatch.setattr(torch.Tensor, "tolist", fetch)
         monkeypatch.setattr(torch.Tensor, "item", fetch)
         steps = train_step(batch, 0.0)

@@ -8,11 +8,10 @@ import torch
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from pretrain.config import load_config
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate
-from pretrain.output_layers.retrieval import Retriever, mean_direction, ranks_by_frequency, retrieval
-from pretrain.setup import TrainingSetup, set_up
+from pretrain.output_layers.retrieval import Retriever, retrieval
+from pretrain.setup import TrainingSetup
 from tests.pretrain.conftest import TinyRuns
 from tests.references import rank_of
 
@@ -60,28 +59,10 @@ def test_retrieval_metrics_by_hand() -> None:
     assert metrics["outside"] == 2 / 8
 
 
-def test_mean_direction_by_hand() -> None:
-    rows = np.array([[3, 4], [0, 0], [0, 2], [-1, 0]], dtype=np.float16)
-    direction = mean_direction(rows, np.array([10, 1000, 5, 2]))
-    torch.testing.assert_close(direction, torch.tensor([10 * 0.6 - 2, 10 * 0.8 + 5]))
-
-
 def constants(retriever: Retriever, ids: np.ndarray) -> dict[str, float]:
     """The metrics of targets, those of the best constant prediction among them."""
     predictions = torch.zeros(len(ids), retriever.candidates.shape[1])
     return retriever.metrics(torch.zeros(len(ids)), predictions, ids, {"": slice(None)})[""]
-
-
-def test_no_constant_has_a_greater_mean_cosine_than_the_mean_direction() -> None:
-    generator = np.random.default_rng(2)
-    rows = (generator.standard_normal((50, 5)) + 0.5).astype(np.float32)
-    counts = generator.integers(1, 100, 50)
-    retriever = retriever_of(rows, counts, 50)
-    tokens = np.repeat(np.arange(50), counts)
-    best = constants(retriever, tokens)["constant_cosine"]
-    for _ in range(50):
-        other = retriever.constant + 0.3 * torch.randn(5) * retriever.constant.norm()
-        assert float(retriever.cosines(other.expand(len(tokens), -1), tokens).mean()) < best
 
 
 def test_constant_baselines_by_hand() -> None:
@@ -97,24 +78,9 @@ def test_constant_baselines_by_hand() -> None:
     assert metrics["constant_outside"] == 2 / 4
 
 
-def test_a_type_without_a_vector_is_a_miss_of_model_and_constant_alike() -> None:
-    rows = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
-    retriever = retriever_of(rows, np.array([9, 3, 1]), 3)
-    ids = np.array([0, 0, 1, 2])
-    assert ranks_by_frequency(torch.from_numpy(ids), retriever.known).tolist() == [0, 0, 1, 2]
-    assert retriever.ranks(torch.tensor([[2.0, 1.0]] * 4), ids).tolist() == [0, 0, 1, 2]
-
-
-def test_where_all_types_have_vectors_the_constant_ranks_all_of_them() -> None:
-    ids = torch.arange(7)
-    assert ranks_by_frequency(ids, torch.ones(5, dtype=torch.bool)).tolist() == [1, 2, 3, 4, 5, 0, 0]
-    assert ranks_by_frequency(ids, torch.zeros(5, dtype=torch.bool)).tolist() == [0] * 7
-
-
 @pytest.fixture
 def setup(runs: TinyRuns) -> TrainingSetup:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", data__target_vectors="gaps")[2:]]
-    return set_up(load_config(runs.config, overrides))
+    return runs.setup(data__target_vectors="gaps")
 
 
 def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(

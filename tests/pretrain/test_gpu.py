@@ -16,8 +16,6 @@ from elmoc.kernels.choose import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
-from pretrain.output_layers import Targets
-from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
 from tests.pretrain.data.reading import windows_of_shards
@@ -46,11 +44,6 @@ def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
         for path in run.checkpoint_paths()[1:]:
             path.unlink()
         runs.run("run", "--resume", train__device=device)
-
-
-def test_bf16_on_a_gpu(runs: TinyRuns) -> None:
-    run = runs.run("run", train__device="cuda", train__precision="bf16")
-    assert {weight.dtype for weight in ElmoC.from_pretrained(run.path).encoder.parameters()} == {torch.float32}
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -166,17 +159,6 @@ def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast(lengths: torch.Ten
         gradients.append(torch.autograd.grad(1e-9 * outputs[0].sum(), [*layer.parameters()]))  # 0 in float16
     for ours, theirs in zip(gradients[1], gradients[0], strict=True):
         torch.testing.assert_close(ours, theirs, atol=0, rtol=1e-4)
-
-
-def test_a_full_softmax_does_not_wait_for_the_gpu() -> None:
-    layer = FullSoftmaxOutput(6, 9, 9, FullSoftmaxSettings()).cuda()
-    states, targets = torch.randn(2, 3, 6, device="cuda"), Targets(torch.zeros(2, 3, dtype=torch.int64).cuda(), None)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        loss = layer(states, targets)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert int(loss.counted) == 6
 
 
 @pytest.mark.parametrize(

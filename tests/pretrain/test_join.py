@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,7 +11,6 @@ from elmoc import ElmoC
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
-from elmoc.word_vectors.sources import RandomVectors
 from pretrain.join import main
 from tests.tiny import tiny_model
 
@@ -40,15 +38,6 @@ def other_vectors(model: ModelDirectory) -> None:
     model.word_vectors = replace(model.word_vectors, fingerprint="random:4:6")
 
 
-def other_targets(model: ModelDirectory) -> None:
-    config = model.output_layer.config | {"fingerprint": "random:4:6"}
-    model.output_layer = replace(model.output_layer, config=config)
-
-
-def other_transform(model: ModelDirectory) -> None:
-    model.transform = replace(model.transform, boundary=model.transform.boundary + np.float32(1))
-
-
 def test_the_joined_model_is_both(tmp_path: Path) -> None:
     halves = write_halves(tmp_path)
     assert main([*halves, str(tmp_path / "joined")]) == 0
@@ -60,41 +49,15 @@ def test_the_joined_model_is_both(tmp_path: Path) -> None:
         torch.testing.assert_close(both, torch.cat([one, two], dim=-1))
 
 
-def test_either_half_of_a_whole_model_can_be_taken(tmp_path: Path, model_path: Path) -> None:
-    write_halves(tmp_path)
-    assert main([str(tmp_path / "forward"), str(model_path), str(tmp_path / "joined")]) == 0
-
-
 @pytest.mark.parametrize(
     ("change", "what"),
     [
         (other_sizes, "the encoder's sizes"),
         (other_vectors, "the word vectors"),
-        (other_targets, "the output layers"),
-        (other_transform, "the processing of the word vectors"),
     ],
-    ids=["sizes", "vectors", "targets", "recipe"],
+    ids=["sizes", "vectors"],
 )
 def test_halves_that_do_not_belong_together(tmp_path: Path, error_line: Fails, change: Change, what: str) -> None:
     error = error_line(main([*write_halves(tmp_path, change), str(tmp_path / "joined")]))
     assert what in error
     assert not (tmp_path / "joined").exists()
-
-
-def test_the_wrong_order_is_refused(tmp_path: Path, error_line: Fails) -> None:
-    halves = write_halves(tmp_path)
-    assert "the directions" in error_line(main([*reversed(halves), str(tmp_path / "joined")]))
-
-
-def test_missing_runs_and_existing_output(tmp_path: Path, error_line: Fails) -> None:
-    halves = write_halves(tmp_path)
-    assert "is not a model directory" in error_line(main([halves[0], str(tmp_path / "none"), str(tmp_path / "joined")]))
-    assert "exists already" in error_line(main([*halves, halves[0]]))
-
-
-def test_vectors_of_another_file_with_the_same_content_fit(tmp_path: Path) -> None:
-    def moved(model: ModelDirectory) -> None:
-        model.word_vectors = replace(model.word_vectors, origin="somewhere/else.bin")
-
-    assert RandomVectors(seed=3, size=6).fingerprint == tiny_model().word_vectors.fingerprint
-    assert main([*write_halves(tmp_path, moved), str(tmp_path / "joined")]) == 0

@@ -2,8 +2,6 @@
 
 import copy
 import math
-import shutil
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +11,6 @@ import torch
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
-from pretrain.config import load_config
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
 from pretrain.optimiser import (
@@ -25,20 +22,13 @@ from pretrain.optimiser import (
     set_rate,
 )
 from pretrain.output_layers import SHARED
-from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.setup import TrainingSetup, set_up
-from pretrain.train import new_train_step
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from pretrain.run.directory import read_metrics
+from pretrain.step import TrainStep
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
 from tests.references import adamw_weights, average_of_weights
 
 BOTH = {"optimiser__average": 0.1, "optimiser__weight_decay": 0.5}
-Fails = Callable[[int], str]
-
-
-def setup_of(runs: TinyRuns, **settings: object) -> TrainingSetup:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", **settings)[2:]]
-    return set_up(load_config(runs.config, overrides))
 
 
 def weights() -> list[torch.Tensor]:
@@ -92,19 +82,6 @@ def test_sparse_updates_are_those_of_adagrads_formula(rate_factor: float, accumu
         np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.3])
-def test_an_update_that_is_not_finite_changes_nothing(decay: float) -> None:
-    parameters = weights()
-    optimiser = new_optimiser(parameters, OptimiserConfig(weight_decay=decay), torch.device("cpu"))
-    step(optimiser, parameters, [np.ones(parameter.shape) for parameter in parameters])
-    before = [parameter.clone() for parameter in parameters]
-    moments = [{name: each.clone() for name, each in optimiser.state[parameter].items()} for parameter in parameters]
-    optimiser.found_inf = torch.ones(())  # type: ignore[attr-defined]
-    step(optimiser, parameters, [np.full(parameter.shape, np.nan) for parameter in parameters])
-    assert_same(parameters, before)
-    assert_same([dict(optimiser.state[parameter]) for parameter in parameters], moments)
-
-
 @pytest.mark.parametrize(("most", "scale"), [(2.0, 0.4), (6.0, 1.0)])
 def test_dense_and_sparse_gradients_are_bounded_together(most: float, scale: float) -> None:
     dense, sparse = (torch.nn.Parameter(torch.zeros(4, 2)) for _ in range(2))
@@ -118,7 +95,7 @@ def test_dense_and_sparse_gradients_are_bounded_together(most: float, scale: flo
 
 def gradients_of_an_update(runs: TinyRuns, **settings: Any) -> tuple[dict[str, float], dict[str, torch.Tensor]]:
     """The norms that the first update of a run tells, and the gradients by which its optimisers update."""
-    setup = setup_of(runs, **settings)
+    setup = runs.setup(**settings)
     state, found = setup.new_state(), dict[str, torch.Tensor]()
     for name, optimiser in state.optimisers.items():
 
@@ -126,7 +103,7 @@ def gradients_of_an_update(runs: TinyRuns, **settings: Any) -> tuple[dict[str, f
             found[name] = torch.cat([each.grad.flatten() for each in state.parameters(name) if each.grad is not None])
 
         optimiser.register_step_pre_hook(look)
-    with closing(new_train_step(setup, state)) as train_step:
+    with closing(TrainStep(setup, state)) as train_step:
         steps = train_step(*first_batches(setup, 1), 0.0)
     return {direction: step.gradient_norm for direction, step in steps.items()}, found
 
@@ -154,7 +131,7 @@ def second_update(
         damaged: whether a word that the forward direction reads has a NaN.
         infinite: whether the gradient of the shared part has infinities.
     """
-    setup = setup_of(runs, **settings)
+    setup = runs.setup(**settings)
     state = setup.new_state()
 
     def parts() -> dict[str, Any]:
@@ -169,7 +146,7 @@ def second_update(
 
     read_as_it_is = state.read
     first, second = first_batches(setup, 2)
-    with closing(new_train_step(setup, state)) as train_step:
+    with closing(TrainStep(setup, state)) as train_step:
         train_step(first, 0.1)
         before = parts()
         if damaged:
@@ -224,41 +201,14 @@ def test_the_average_is_that_of_the_formula(share: float) -> None:
             np.testing.assert_allclose(average.tensors[0].numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_weights_are_what_they_were_after_their_average_was_in_their_place() -> None:
-    parameters = weights()
-    before = [parameter.clone() for parameter in parameters]
-    average = WeightAverage(parameters, 0.2)
-    for parameter in parameters:
-        parameter += 1.5
-    after = [parameter.clone() for parameter in parameters]
-
-    def stopped() -> None:
-        with average.in_place():
-            assert_same(parameters, before)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped()
-    assert_same(parameters, after)
-    assert_same(average.tensors, before)
-
-
 def test_a_run_with_both_goes_on_exactly_and_exports_the_average(runs: TinyRuns) -> None:
     settings = BOTH | {"train__updates": 30, "log__checkpoint_updates": 12, "log__keep": 9}
     whole = runs.run("whole", **settings)
     end = last_checkpoint(whole)
-    cut = RunDirectory(runs.folder / "cut")
-    shutil.copytree(whole.path, cut.path)
-    for path in cut.checkpoint_paths()[-2:]:
-        path.unlink()
-    assert last_checkpoint(cut)["update"] == 12
-    runs.run("cut", "--resume", **settings)
-    assert_same(last_checkpoint(cut), end, but=("seconds", "metrics_bytes"))
-    assert read_metrics(cut.path, "evaluation") == read_metrics(whole.path, "evaluation")
-
+    assert_resumes_exactly(runs, "whole", 12, **settings)
     exported = read_model_directory(whole.path)
     assert exported.training["updates"] == 30
-    setup = setup_of(runs)
+    setup = runs.setup()
     setup.encoder.load_weights(exported.encoder.weights())
     assert exported.output_layer.weights is not None
     setup.output_layers.load_state_dict(exported.output_layer.weights)

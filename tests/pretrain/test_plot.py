@@ -42,10 +42,3 @@ def test_runs_are_drawn_side_by_side(tmp_path: Path) -> None:
         assert main([*map(str, runs), str(tmp_path / "curves.png")]) == 0
         widths.append(size_of(tmp_path / "curves.png")[0])
     assert widths == [3 * 600, 2 * 600], "a panel a metric that one of them has"
-
-
-def test_a_run_without_evaluations_is_an_error(tmp_path: Path, error_line) -> None:
-    assert str(tmp_path / "none") in error_line(main([str(tmp_path / "none"), str(tmp_path / "curve.png")]))
-    (tmp_path / "metrics.jsonl").write_text("")
-    assert str(tmp_path) in error_line(main([str(tmp_path), str(tmp_path / "curve.png")]))
-    assert not (tmp_path / "curve.png").exists()

@@ -10,14 +10,12 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
-from pretrain.config import load_config
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate, predict, score_of
 from pretrain.output_layers.retrieval import Retriever
 from pretrain.plot import main as plot
 from pretrain.run import recorder
 from pretrain.run.directory import read_metrics
-from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
 
 WEIGHTS = "--set=data.sources={news = 0.5, talk = 2}"
@@ -47,8 +45,7 @@ def test_a_run_reports_every_source(
 
 
 def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_corpus: Corpus) -> None:
-    arguments = runs.arguments("run", data__corpus=str(named_corpus.path))[2:]
-    setup = set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
+    setup = runs.setup(data__corpus=str(named_corpus.path))
     state = setup.new_state()
     retriever = Retriever(named_corpus, setup.data.targets, 20, torch.device("cpu"))
     values = evaluate(state, setup.data, retriever, words=101, execution=setup.execution)
@@ -72,12 +69,12 @@ def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_
     assert not np.array_equal(*(each[:40] for each in everything["forward"]))
 
 
+# held-out metrics by update: much of the text is news
 EVALUATIONS = {
     0: {"cosine": 0.85, "talk/cosine": 0.1, "news/cosine": 0.9},
     6: {"cosine": 0.65, "talk/cosine": 0.2, "news/cosine": 0.7},
     12: {"cosine": 0.75, "talk/cosine": 0.5, "news/cosine": 0.8},
 }
-"""Held-out metrics by update: much of the text is news."""
 OF_THESE = {"evaluation__every_updates": 6, "log__checkpoint_updates": 6, "log__keep": 3}
 
 
@@ -104,24 +101,3 @@ def test_a_source_without_a_score_does_not_count() -> None:
 
 def corpus_text(corpus: Corpus, source: str) -> np.ndarray:
     return np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out if shard.source == source])
-
-
-def test_a_stopped_run_goes_on_with_the_same_text(runs: TinyRuns, named_corpus: Corpus) -> None:
-    settings = {"data__corpus": str(named_corpus.path), "evaluation__every_updates": 9}
-    whole = runs.run("whole", WEIGHTS, **settings, train__updates=9)
-    part = runs.run("part", WEIGHTS, **settings, train__updates=9, log__checkpoint_updates=4)
-    (part.checkpoints / "000000009.pt").unlink()
-    runs.run("part", WEIGHTS, "--resume", **settings, train__updates=9, log__checkpoint_updates=4)
-    one, other = ([line["loss"] for line in read_metrics(run.path, "train")] for run in (whole, part))
-    assert one == other
-
-
-@pytest.mark.parametrize("sources", ["{news = -1}", "{news = nan}", "3", "{gossip = 1}", "{news = 0, talk = 0}"])
-def test_impossible_weights_are_refused(runs: TinyRuns, named_corpus: Corpus, error_line, sources: str) -> None:
-    status = runs.status("run", f"--set=data.sources={sources}", data__corpus=str(named_corpus.path))
-    assert "source" in error_line(status)
-
-
-def test_the_record_leaves_out_what_was_not_read(runs: TinyRuns, named_corpus: Corpus) -> None:
-    run = runs.run("run", "--set=data.sources={news = 0}", data__corpus=str(named_corpus.path), train__updates=2)
-    assert list(read_model_directory(run.path).training["tokens_by_source"]) == ["talk"]

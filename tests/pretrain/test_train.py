@@ -2,10 +2,8 @@
 
 import json
 import math
-import shutil
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
-from pretrain.__main__ import main
-from pretrain.execution import device as execution
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import Progress, ScheduleConfig, learning_rate
@@ -130,13 +126,6 @@ def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: i
     assert joined.training["forward"]["held_out"]["cosine"] == whole.training["held_out"]["forward_cosine"]
 
 
-def test_the_seed_decides_everything(runs: TinyRuns) -> None:
-    first = runs.run("first", train__seed=3)
-    assert_same_weights(first, runs.run("again", train__seed=3))
-    assert read_metrics(first.path, "evaluation") == read_metrics(runs.folder / "again", "evaluation")
-    assert encoder_differs(first, runs.run("other", train__seed=4))
-
-
 def test_carried_state_makes_a_difference_from_the_second_update_on(runs: TinyRuns) -> None:
     carried, fresh = (
         [runs.run(f"{carry}{updates}", train__updates=updates, train__carry_state=carry) for updates in (1, 2)]
@@ -188,22 +177,6 @@ def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
     assert encoder_differs(run, runs.run("fp32", train__updates=60))
 
 
-def test_bf16_where_the_hardware_has_none(
-    runs: TinyRuns, error_line: Fails, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(execution, "has_bf16", lambda device: False)
-    assert "train.precision" in error_line(runs.status("run", train__precision="bf16"))
-    runs.run("auto", train__precision="auto", train__updates=1)
-    assert "on cpu in fp32" in capsys.readouterr().out
-
-
-def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
-    run = runs.run("run", train__updates=20, log__checkpoint_updates=3, log__keep=2, evaluation__every_updates=7)
-    best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])["update"]
-    assert last_checkpoint(run)["best_update"] == best
-    assert [int(path.stem) for path in run.checkpoint_paths()] == sorted({best, 18, 20})
-
-
 # bad input
 
 
@@ -231,68 +204,3 @@ def test_a_loss_that_is_not_finite_ends_the_run(runs: TinyRuns, error_line: Fail
     assert "loss is nan at update" in error
     for line in (runs.folder / "run" / "metrics.jsonl").read_text().splitlines():
         assert "NaN" not in line
-
-
-def damaged(folder: Path, tiny_corpus: Corpus, damage: Callable[[Path], object]) -> Path:
-    shutil.copytree(tiny_corpus.path, folder / "damaged")
-    damage(folder / "damaged")
-    return folder / "damaged"
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-2])
-
-
-def other_lexicon(corpus: Path) -> None:
-    """Replace the vectors by those of a corpus with other words."""
-    other = write_corpus(corpus / "other", [[["x", "y"]] * 30], [[["x", "z"]] * 10])
-    add_table(other, "raw", RandomVectors(seed=5, size=8))
-    shutil.rmtree(corpus / "vectors")
-    shutil.move(other.path / "vectors", corpus / "vectors")
-
-
-@pytest.mark.parametrize(
-    ("damage", "named"),
-    [
-        (lambda corpus: (corpus / "corpus.json").unlink(), "corpus.json"),
-        (lambda corpus: cut(corpus / "corpus.json"), "corpus.json"),
-        (lambda corpus: cut(corpus / "shards" / "train-1.bin"), "train-1.bin"),
-        (lambda corpus: cut(corpus / "vectors" / "raw.npy"), "raw.npy"),
-        (lambda corpus: shutil.rmtree(corpus / "vectors"), "raw.json"),
-        (other_lexicon, "raw.json"),
-    ],
-    ids=["unfinished", "json", "shard", "table", "no table", "other lexicon"],
-)
-def test_a_damaged_corpus_names_its_file(
-    runs: TinyRuns, tiny_corpus: Corpus, error_line: Fails, damage: Callable[[Path], object], named: str
-) -> None:
-    runs.corpus = damaged(runs.folder, tiny_corpus, damage)
-    assert named in error_line(runs.status("run"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"data__corpus": ""}, "data.corpus"),
-        ({"data__target_vectors": "none"}, "none.json"),
-        ({"train__streams": 500}, "train.streams"),
-        ({"train__window": 200, "train__streams": 1}, "holds out"),
-        ({"train__device": "cuda:99"}, "cuda:99"),
-        ({"train__cuda_graph": True}, "train.cuda_graph"),
-        ({"train__strems": 3}, "train.strems"),
-        ({"encoder__kind": ["lstm"]}, "encoder.kind"),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
-)
-def test_impossible_settings_leave_nothing_behind(
-    runs: TinyRuns, error_line: Fails, settings: dict[str, object], named: str
-) -> None:
-    assert named in error_line(runs.status("run", **settings))
-    assert not (runs.folder / "run").exists()
-
-
-def test_wrong_usage_has_status_2(runs: TinyRuns) -> None:
-    for arguments in ([], ["config.toml"], [*runs.arguments("run"), "--fast"]):
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        assert end.value.code == 2

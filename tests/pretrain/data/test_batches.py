@@ -1,9 +1,8 @@
 """Batches: their vectors are those of the tables, gathered once each, and the threads start and end well."""
 
 import threading
-import warnings
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.batches import Batch, BatchMaker, Buffers, gather, prefetched, stream_batches
+from pretrain.data.batches import Batch, BatchMaker, Buffers, gather, stream_batches
 from pretrain.data.windows import Position, Window
 from tests.pretrain.data.reading import windows_of_shards
 
@@ -75,17 +74,6 @@ def test_batches_have_the_vectors_of_their_words(tiny_corpus: Corpus, inputs: st
     assert streaming_threads() == 0
 
 
-def test_the_room_for_rows_is_bounded_by_the_window_and_by_the_table(tiny_corpus: Corpus) -> None:
-    raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the tables are memory-mapped, and cannot be written to
-        maker = BatchMaker(raw, other)
-    few, many = (maker.buffers(shape, CPU) for shape in ((2, 1, 4), (2, 50, 21)))
-    assert [vectors.shape for vectors in few.vectors] == [(8, 8), (8, 6)]
-    assert [vectors.shape for vectors in many.vectors] == [(tiny_corpus.types, 8), (tiny_corpus.types, 6)]
-    assert len(BatchMaker(raw, VectorTable(tiny_corpus, "raw")).buffers((2, 1, 4), CPU).vectors) == 1
-
-
 def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "raw")
     maker = CountedMaker(table, table)
@@ -96,15 +84,6 @@ def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: C
         if number in (0, 7):
             assert not maker.filled.acquire(timeout=0.05)
         check_vectors(batch, window, table, table)
-    batches.close()
-
-
-def test_the_buffers_are_allocated_once_and_used_again(tiny_corpus: Corpus) -> None:
-    maker = CountedMaker(VectorTable(tiny_corpus, "half"), VectorTable(tiny_corpus, "other"))
-    batches = stream_batches(first_windows(tiny_corpus), maker, CPU, ahead=2)
-    seen = [(batch.input_vectors.data_ptr(), batch.target_vectors.data_ptr()) for batch in islice(batches, 100)]
-    assert maker.allocated == len(set(seen)) == 3
-    assert seen[3:] == seen[:-3]
     batches.close()
 
 
@@ -136,31 +115,3 @@ def test_only_distinct_rows_are_gathered_and_once_for_both_uses(tiny_corpus: Cor
     batch = gather(Window(ids), BatchMaker(half, other), CPU)
     assert (batch.input_vectors.shape, batch.target_vectors.shape) == ((3, 8), (3, 6))
     assert batch.input_vectors.dtype == torch.float16, "widened on the device only"
-
-
-def test_prefetching_keeps_the_order_and_goes_ahead_so_far_and_no_further() -> None:
-    made: list[int] = []
-    waiting = threading.Semaphore(0)
-
-    def items() -> Iterator[int]:
-        for number in range(100):
-            made.append(number)
-            waiting.release()
-            yield number
-
-    stream = prefetched(items(), ahead=3)
-    assert next(stream) == 0
-    for _ in range(4):  # the one that was taken, and three ahead
-        assert waiting.acquire(timeout=20)
-    assert not waiting.acquire(timeout=0.05)
-    assert list(stream) == list(range(1, 100))
-    assert made == list(range(100))
-    assert streaming_threads() == 0
-
-
-def test_closing_ends_the_thread() -> None:
-    stream = prefetched(count(1), ahead=2)
-    assert [next(stream), next(stream)] == [1, 2]
-    assert streaming_threads() == 1
-    stream.close()  # type: ignore[attr-defined]
-    assert streaming_threads() == 0

@@ -1,6 +1,5 @@
 """Windows: training reads every token in the order that it says, in proportion to weights, from any place."""
 
-import os
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby, islice, pairwise
@@ -10,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from elmoc.corpus import Corpus, Shard
+from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
-from elmoc.errors import InputError
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data import windows as windows_module
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import (
     Group,
@@ -22,7 +19,6 @@ from pretrain.data.windows import (
     TextGroups,
     Window,
     held_out_windows,
-    require_held_out,
     training_windows,
     windows_of,
     windows_per_epoch,
@@ -104,21 +100,6 @@ def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str
             assert group.seed == (5, epoch, place)
 
 
-def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(corpus: Corpus) -> None:
-    everything = sorted(token for shard in corpus.train for token in corpus.read_shard(shard).tolist())
-    groups = TextGroups(corpus, {}, mix=2, seed=1)
-    for epoch in range(2):
-        read = [token for place in range(groups.count) for token in tokens_of(corpus, groups.group(epoch, place))]
-        assert sorted(read) == everything
-    halves = TextGroups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
-    epochs = [
-        [token for place in range(halves.count) for token in tokens_of(corpus, halves.group(epoch, place))]
-        for epoch in range(2)
-    ]
-    assert sorted(epochs[0] + epochs[1]) == everything
-    assert min(map(len, epochs)) > 0.3 * len(everything)
-
-
 @pytest.mark.parametrize("order", ["sentences", "documents"])
 @pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
 def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int, order: str) -> None:
@@ -169,21 +150,6 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: 
                 np.testing.assert_array_equal(one.ids[direction], other.ids[direction])
 
 
-def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(plain_corpus: Corpus) -> None:
-    corpus = plain_corpus
-    windows = list(islice(windows_of_shards(corpus, 1, 1, seed=5), updates_of_epoch(corpus, 1, 1)))
-    forward = [int(window.ids["forward"][0, 0]) for window in windows]
-    tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.train]).tolist()
-    last = [corpus.end_id] * 3  # of each group only the last token is never an input, as nothing follows it
-    assert sorted(forward + last) == sorted(tokens)
-    backward = [int(window.ids["backward"][0, 0]) for window in windows]
-    groups = TextGroups(corpus, {}, mix=1, seed=5)
-    ends = np.cumsum([0, *(groups.group(0, place).tokens - 1 for place in range(3))])
-    for start, end in pairwise(ends):
-        assert backward[start + 1 : end] == forward[start + 1 : end][::-1]
-        assert (backward[start], forward[start]) == (corpus.end_id, corpus.begin_id)
-
-
 def test_seeds_epochs_and_directions(plain_corpus: Corpus) -> None:
     """Other seeds and epochs read in another order, a direction alone as beside the other; windows join on."""
     corpus, per_epoch = plain_corpus, updates_of_epoch(plain_corpus, 2, 4)
@@ -218,42 +184,6 @@ def test_text_that_is_left_out_is_said(tiny_corpus: Corpus) -> None:
         assert not said or f"an epoch reads {share:.0%} of its text" in data.unread_text
 
 
-def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shards = [[[f"n{number}w{word}" for word in range(3)]] for number in range(40)]
-    corpus = write_corpus(tmp_path / "corpus", shards, shards)
-    expected = np.concatenate([np.array(corpus.read_shard(shard)) for shard in corpus.held_out])
-    whole, files = Corpus.map_shard, []
-
-    def watched(self: Corpus, shard: Shard) -> np.ndarray:
-        ids = whole(self, shard)
-        files.append(len(os.listdir("/dev/fd")))
-        return ids
-
-    monkeypatch.setattr(Corpus, "map_shard", watched)
-    groups = TextGroups(corpus, {}, mix=40, seed=1)
-    how = {"streams": 2, "window": 5, "order": "sentences", "directions": DIRECTIONS}
-    next(training_windows(groups, **how, position=Position()))
-    read = list(held_out_windows(corpus, streams=1, window=100, directions=DIRECTIONS, words=199))
-    assert len(files) > 80
-    assert max(files) - min(files) < 3
-    np.testing.assert_array_equal(np.concatenate([each.ids["forward"][0, :-1] for each in read]), expected[:-1])
-
-
-def test_held_out_text_is_read_in_its_order(plain_corpus: Corpus) -> None:
-    corpus = plain_corpus
-    tokens = corpus.read_shard(corpus.held_out[0]).tolist()  # 100
-    read = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=10_000))
-    for direction, text in (("forward", tokens), ("backward", tokens[::-1])):
-        rows = np.concatenate([each.ids[direction][:, :-1] for each in read], axis=1)
-        assert rows.tolist() == [text[:99]], "one stream, where the text is short"
-        assert read[-1].ids[direction].shape == (1, 4), "the last window is of what is left"
-        assert read[-1].ids[direction][:, -1].tolist() == [text[99]]
-    few = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=21))
-    assert sum(each.ids["forward"].shape[1] - 1 for each in few) == 21, "as many words as are asked for"
-    with pytest.raises(InputError, match="only 100 tokens, less than two windows"):
-        require_held_out(corpus, 51)
-
-
 def test_which_held_out_words_are_read_does_not_depend_on_the_window(tmp_path: Path) -> None:
     text = [[f"n{number}w{word}" for word in range(7)] for number in range(100)]
     corpus = write_corpus(tmp_path / "corpus", [text], [text])
@@ -266,38 +196,3 @@ def test_which_held_out_words_are_read_does_not_depend_on_the_window(tmp_path: P
             inputs = np.concatenate([each.ids[direction][:, :-1] for each in read], axis=1)
             np.testing.assert_array_equal(targets, streams[:, 1:35])
             np.testing.assert_array_equal(inputs, streams[:, :34])
-
-
-def test_a_shard_that_does_not_begin_a_sentence_is_refused(plain_corpus: Corpus) -> None:
-    shard = plain_corpus.path / plain_corpus.train[0].file
-    shard.write_bytes(shard.read_bytes()[4:] + shard.read_bytes()[:4])
-    with pytest.raises(InputError, match=r"train-0\.bin does not start with <s>"):
-        list(islice(windows_of_shards(plain_corpus, 1, 1), updates_of_epoch(plain_corpus, 1, 1)))
-
-
-def test_a_group_reads_little_beside_its_own_text(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = TextGroups(corpus, {}, mix=1, seed=5)
-    read = []
-
-    class Watched(np.ndarray):
-        def __getitem__(self, place: slice) -> np.ndarray:
-            read.append(place.stop - place.start)
-            return np.asarray(self)[place]
-
-    whole = Corpus.map_shard
-    monkeypatch.setattr(Corpus, "map_shard", lambda self, shard: whole(self, shard).view(Watched))
-    monkeypatch.setattr(windows_module, "_SEARCHED", 8)
-    groups.group(10**6, 1)
-    assert 0 < sum(read) < 20 * 8
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({"a": 1.0, "d": 2.0}, r"data\.sources: .*corpus has no source d \(it has a, b, c\)"),
-        ({"a": 0.0, "b": 0.0, "c": 0.0}, "gives every source of .*corpus the weight 0"),
-    ],
-)
-def test_weights_that_fit_no_source_are_refused(corpus: Corpus, weights: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        TextGroups(corpus, weights, mix=1, seed=1)

@@ -24,14 +24,6 @@ def statuses_and_errors(folder: Path, *commands: list[str]) -> list[tuple[int, l
     return [(process.wait(), process.stderr.splitlines()) for process in processes]
 
 
-def test_an_error_that_all_have_is_printed_once(runs: TinyRuns) -> None:
-    commands = [["-m", "pretrain", *runs.arguments("run", train__streams=3)]] * 2
-    first, second = statuses_and_errors(runs.folder, *commands)
-    assert first == (1, ["error: train.streams=3 cannot be divided among 2 processes: use a multiple of 2"])
-    assert second == (1, [])
-    assert not (runs.folder / "run").exists()
-
-
 def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
     told = ({"train__seed": 1}, {"train__seed": 2, "train__recurrence": "plain", "log__checkpoint_updates": 3})
     commands = [["-m", "pretrain", *runs.arguments("run", **settings)] for settings in told]

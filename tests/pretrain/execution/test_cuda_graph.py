@@ -14,7 +14,6 @@ from pretrain.output_layers import Targets
 from pretrain.run.directory import read_metrics
 from pretrain.setup import TrainingSetup
 from pretrain.step import StepInputs, StepResult, TrainStep
-from pretrain.train import new_train_step
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -51,7 +50,7 @@ CONTRASTIVE = {"kind": "contrastive", "extra_candidates": 2}
 
 @pytest.mark.parametrize(
     ("carry", "dropout", "output_layer"),
-    [(True, 0.0, {}), (False, 0.0, {}), (True, 0.3, {}), (False, 0.3, {}), (True, 0.3, CONTRASTIVE)],
+    [(False, 0.0, {}), (True, 0.3, CONTRASTIVE)],
 )
 def test_a_recorded_run_is_the_run(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, carry: bool, dropout: float, output_layer: dict[str, Any]
@@ -64,13 +63,13 @@ def test_a_recorded_run_is_the_run(
     recorded: dict[str, CudaGraphStep] = {}
 
     def recorded_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
-        train_step = new_train_step(setup, state)
+        train_step = TrainStep(setup, state)
         for direction, function in train_step.compute.items():
             recorded[direction] = CudaGraphStep(function, recorder(state))
         train_step.compute = dict(recorded)
         return train_step
 
-    monkeypatch.setattr("pretrain.train.new_train_step", recorded_step)
+    monkeypatch.setattr("pretrain.train.TrainStep", recorded_step)
     repeated = runs.run("repeated", **settings)
     assert len(recorded) == 2
     for key in ("encoder", "heads", "recurrent", "generators"):
@@ -99,7 +98,3 @@ def test_it_is_recorded_once_and_given_copies() -> None:
         assert repeated(inputs).item() == 2 * number
         value.fill_(-1.0)  # what was given may be overwritten
     assert len(records) == 1
-
-
-def test_it_is_refused_without_a_gpu(runs: TinyRuns, error_line: Callable[[int], str]) -> None:
-    assert "train.cuda_graph is for one process on a GPU" in error_line(runs.status("run", train__cuda_graph=True))

@@ -9,14 +9,11 @@ import torch
 from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-from pretrain.config import load_config
+from elmoc.word_vectors.subwords import SubwordVectors
 from pretrain.data.batches import gather
 from pretrain.run.directory import read_checkpoint, read_metrics
-from pretrain.setup import TrainingSetup, set_up
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 from tests.tiny import learnable_sentences, write_corpus
 
@@ -40,11 +37,6 @@ def runs(runs: TinyRuns, tiny_subwords: Corpus) -> TinyRuns:
     return runs
 
 
-def setup_of(runs: TinyRuns, **settings: Any) -> TrainingSetup:
-    arguments = runs.arguments("run", encoder__dropout=0, **settings)[2:]
-    return set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
-
-
 @pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings)
@@ -57,7 +49,7 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -
 
 @pytest.mark.parametrize("settings", [TIED, TIED_SAMPLED], ids=["tied", "sampled"])
 def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    setup = setup_of(runs, **settings)
+    setup = runs.setup(encoder__dropout=0, **settings)
     state = setup.new_state()
     network, layer = setup.input_network, setup.output_layers.direction("shared")
     assert network is not None
@@ -83,7 +75,7 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -
 
 @pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
 def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    setup = setup_of(runs, **settings)
+    setup = runs.setup(encoder__dropout=0, **settings)
     state = setup.new_state()
     network = setup.input_network
     assert network is not None
@@ -106,11 +98,10 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
     torch.testing.assert_close(rows.grad, sum(plain), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
-def test_it_learns_and_its_model_reads_words(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 200}
-    seldom = {"evaluation__every_updates": 100, "log__checkpoint_updates": 100}
-    run = runs.run("run", **settings | sizes | seldom)
+def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
+    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
+    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    run = runs.run("run", **TIED_SAMPLED | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]
@@ -150,15 +141,6 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
 
 
-def test_going_on_from_vectors_that_were_not_tied_takes_those_of_the_input(runs: TinyRuns) -> None:
-    apart = runs.run("apart", **LOOKUP)
-    joined = runs.run("joined", "--init-from", str(apart.path), **TIED | {"train__updates": 1, "log__keep": 10})
-    first = torch.load(joined.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
-    own = read_model_directory(apart.path).read_stored_vectors()
-    assert isinstance(own, SubwordVectors)
-    torch.testing.assert_close(8**0.5 * first, own.vectors)
-
-
 def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: TinyRuns, tiny_corpus: Corpus) -> None:
     run = runs.run("run", **TIED)
     build_subwords(tiny_corpus.path, runs.folder / "units", like=str(run.path))
@@ -170,20 +152,3 @@ def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: Tiny
     before = ElmoC.from_pretrained(run.path)
     assert after.word_vectors.fingerprint == before.word_vectors.fingerprint
     torch.testing.assert_close(after.embed(["w1", "new"])[0], before.embed(["w1", "new"])[0])
-
-
-def test_corpora_and_inputs_have_to_fit(
-    runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str], tmp_path: object
-) -> None:
-    build_subwords(tiny_corpus.path, runs.folder / "units", units=262)
-    (runs.folder / "words.vec").write_text("w1 1 2\nw2 2 1\n")
-    build_vectors(Corpus(runs.folder / "units"), "random:1:8", name="raw")
-    with pytest.raises(InputError, match="is a corpus of subwords: name the corpus of words that it was made from"):
-        build_vectors(Corpus(runs.folder / "units"), str(runs.folder / "words.vec"), name="wrong")
-    runs.corpus = runs.folder / "units"
-    assert runs.status("run") == 1
-    assert "is a corpus of subwords, and " in capsys.readouterr().err
-    runs.corpus = tiny_corpus.path
-    assert runs.status("run", **TIED) == 1
-    assert "is a corpus of words, and not of subwords: make one of it by" in capsys.readouterr().err
-    assert len(Subwords.of_corpus(Corpus(runs.folder / "units")).merges) > 0

@@ -12,12 +12,10 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Utf8Spelling
-from pretrain.config import load_config
 from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from pretrain.run.directory import read_checkpoint, read_metrics
-from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
@@ -91,8 +89,7 @@ def test_the_model_has_the_network_that_was_trained(runs: TinyRuns) -> None:
 
 
 def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", encoder__dropout=0, **CNN)[2:]]
-    setup = set_up(load_config(runs.config, overrides))
+    setup = runs.setup(encoder__dropout=0, **CNN)
     state = setup.new_state()
     network = state.input_network
     assert network is not None
@@ -133,24 +130,13 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
         join(str(run.path), str(again.path), str(runs.folder / "joined"))
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
-    assert "input_layer.kind" in capsys.readouterr().err
+    assert "character CNN" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("settings", [CNN, ELMO], ids=["cnn", "elmo"])
-def test_it_learns(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 250}
+def test_it_learns(runs: TinyRuns) -> None:
+    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 150}
     sizes |= {"input_layer__filters": [[1, 12], [2, 24]]}
-    seldom = {"evaluation__every_updates": 125, "log__checkpoint_updates": 125}
-    run = runs.run("run", **settings | sizes | seldom)
+    seldom = {"evaluation__every_updates": 75, "log__checkpoint_updates": 75}
+    run = runs.run("run", **ELMO | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]
-
-
-def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    for change, key in (({"filters": [[11, 2]]}, "filters"), ({"characters": 2}, "input_layer.characters")):
-        assert runs.status("run", **CNN | {f"input_layer__{name}": value for name, value in change.items()}) == 1
-        assert key in capsys.readouterr().err
-    assert runs.status("run", train__cuda_graph=True, **CNN) == 1
-    assert "train.cuda_graph" in capsys.readouterr().err
-    with pytest.raises(InputError, match="filters"):
-        CharacterCnnInput(filters=())

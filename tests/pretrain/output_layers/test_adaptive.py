@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmoc.errors import InputError
 from pretrain.output_layers import Targets, class_counts
-from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
+from pretrain.output_layers.adaptive import AdaptiveOutput
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.softmax import SoftmaxScorer
 from pretrain.run.directory import read_metrics
@@ -64,18 +63,6 @@ def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]]) -> N
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_all_classes_have_a_probability() -> None:
-    layer = layer_of()
-    states = torch.randn(3, PROJECTION, dtype=torch.float64)
-    log_probabilities = layer.softmax.log_prob(states)
-    assert log_probabilities.shape == (3, TYPES + 1)
-    torch.testing.assert_close(log_probabilities.exp().sum(dim=1), torch.ones(3).double())
-    for row, state in zip(log_probabilities, states, strict=True):
-        plain = torch.stack([plain_log_probability(layer, state, target) for target in range(TYPES + 1)])
-        torch.testing.assert_close(row, plain)
-    assert layer_of(types=30).softmax.log_prob(states).shape == (3, 30), "without rarer types there is no <unk>"
-
-
 @pytest.mark.parametrize("candidates", [3, 5, 10, 17])
 def test_metrics_are_those_of_a_plain_program(candidates: int) -> None:
     generator = np.random.default_rng(0)
@@ -119,38 +106,6 @@ def test_clusters_without_candidates_are_not_computed() -> None:
         found, own = layer.scored(states, classes, candidates)
         torch.testing.assert_close(found, everything[:, :candidates].float())
         torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0].float())
-
-
-def test_a_gradient_that_is_not_finite_stops_the_run(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def with_hook(self: AdaptiveSettings, **sources: Any) -> AdaptiveOutput:
-        layer = build(self, **sources)
-        layer.softmax.head.weight.register_hook(lambda gradient: gradient * math.inf)
-        return layer
-
-    build = AdaptiveSettings.build
-    monkeypatch.setattr(AdaptiveSettings, "build", with_hook)
-    assert runs.status("run", **ADAPTIVE) == 1
-    error = capsys.readouterr().err
-    assert "norm of the gradient is" in error
-    assert "start a new run with a lower schedule.base" in error
-
-
-@pytest.mark.parametrize("cutoffs", [[5, 5], [], [0, 5]])
-def test_impossible_cutoffs(cutoffs: list[int]) -> None:
-    with pytest.raises(InputError, match=r"output_layer\.cutoffs"):
-        AdaptiveSettings(cutoffs=tuple(cutoffs))
-
-
-@pytest.mark.parametrize(
-    ("change", "key"), [({"cutoffs": [1000]}, "output_layer.cutoffs"), ({"reduction": 3}, "output_layer.reduction")]
-)
-def test_clusters_that_the_sizes_leave_no_room_for(
-    runs: TinyRuns, capsys: pytest.CaptureFixture[str], change: dict[str, Any], key: str
-) -> None:
-    assert runs.status("run", **ADAPTIVE | {f"output_layer__{name}": value for name, value in change.items()}) == 1
-    assert key in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

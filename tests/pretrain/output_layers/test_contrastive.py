@@ -190,17 +190,6 @@ def test_a_window_without_any_direction_gives_no_loss_and_no_gradient() -> None:
     assert not any(parameter.grad.any() for parameter in layer.parameters())
 
 
-def test_the_temperature_is_bounded_and_never_stops_learning() -> None:
-    layer = ContrastiveOutput(PROJECTION, WIDTH, ContrastiveSettings(temperature=0.07))
-    assert layer.temperature.item() == pytest.approx(0.07)
-    for logit, bound in ((-8.0, 0.01), (8.0, 1.0)):
-        with torch.no_grad():
-            layer.temperature_logit.fill_(logit)
-        assert layer.temperature.item() == pytest.approx(bound, rel=1e-2)
-        (slope,) = torch.autograd.grad(layer.temperature, layer.temperature_logit)
-        assert slope > 0
-
-
 def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "gaps")
     layer = ContrastiveOutput(PROJECTION, table.size, ContrastiveSettings(temperature=0.3))

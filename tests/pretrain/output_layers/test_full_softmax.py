@@ -9,13 +9,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from elmoc.errors import InputError
 from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
-from pretrain.output_layers.sampled import SampledSettings
 from pretrain.output_layers.softmax import SoftmaxScorer
-from tests.pretrain.conftest import TinyRuns
 
 PROJECTION, TYPES = 6, 9
 
@@ -98,14 +95,3 @@ def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
     assert values["last"]["word_perplexity"] == pytest.approx(math.exp(-overall[3:].sum()), rel=1e-5)
     unigrams = np.log(counts / counts.sum())[ids]
     assert values[""]["constant_word_perplexity"] == pytest.approx(math.exp(-unigrams.sum() / 3), rel=1e-5)
-
-
-def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match=r"output_layer\.tied"):
-        FullSoftmaxSettings(types=5, tied=True)
-    with pytest.raises(InputError, match=r"output_layer\.tied"):
-        SampledSettings(projection_regularisation=0.1)
-    tied = {"output_layer__kind": "softmax", "output_layer__tied": True}
-    for inputs in ({}, {"input_layer__kind": "character_cnn", "encoder__input_layer": "identity"}):
-        assert runs.status("run", **inputs, **tied) == 1
-        assert "input_layer.kind=subwords" in capsys.readouterr().err

@@ -48,13 +48,6 @@ def test_a_resumed_run_ends_the_same_and_its_model_reads_words(runs: TinyRuns, l
     assert ElmoC.from_pretrained(run.path).embed(["w1", "unheard-of"]).isfinite().all()
 
 
-def test_a_run_goes_on_from_its_first_checkpoint(runs: TinyRuns) -> None:
-    """Whose Adagrad has a state already, and Adam none."""
-    settings = settings_of("sampled", log__keep=10)
-    runs.run("run", **settings)
-    assert_resumes_exactly(runs, "run", 0, **settings)
-
-
 @pytest.mark.parametrize("layer", LAYERS)
 def test_each_learns(runs: TinyRuns, layer: str) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__directions": ["forward"]}
@@ -73,26 +66,14 @@ def test_each_learns(runs: TinyRuns, layer: str) -> None:
 
 @needs_bf16
 @pytest.mark.parametrize("layer", ["contrastive", "sampled", "fixed", "adaptive"])
-@pytest.mark.parametrize(("dropout", "recurrence"), [(0.2, "fused"), (0.0, "plain")])
-def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, layer: str, dropout: float, recurrence: str) -> None:
+def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, layer: str) -> None:
     losses = []
     for precision in ("fp32", "bf16"):
-        settings = {"encoder__dropout": dropout, "train__recurrence": recurrence, "log__every_updates": 1}
-        run = runs.run(
-            f"run_{precision}", **settings_of(layer, train__precision=precision, train__updates=3) | settings
-        )
+        settings = settings_of(layer, train__precision=precision, train__updates=3, log__every_updates=1)
+        run = runs.run(f"run_{precision}", **settings)
         losses.append([line["loss"] for line in read_metrics(run.path, "train")])
     assert losses[1][0] == pytest.approx(losses[0][0], rel=0.005)
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
-
-
-def test_vectors_that_no_window_needs_stay_as_they_are(runs: TinyRuns) -> None:
-    small = {"output_layer__samples": 1, "train__streams": 1, "train__window": 2, "train__updates": 2}
-    run = runs.run("run", **settings_of("sampled", **small, log__keep=10))
-    first, last = (torch.load(path)["heads"]["shared.rows"] for path in run.checkpoint_paths()[:2])
-    changed = (first != last).any(dim=1)
-    assert changed.any()
-    assert not changed.all()
 
 
 def test_the_update_of_a_shared_layer_is_that_of_both_gradients_together(runs: TinyRuns) -> None:
@@ -141,14 +122,3 @@ def test_going_on_takes_over_a_layer_of_the_same_kind_alone(
     assert "anew" not in capsys.readouterr().out
     runs.run("other", *init, **settings | other)
     assert "anew" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "settings", [{"temperature": 0.01}, {"extra_candidates": -1}, {"frequency": "some"}, {"negatives": 3}]
-)
-def test_settings_that_are_impossible(
-    runs: TinyRuns, capsys: pytest.CaptureFixture[str], settings: dict[str, Any]
-) -> None:
-    given = {f"output_layer__{name}": value for name, value in settings.items()}
-    assert runs.status("run", output_layer__kind="contrastive", **given) == 1
-    assert f"output_layer.{next(iter(settings))}" in capsys.readouterr().err

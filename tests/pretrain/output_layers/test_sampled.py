@@ -61,14 +61,6 @@ def test_what_is_drawn_comes_first_and_depends_on_the_window_alone() -> None:
     assert ids.tolist() not in others
 
 
-def test_of_few_classes_all_are_candidates() -> None:
-    sampler = sampler_of(20)
-    ids, shared = sampler.candidates(np.array([[1, 2]], dtype=np.uint32), Position(), "forward")
-    np.testing.assert_array_equal(ids, np.arange(TYPES))
-    assert shared == TYPES
-    assert not sampler.log_chance.any()
-
-
 # the loss
 
 
@@ -96,34 +88,6 @@ def layer_of(kind: str, table: Tensor) -> tuple[OutputLayer, Tensor, Tensor]:
     with torch.no_grad():
         layer.rows[:, -1].normal_()
     return layer, layer.rows[:, :-1], layer.rows[:, -1]
-
-
-def test_a_projection_is_applied_in_training_and_in_evaluation_alike() -> None:
-    torch.manual_seed(0)
-    plain = SampledOutput(PROJECTION, TYPES, SampledSettings(samples=TYPES))
-    layer = SampledOutput(PROJECTION, TYPES, SampledSettings(samples=TYPES, tied=True, projection_regularisation=0.15))
-    assert layer.projection is not None
-    with torch.no_grad():
-        plain.rows[:, -1].normal_()
-        assert layer.bias is not None
-        layer.rows.copy_(plain.rows[:, :-1])
-        layer.bias.copy_(plain.rows[:, -1])
-        layer.projection.normal_()
-    targets, states = torch.tensor([[3, 39, 3], [30, 24, 8]]), torch.randn(2, 3, PROJECTION)
-    everything = Candidates(
-        None, torch.zeros(TYPES), torch.zeros(TYPES), targets, torch.arange(TYPES), TYPES
-    )  # all are drawn
-    projected = states @ layer.projection.detach().T
-    loss, expected = (
-        each(given, Targets(targets, None, everything)) for each, given in ((layer, states), (plain, projected))
-    )
-    penalty = 6 * 0.15 * layer.projection.detach().square().sum().sqrt()
-    assert loss.total.item() == pytest.approx((expected.total + penalty).item(), rel=1e-5)
-    flat, classes = (each.flatten(0, 1) for each in (states, targets))
-    for found, wanted in zip(
-        layer.scored(flat, classes, 9), plain.scored(projected.flatten(0, 1), classes, 9), strict=True
-    ):
-        torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("kind", ["sampled", "fixed"])

@@ -1,17 +1,20 @@
 """The recipe: from a little text to a model with its card, from a model to one adapted to new text, and resumed."""
 
+import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from pretrain.join import join
+from pretrain.recipe import steps
 from pretrain.recipe.__main__ import main, parser
 from pretrain.recipe.plan import Recipe
 from pretrain.run.directory import read_metrics
@@ -33,6 +36,26 @@ SETTINGS = OF_RUN | {
     "train.streams": 4,
     "train.window": 5,
 }
+
+
+@pytest.fixture
+def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Have the steps of recipes run in this process, where PyTorch is loaded; gives the command lines that were run."""
+    lines: list[list[str]] = []
+
+    def run_here(arguments: Sequence[object]) -> None:
+        module, *words = map(str, arguments)
+        lines.append([module, *words])
+        package = importlib.import_module(module)
+        main = package.main if hasattr(package, "main") else importlib.import_module(f"{module}.__main__").main
+        status = main([*words, *(["--workers", "1"] if "data_scripts.build" in module else [])])
+        if status == 130:
+            raise KeyboardInterrupt
+        if status:
+            raise InputError(f"{module} ended with status {status}")
+
+    monkeypatch.setattr(steps, "run_module", run_here)
+    return lines
 
 
 @pytest.fixture

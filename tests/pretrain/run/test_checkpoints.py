@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from pretrain.run.directory import RunDirectory, read_checkpoint
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 Fails = Callable[[int], str]
-Contents = dict[str, Any]
 SETTINGS = {"log__checkpoint_updates": 5, "log__keep": 3, "log__every_updates": 3, "evaluation__every_updates": 4}
 
 
@@ -72,18 +70,6 @@ def test_the_one_before_a_damaged_one_leads_to_the_same_end(
     assert_same_end(run, whole)
 
 
-def test_the_only_one_that_is_damaged_lets_the_run_begin_again(
-    runs: TinyRuns, run: RunDirectory, whole: RunDirectory, error_line: Fails
-) -> None:
-    for path in run.checkpoint_paths()[:-1]:
-        path.unlink()
-    run.checkpoint_path(10).write_bytes(b"")
-    assert str(run.checkpoint_path(10)) in error_line(runs.status("run", "--resume", **SETTINGS))
-    run.checkpoint_path(10).unlink()
-    runs.run("run", "--resume", **SETTINGS)
-    assert_same_end(run, whole)
-
-
 def test_no_flipped_bit_is_read_as_if_it_were_right(run: RunDirectory) -> None:
     path = run.checkpoint_path(10)
     content, state = path.read_bytes(), last_checkpoint(run)
@@ -104,14 +90,6 @@ def test_another_version_and_another_file_are_named(runs: TinyRuns, run: RunDire
     for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 2}):
         torch.save(content, path)
         assert str(path) in error_line(runs.status("run", "--resume", **SETTINGS))
-
-
-@pytest.mark.parametrize("name", ["config.json", "start.json"])
-def test_a_damaged_record_of_a_run_is_named(runs: TinyRuns, run: RunDirectory, error_line: Fails, name: str) -> None:
-    for path in run.checkpoint_paths():
-        path.unlink()  # start.json is read when the run begins again
-    (run.path / name).write_text("{")
-    assert name in error_line(runs.status("run", "--resume", **SETTINGS))
 
 
 def test_the_newest_the_best_and_the_one_just_written_are_kept(tmp_path: Path) -> None:

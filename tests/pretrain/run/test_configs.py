@@ -19,15 +19,15 @@ from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TINY, TinyRuns, assert_same, last_checkpoint
 
+# the small ones compute in bf16 where the processor has it
 CONFIGS = sorted(path for path in CONFIGS.rglob("*.toml") if path.name != "sizes.toml")
-"""The small ones compute in bf16 where the processor has it."""
 TINY_LAYERS: dict[str, dict[str, Any]] = {
     "elmo.toml": {"input_layer.filters": [[1, 4], [2, 6]], "output_layer.samples": 5},
     "elmo_a.toml": {"output_layer.cutoffs": [6, 14], "output_layer.reduction": 2},
 }
 SUBWORDS = "elmo_sub.toml"
+# those that the configs name; of different vectors
 TABLES = ("input", "target", "one_billion", "random", "cnn")
-"""Those that the configs name; of different vectors."""
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from elmoc.errors import InputError
 from pretrain.run.directory import MetricsLog, read_metrics
 from tests.pretrain.conftest import TinyRuns
 
@@ -25,13 +24,6 @@ def test_what_a_run_has_left_is_not_written_over(runs: TinyRuns, error_line: Fai
         shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-def test_a_model_or_corpus_directory_is_no_run_directory(runs: TinyRuns, error_line: Fails) -> None:
-    model = runs.run("run", train__updates=1).model
-    assert str(model) in error_line(runs.status("run/model"))
-    assert str(model) in error_line(runs.status("run/model", "--resume"))
-    assert str(runs.corpus) in error_line(runs.status(str(runs.corpus)))
-
-
 @pytest.mark.parametrize("end", [b"", b"{", b'{"kind": "train", "upd\xc3', b"\0" * 4096])
 def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: bytes) -> None:
     lines = "".join(json.dumps(line) + "\n" for line in (TRAIN, EVALUATION)).encode()
@@ -42,10 +34,3 @@ def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: b
     log.write("train", 4, 80, {"loss": 0.25})
     log.close()
     assert [line["update"] for line in read_metrics(tmp_path, "train")] == [3, 4]
-
-
-@pytest.mark.parametrize("line", ["{", "[]", '{"update": 1}'])
-def test_any_other_damage_names_the_file(tmp_path: Path, line: str) -> None:
-    (tmp_path / "metrics.jsonl").write_text(f"{line}\n{json.dumps(TRAIN)}\n")
-    with pytest.raises(InputError, match=r"metrics\.jsonl"):
-        read_metrics(tmp_path, "train")

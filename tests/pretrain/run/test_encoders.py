@@ -6,15 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from elmoc.__main__ import main as elmoc_main
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import ENCODERS
-from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
-from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "lstm": {},
@@ -32,10 +29,6 @@ def settings_of(kind: str) -> dict[str, Any]:
     return {"encoder__kind": kind, "log__checkpoint_updates": 6, **SETTINGS[kind]}
 
 
-def test_every_kind_is_tried() -> None:
-    assert SETTINGS.keys() == ENCODERS.keys()
-
-
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16)])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
@@ -47,20 +40,6 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) 
     assert last_checkpoint(resumed)["update"] == 6
     runs.run("resumed", "--resume", **settings)
     assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        settings_of("transformer"),
-        settings_of("transformer") | {"train__order": "documents"},
-        settings_of("lstm") | {"train__carry_state": False},
-    ],
-    ids=["transformer", "documents", "LSTM without carried state"],
-)
-def test_a_run_of_another_kind_is_resumed_exactly(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    runs.run("run", **settings)
-    assert_resumes_exactly(runs, "run", 6, **settings)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -94,17 +73,6 @@ def test_features_are_the_encoders_states(runs: TinyRuns, kind: str) -> None:
         torch.testing.assert_close(pieces, expected[2][:, 1:-1], rtol=1e-4, atol=1e-5)
 
 
-def test_a_transformer_refuses_to_carry_a_state(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runs.run("run", **settings_of("transformer"))
-    text = runs.folder / "text.txt"
-    text.write_text("a b\n\nc d\n")
-    assert elmoc_main(["dump-features", str(run.path), str(text), str(runs.folder / "f.h5"), "--carry-state"]) == 1
-    assert "carries nothing from one sentence to the next: leave --carry-state out" in capsys.readouterr().err
-    assert not (runs.folder / "f.h5").exists()
-    with pytest.raises(InputError, match="carries nothing from one sentence to the next"):
-        ElmoC.from_pretrained(run.path).embed_documents([[["a"], ["b"]]])
-
-
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_it_learns(runs: TinyRuns, kind: str) -> None:
     sizes = {"encoder__projection_size": 16, "train__directions": ["forward"], "train__updates": 120}
@@ -112,11 +80,3 @@ def test_it_learns(runs: TinyRuns, kind: str) -> None:
     run = runs.run("run", **settings_of(kind) | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
-
-
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_a_description_says_what_it_is(runs: TinyRuns, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    runs.run("run", "--describe", **settings_of(kind))
-    printed = capsys.readouterr().out
-    assert "encoder: 2 " in printed
-    assert "words/s" in printed

@@ -1,10 +1,7 @@
 """Progress by `--max-time`: it is the share of the time that is over, whatever length the config gives."""
 
-from collections.abc import Callable
-
 import pytest
 
-from elmoc.settings import parse_duration
 from pretrain.evaluation import evaluate
 from pretrain.run import recorder
 from pretrain.run.directory import read_metrics
@@ -43,13 +40,6 @@ def test_a_stopped_run_goes_on_at_its_share_of_the_time(runs: TinyRuns) -> None:
     assert train[half]["learning_rate"] < rates[-1]
 
 
-def test_a_finished_run_is_not_trained_on(runs: TinyRuns) -> None:
-    run = runs.run("run", train__updates=5)
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    runs.run("run", "--resume", "--max-time=1h", train__updates=5)
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
-
-
 def test_slow_evaluations_read_fewer_words(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,18 +58,3 @@ def test_slow_evaluations_read_fewer_words(
     assert len(set(words[1:])) == 1
     assert 1 <= words[1] <= 4, "at most a tenth of the time for eleven of them"
     assert capsys.readouterr().out.count("held-out words in place of 100") == 1
-
-
-def test_without_a_time_limit_evaluations_keep_their_words(runs: TinyRuns) -> None:
-    assert last_checkpoint(runs.run("run"))["evaluation_words"] == 0
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400)])
-def test_durations(text: str, seconds: float) -> None:
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m", "3651d", f"{'9' * 400}s"])
-def test_what_is_no_duration(runs: TinyRuns, error_line: Callable[[int], str], text: str) -> None:
-    assert "--max-time" in error_line(runs.status("run", f"--max-time={text}"))
-    assert not (runs.folder / "run").exists()

@@ -126,22 +126,6 @@ def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFix
     assert out.count(f"{run.path} is finished") == 1, "said of the run that was finished before"
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
-def test_a_truncated_checkpoint_is_named_and_the_one_before_works(
-    runs: TinyRuns, error_line: Fails, share: float
-) -> None:
-    run = runs.run("run", log__checkpoint_updates=5, log__keep=3)
-    ended = last_checkpoint(run)
-    path = run.checkpoint_paths()[-1]
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-    error = error_line(runs.status("run", "--resume", log__checkpoint_updates=5, log__keep=3))
-    assert str(path) in error
-    path.unlink()
-    runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
-    assert_same(ended, last_checkpoint(run), but=("seconds", "metrics_bytes"))
-
-
 def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails) -> None:
     runs.run("run")
     error = error_line(runs.status("run", "--resume", train__updates=13, encoder__dropout=0.3))
@@ -157,13 +141,6 @@ def test_resume_may_log_differently(runs: TinyRuns) -> None:
     assert [line["update"] for line in read_metrics(run.path, "train")] == [4, *range(7, 13)]
     assert [int(path.stem) for path in run.checkpoint_paths()][-2:] == [8, 12]
     assert run.checkpoint_path(6) not in run.checkpoint_paths()
-
-
-def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line: Fails) -> None:
-    assert "holds no run" in error_line(runs.status("run", "--resume"))
-    assert not (runs.folder / "run").exists()
-    error = error_line(runs.status("run", "--resume", "--init-from", "somewhere"))
-    assert "--resume goes on with a run, --init-from starts one" in error
 
 
 def test_a_checkpoint_of_update_0_is_gone_on_from_without_a_second_evaluation(runs: TinyRuns) -> None:
@@ -222,21 +199,6 @@ def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, erro
         assert error == f"error: another process is writing {run.config}: wait for it, or stop it"
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     runs.run("run", "--resume", log__keep=1)
-
-
-def test_of_two_that_start_the_same_run_at_once_one_trains(runs: TinyRuns, whole: RunDirectory) -> None:
-    both = [start(runs, log=log, **LONG) for log in ("one", "other")]
-    statuses = [process.wait() for process in both]
-    said = sorted(
-        ((process.stderr.splitlines()[-1:], status) for process, status in zip(both, statuses, strict=True)),
-        key=lambda each: -each[1],
-    )
-    run = RunDirectory(runs.folder / "killed")
-    refused = [f"error: another process is writing {run.config}: wait for it, or stop it"]
-    exists = [f"error: {run.path} holds a run already: go on with it by --resume, or choose another directory"]
-    assert [status for _, status in said] == [1, 0]
-    assert said[0][0] in (refused, exists)
-    assert_same_end(run, whole)
 
 
 def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpus: Corpus, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pretrain.run.stop_signals import stop_signals
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
 from tests.warm import WarmProcess
 
+# a run whose standard output, error or both go into a pipe that nobody reads from the second evaluation on
 LEAVE = """
 import os, sys
 from pretrain.run import recorder
@@ -32,7 +33,6 @@ def leave(self):
 recorder.RunWriter.evaluate = leave
 sys.exit(main(sys.argv[2:]))
 """
-"""A run whose standard output, error or both go into a pipe that nobody reads from the second evaluation on."""
 
 
 @pytest.mark.parametrize("streams", ["1", "2", "1,2"], ids=["stdout", "stderr", "both"])
