@@ -73,7 +73,7 @@ class ImportedModel:
     record: Mapping[str, Any]
 
     def write(self, path: Path | str) -> None:
-        """Write the model directory. Raises `InputError` where parts of the model do not fit each other."""
+        """Write the model directory."""
         vectors = self.character_cnn
         with reading(self.source):
             with torch.device("meta"):

@@ -72,11 +72,7 @@ class TokenOptions:
 
 
 def read_many_langs(directory: Path | str) -> ImportedModel:
-    """Read a model of ELMoForManyLangs.
-
-    Raises `InputError` for files that are missing or damaged, a config that does not fit the weights, and models whose
-    words or sentences are not read by convolutions and LSTMs with projection.
-    """
+    """Read a model of ELMoForManyLangs; an `InputError` for damaged files and other networks."""
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):

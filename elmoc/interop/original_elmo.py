@@ -34,13 +34,6 @@ from elmoc.word_vectors.character_cnn import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingOptions:
-    """`char_cnn.embedding`: the width of a character."""
-
-    dim: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class CharCnnOptions:
     """`char_cnn`, with the names of `options.json`.
 
@@ -48,7 +41,7 @@ class CharCnnOptions:
     """
 
     activation: str
-    embedding: EmbeddingOptions
+    embedding: dict[str, int]
     filters: tuple[tuple[int, int], ...]
     max_characters_per_token: int
     n_characters: int = 262
@@ -63,11 +56,7 @@ class EncoderOptions(LstmOptions):
 
 
 def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedModel:
-    """Read a model of bilm-tf or AllenNLP.
-
-    Raises `InputError` for files that are missing, damaged or foreign, options that do not fit each other or the
-    weights, and tensors that are missing, unknown, of another shape, or have numbers that are not finite.
-    """
+    """Read a model of bilm-tf or AllenNLP; an `InputError` where options and weights are damaged or do not fit."""
     content = read_json(options)
     with reading(weights), CheckedFile(weights) as file:
         names: list[str] = []
@@ -102,7 +91,7 @@ def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmS
     return CharacterCnnConfig(
         projection_size=lstm.projection_dim,
         characters=Utf8Spelling.SIZE,
-        character_size=theirs.embedding.dim,
+        character_size=theirs.embedding["dim"],
         max_characters_per_token=theirs.max_characters_per_token,
         filters=theirs.filters,
         activation=theirs.activation,
@@ -127,7 +116,7 @@ def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
                 f"CNN/W_cnn_{index}",
                 shape,
                 (f"{name}.weight",),
-                _read_filters,
+                lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),  # [1, width, D, filters] → [filters, D, width]
                 lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
             )
         )
@@ -155,10 +144,6 @@ def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
 
 def _transposed(theirs: str, shape: tuple[int, ...], ours: str) -> Weight:
     return Weight(theirs, shape, (ours,), lambda tensor: (tensor.T,), lambda tensor: tensor.T)
-
-
-def _read_filters(theirs: Tensor) -> tuple[Tensor]:
-    return (theirs.squeeze(0).permute(2, 1, 0),)  # [1, width, D, filters] → [filters, D, width]
 
 
 def _exchanged_gates(values: Tensor) -> Tensor:
@@ -190,10 +175,7 @@ def _write_bias(bias: Tensor, forget_bias: Tensor | None) -> Tensor:
 
 
 def export_original_elmo(model_path: Path | str, options: Path | str, weights: Path | str) -> None:
-    """Write a model directory as the files of bilm-tf and AllenNLP.
-
-    Raises `InputError` for a model that is none of theirs, and where one of the files exists.
-    """
+    """Write a model directory as the files of bilm-tf and AllenNLP, which must not be there yet."""
     refuse_existing(options)
     model = read_model_directory(model_path)
     stored = _require_original(model, model_path)
@@ -236,7 +218,7 @@ def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:
     """The content of `options.json`."""
     char_cnn = CharCnnOptions(
         activation=cnn.activation,
-        embedding=EmbeddingOptions(dim=cnn.character_size),
+        embedding={"dim": cnn.character_size},
         filters=cnn.filters,
         max_characters_per_token=cnn.max_characters_per_token,
         n_highway=cnn.highways,
