@@ -84,20 +84,13 @@ class ModelStates:
     """Layer states computed from a model directory: those of a feature file of float32.
 
     The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
-    `vectors`, `pooling` and `device` go to `ElmoC.from_pretrained`.
+    The `options` (`vectors`, `pooling`, `device`) go to `ElmoC.from_pretrained`.
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        sentences: Sequence[Sentence],
-        vectors: str | None = None,
-        pooling: str | None = None,
-        device: str = "cpu",
-        kept_bytes: float = KEPT_BYTES,
+        self, path: Path, *, sentences: Sequence[Sentence], kept_bytes: float = KEPT_BYTES, **options: Any
     ) -> None:
-        model = ElmoC.from_pretrained(path, vectors=vectors, device=device, precision="auto", pooling=pooling)
+        model = ElmoC.from_pretrained(path, precision="auto", **options)
         self.layers, self.names, self.width = model.layers, list(map(str, range(model.layers))), model.width
         self._description: dict[str, Any] = {"directory": str(path), **model.describe(), "layers": self.names}
         if model.training_words is not None:
@@ -106,11 +99,8 @@ class ModelStates:
         most_words = kept_bytes / (4 * self.layers * self.width)
         kept = distinct[: sum(total <= most_words for total in accumulate(map(len, distinct)))]
         if len(kept) < len(distinct):
-            print(
-                f"states of {len(distinct) - len(kept):,} of {len(distinct):,} sentences are computed whenever they "
-                "are read: a feature file (`elmoc dump-features`) is faster",
-                flush=True,
-            )
+            count = f"{len(distinct) - len(kept):,} of {len(distinct):,} sentences"
+            print(f"states of {count} are computed whenever they are read: dump-features is faster", flush=True)
         with progress_bar(
             total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
         ) as progress:
