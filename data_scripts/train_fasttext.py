@@ -23,8 +23,6 @@ from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existin
 from elmoc.word_vectors.fasttext.file import open_file
 
 _BLOCK_TOKENS = 1 << 20
-# of glibc's malloc.h
-_M_PERTURB = -6
 # words; fewer give poor vectors
 _LITTLE_TEXT = 1_000_000
 
@@ -110,7 +108,7 @@ def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     import fasttext
 
     with contextlib.suppress(AttributeError, OSError):  # without glibc
-        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # fills what is allocated with the complement: zeros
+        ctypes.CDLL(None).mallopt(-6, 0xFF)  # M_PERTURB: what is allocated is filled with the complement, zeros
     # train_unsupervised takes every argument but this one, and reads it from here
     fasttext.FastText.unsupervised_default["seed"] = seed
     trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **numbers)

@@ -69,23 +69,23 @@ def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source:
     A rest of less than half a shard is in one piece with what comes before it: the last shard may be held out.
     """
     piece_bytes = shard_tokens * BYTES_PER_TOKEN
-    pieces: list[tuple[list[Segment], int]] = []  # each with its bytes
-    takes_more = False  # whether small files may follow in the last piece
+    pieces: list[list[Segment]] = []
+    last = math.inf  # bytes of the last piece; infinite where no small file may follow in it
     for file in files:
         size = estimate_text_bytes(file)
         if file.suffix != ".gz" and size > 1.5 * piece_bytes:
             cuts = _cuts(file, size, piece_bytes)
-            pieces += [([Segment(str(file), *span)], span[1] - span[0]) for span in zip(cuts, cuts[1:], strict=False)]
-            takes_more = False
-        elif takes_more and pieces[-1][1] + size <= 1.25 * piece_bytes:
-            pieces[-1] = [*pieces[-1][0], Segment(str(file))], pieces[-1][1] + size
+            pieces += [[Segment(str(file), *span)] for span in zip(cuts, cuts[1:], strict=False)]
+            last = math.inf
+        elif last + size <= 1.25 * piece_bytes:
+            pieces[-1].append(Segment(str(file)))
+            last += size
         else:
-            pieces.append(([Segment(str(file))], size))
-            takes_more = True
-    if takes_more and len(pieces) > 1 and 2 * pieces[-1][1] < piece_bytes:
-        rest, size = pieces.pop()
-        pieces[-1] = [*pieces[-1][0], *rest], pieces[-1][1] + size
-    return [TextPiece(tuple(segments), held_out, shard_tokens, source) for segments, _ in pieces]
+            pieces.append([Segment(str(file))])
+            last = size
+    if len(pieces) > 1 and 2 * last < piece_bytes:
+        pieces[-2:] = [pieces[-2] + pieces[-1]]
+    return [TextPiece(tuple(segments), held_out, shard_tokens, source) for segments in pieces]
 
 
 def _cuts(path: Path, size: int, piece_bytes: int) -> list[int]:

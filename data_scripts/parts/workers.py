@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
 from elmoc.process import available_cores, end_with_parent
@@ -28,6 +28,7 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
     if workers == 1:
         yield from map(function, items)
         return
+    others = set(active_children())
     pool = ProcessPoolExecutor(
         workers, mp_context=get_context("fork"), initializer=_start_worker, initargs=(os.getpid(), function)
     )
@@ -37,6 +38,10 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
         while pending:
             yield pending.popleft().result()
             pending.extend(islice(futures, 1))
+    except KeyboardInterrupt:
+        for worker in set(active_children()) - others:
+            worker.kill()  # training of fastText takes hours, and may be the only process that was not interrupted
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

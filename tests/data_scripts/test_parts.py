@@ -135,14 +135,15 @@ def note_and_wait(folder: Path) -> None:
     signal.pause()
 
 
-def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent(tmp_path: Path, number: int) -> None:
     parent = get_context("fork").Process(target=lambda: list(parallel_map(note_and_wait, [tmp_path] * 2, 2)))
     parent.start()
     try:
         while len(workers := [int(path.name) for path in tmp_path.iterdir()]) < 2:
             time.sleep(0.01)
     finally:
-        parent.kill()
+        os.kill(parent.pid, number)
         parent.join()
     end = time.monotonic() + 20
     while any(runs(number) for number in workers):
