@@ -23,6 +23,9 @@ class TransformerSizes(EncoderSizes):
     """The settings of a Transformer; the defaults are those of Peters et al. (2018b).
 
     GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
+
+    heads: of attention in each layer.
+    feedforward_size: width of the feed-forward part of each layer.
     """
 
     kind: ClassVar[str] = "transformer"
