@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import distributed
 
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, reading
 from elmoc.features.input import Line, SentenceInput, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape
@@ -26,12 +25,10 @@ from elmoc.features.states import DumpOptions, PartEncoder, count_words, divided
 from elmoc.features.writer import converted, write_features
 from elmoc.files.arrays import load_array
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 
-FORMAT = "elmoc-dump-parts, version 2"
 DEFAULT = DumpOptions()
 
 
@@ -105,7 +102,7 @@ class Dump:
         by_words = LAYOUTS[options.layout].writer.found_by_words and (options.sentence_map or options.sentence_keys)
         self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         self.survey = survey(source, allow_empty=options.allow_empty, found_by_words=by_words, warn=self.rank == 0)
-        _, self.names = layer_selection(options.layers, model.layers)
+        self.select, self.names = layer_selection(options.layers, model.layers)
         self.shape = FeatureShape(
             layers=len(self.names),
             width=model.width,
@@ -115,6 +112,8 @@ class Dump:
         )
         self.part_words = words_of_a_part(options.batch_words, len(self.names) * model.width)
         self.size = math.prod(self.shape.of(self.survey.words)) * np.dtype(options.dtype).itemsize  # in bytes
+        self.identity = self._identity()
+        self.key = f"{self.identity}-{self.part_words}"  # parts of another size begin with other sentences
 
     def run(self) -> None:
         """Write the parts of this process and, in the first process, the output."""
@@ -142,60 +141,51 @@ class Dump:
         if not self.options.resume:
             refuse_output(self.output)
         folder = parts_folder(self.output)
-        settings = {"format": FORMAT, **self._content(), "words a part": str(self.part_words)}
-        record = folder / "settings.json"
+        found = list(folder.glob("*.npy"))
         if self.output.exists():
             with FeatureFile(self.output) as file:
-                if file.attributes.get("dump") != self._identity():
+                if file.attributes.get("dump") != self.identity:
                     raise InputError(f"{self.output} exists already, of another model, input or options: remove it")
             shutil.rmtree(folder, ignore_errors=True)  # a kill may have come while it was removed
             print(f"{self.output} is finished already")
-        elif has_parts(self.output):
-            begun = read_json(record)
-            for name in sorted({*begun, *settings}):
-                then, now = (each.get(name, "nothing") for each in (begun, settings))
-                if then != now:
-                    raise InputError(
-                        f"{self.output} was begun with {name} {shortened(then)}, not {shortened(now)}: give what was "
-                        f"given before, or remove {folder} to begin anew"
-                    )
-            print(f"going on with {len(list(folder.glob('*.npy')))} parts that are there")
+        elif not all(part.name.startswith(self.key) for part in found):
+            raise InputError(
+                f"{self.output} was begun with another model, input or options: give what was given before, or remove "
+                f"{folder} to begin anew"
+            )
+        elif found:
+            print(f"going on with {len(found)} parts that are there")
         else:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            write_json(record, settings)
             print(
                 f"{self.survey.sentences:,} sentences, {self.survey.words:,} words, layers {', '.join(self.names)}, "
                 f"{self.options.dtype}: about {human_bytes(self.size)}",
                 flush=True,
             )
 
-    def _content(self) -> dict[str, str]:
-        """All that the content of the output depends on, by name."""
+    def _identity(self) -> str:
+        """A hash of all that the content of the output depends on."""
         options = self.options
         encoder = self.model.encoder.config.to_dict()  # weights do not tell clips, residual connections, or heads
-        content = {
-            **self.model.describe(),
-            **{f"encoder.{name}": value for name, value in encoder.items() if name != "dropout"},
-            **{f"layer {place}": name for place, name in enumerate(self.names)},
-            **{name: getattr(options, name) for name in ("dtype", "layout", "compress", "sentence_map")},
-            **{name: getattr(options, name) for name in ("sentence_keys", "carry_state")},
-            "input": self.survey.fingerprint,
-        }
-        return {name: str(value) for name, value in content.items()}
-
-    def _identity(self) -> str:
-        return fingerprint(*(value.encode() for value in self._content().values()))
+        content = [
+            *self.model.describe().values(),
+            *(value for name, value in encoder.items() if name != "dropout"),
+            *self.names,
+            *(options.dtype, options.layout, options.compress, options.sentence_map),
+            *(options.sentence_keys, options.carry_state, self.survey.fingerprint),
+        ]
+        return fingerprint(*(str(value).encode() for value in content))
 
     def _parts(self) -> Iterator[tuple[Path, list[Line]]]:
         """The file and the lines of each part, of all processes."""
         for number, lines in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
-            yield parts_folder(self.output) / f"{number:06}.npy", lines
+            yield parts_folder(self.output) / f"{self.key}-{number:06}.npy", lines
 
     def _write_parts(self) -> None:
         """Write the parts of this process that are not there yet, each while the next is encoded."""
         folder, source, words = parts_folder(self.output), self.source.path, self.part_words
-        encoder = PartEncoder(self.model, self.options, self.shape, source=source, folder=folder, words=words)
+        encoder = PartEncoder(self.model, self.options, self.shape, self.select, source, folder, words)
         with (
             progress_bar(
                 total=self.survey.words, unit=" words", unit_scale=True, desc="dump-features", disable=self.rank > 0
@@ -235,10 +225,19 @@ class Dump:
         """Copy the parts into the output, and remove them."""
         if self.changed != Path(self.source.path).stat().st_mtime_ns:
             raise InputError(f"{self.source.path} has changed while it was dumped: run the command again")
-        options = self.options
+        options, words = self.options, self.model.training_words
+        attributes = {
+            **self.model.describe(),
+            **({} if words is None else {"training_words": words}),
+            "layers": self.names,
+            "carry_state": options.carry_state,
+            "input": self.survey.fingerprint,
+            "dump": self.identity,
+            "command_line": options.command_line,
+        }
         with write_features(
             self.output,
-            self._attributes(),
+            attributes,
             shape=self.shape,
             layout=options.layout,
             compress=options.compress,
@@ -254,15 +253,3 @@ class Dump:
                     writer.add(line.sentence, states.reshape(of_line))
         shutil.rmtree(parts_folder(self.output))
         print(f"{self.output}: {human_bytes(self.output.stat().st_size)}", flush=True)
-
-    def _attributes(self) -> dict[str, Any]:
-        words = self.model.training_words
-        return {
-            **self.model.describe(),
-            **({} if words is None else {"training_words": words}),
-            "layers": self.names,
-            "carry_state": self.options.carry_state,
-            "input": self.survey.fingerprint,
-            "dump": self._identity(),
-            "command_line": self.options.command_line,
-        }

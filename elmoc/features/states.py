@@ -105,40 +105,42 @@ def is_long(line: Line) -> bool:
     return len(line.sentence.tokens) > WINDOW_WORDS
 
 
+@dataclass(frozen=True)
 class PartEncoder:
     """Computes the layer states of parts.
 
-    Args:
-        model: the encoder.
-        options: what is dumped.
-        shape: of all sentences.
-        source: what errors call the input.
-        folder: where the states of long lines are while they are computed.
-        part_words: a document of more words is read sentence by sentence.
+    model: the encoder.
+    options: what is dumped.
+    shape: of all sentences.
+    select: what is kept of layer states.
+    source: what errors call the input.
+    folder: where the states of long lines are while they are computed.
+    part_words: a document of more words is read sentence by sentence.
     """
 
-    def __init__(
-        self, model: ElmoC, options: DumpOptions, shape: FeatureShape, *, source: Path | str, folder: Path, words: int
-    ) -> None:
-        self._model, self._options, self._shape = model, options, shape
-        self._source, self._folder, self._part_words = source, folder, words
-        self._select, _ = layer_selection(options.layers, model.layers)
+    model: ElmoC
+    options: DumpOptions
+    shape: FeatureShape
+    select: Callable[[Tensor], Tensor]
+    source: Path | str
+    folder: Path
+    part_words: int
 
     def states(self, lines: list[Line], progress: Progress) -> Iterator[np.ndarray]:
         """The layer states of the lines of a part, in order: float32 [L', n, 2P] or [n, 2P] each, on the CPU."""
-        if self._options.unknown == "error":
+        if self.options.unknown == "error":
             self._refuse_unknown(lines)
-        if self._options.carry_state:
+        if self.options.carry_state:
             yield from self._carried_states(lines, progress)
             return
-        short = self._model.look_up(line.sentence.tokens for line in lines if not is_long(line))
+        short = self.model.look_up(line.sentence.tokens for line in lines if not is_long(line))
         states = iter(
-            self._model.embed_rows(
+            self.model.embed_rows(
                 short,
-                batch_words=self._options.batch_words,
-                batch_size=self._options.batch_size,
+                batch_words=self.options.batch_words,
+                batch_size=self.options.batch_size,
                 progress=progress,
-                select=self._select,
+                select=self.select,
             )
         )
         for line in lines:
@@ -154,13 +156,13 @@ class PartEncoder:
             if line.begins:
                 documents.append([])
             documents[-1].append(line)
-        beside = [each for each in documents if count_words(each) <= self._part_words and not any(map(is_long, each))]
+        beside = [each for each in documents if count_words(each) <= self.part_words and not any(map(is_long, each))]
         longest = [max(len(line.sentence.tokens) for line in each) for each in beside]
         encoded: dict[int, list[Tensor]] = {}  # by the id of a document
-        for batch in length_bucketed(longest, self._options.batch_words, self._options.batch_size):
+        for batch in length_bucketed(longest, self.options.batch_words, self.options.batch_size):
             tokens = [[line.sentence.tokens for line in beside[index]] for index in batch]
-            for index, found in zip(batch, self._model.embed_documents(tokens), strict=True):
-                encoded[id(beside[index])] = [self._select(each).clone() for each in found]
+            for index, found in zip(batch, self.model.embed_documents(tokens), strict=True):
+                encoded[id(beside[index])] = [self.select(each).clone() for each in found]
             progress(sum(count_words(beside[index]) for index in batch))
         for document in documents:
             if id(document) in encoded:
@@ -171,20 +173,20 @@ class PartEncoder:
                 if is_long(line):
                     yield self._long_states(line, carried, progress)
                     continue
-                [[states]] = self._model.embed_documents([[line.sentence.tokens]], carried)
+                [[states]] = self.model.embed_documents([[line.sentence.tokens]], carried)
                 progress(len(line.sentence.tokens))
-                yield self._select(states).clone().numpy()
+                yield self.select(states).clone().numpy()
 
     def _long_states(self, line: Line, carried: CarriedState | None, progress: Progress) -> np.ndarray:
         """The layer states of a line of any length, in a temporary file that is mapped into memory."""
-        with tempfile.TemporaryFile(dir=self._folder) as file:
-            shape = self._shape.of(len(line.sentence.tokens))
-            states = np.memmap(file, self._shape.dtype, "w+", shape=shape)
-        for piece in self._model.embed_pieces(line.sentence.tokens, carried):
-            with reading(f"{self._source}, {line.where}"):
-                array = converted(self._select(piece.states).numpy(), self._shape.dtype)
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            shape = self.shape.of(len(line.sentence.tokens))
+            states = np.memmap(file, self.shape.dtype, "w+", shape=shape)
+        for piece in self.model.embed_pieces(line.sentence.tokens, carried):
+            with reading(f"{self.source}, {line.where}"):
+                array = converted(self.select(piece.states).numpy(), self.shape.dtype)
             states[..., piece.start : piece.start + array.shape[-2], piece.columns] = array
-            progress(array.shape[-2] / len(self._model.encoder.directions))
+            progress(array.shape[-2] / len(self.model.encoder.directions))
         return states
 
     def _refuse_unknown(self, lines: list[Line]) -> None:
@@ -192,6 +194,6 @@ class PartEncoder:
         for line in lines:
             for start in range(0, len(line.sentence.tokens), WINDOW_WORDS):
                 window = line.sentence.tokens[start : start + WINDOW_WORDS]
-                if unknown := self._model.look_up([window]).unknown:
+                if unknown := self.model.look_up([window]).unknown:
                     word = next(word for word in window if word in unknown)
-                    raise InputError(f'{self._source}, {line.where}: the word "{shortened(word)}" has no vector')
+                    raise InputError(f'{self.source}, {line.where}: the word "{shortened(word)}" has no vector')
