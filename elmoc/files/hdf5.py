@@ -28,7 +28,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
 
     def __init__(self, path: Path | str) -> None:
         require_file(path)
-        self.path = Path(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.file = h5py.File(path, "r")
@@ -48,10 +47,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         self.root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
         return [name.decode() for name in names]
 
-    def group(self, name: str) -> h5py.h5g.GroupID:
-        """The group of that path, which is in this file and no link."""
-        return h5py.h5g.open(self.root, self._own(name))
-
     def attributes(self) -> dict[str, Any]:
         """The attributes of the root: strings, numbers, and arrays of them; bytes that are not UTF-8 become `\\xff`."""
         attributes = {}
@@ -66,7 +61,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
 
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
         """The dataset of that path, which is in this file, whole and no link."""
-        dataset = h5py.h5d.open(self.root, self._own(name))
+        dataset = h5py.h5d.open(self.root, self.own(name))
         if dataset.get_offset() is None:  # its numbers are not in one piece of this file
             most, properties = dataset.get_storage_size(), dataset.get_create_plist()
             layout, shape = properties.get_layout(), dataset.shape or ()
@@ -87,13 +82,12 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """
         dataset = self.dataset(name)
         offset, dtype = dataset.get_offset(), dataset.dtype
-        if offset is None or offset % dtype.alignment or dtype.kind not in "fiu":
-            return h5py.Dataset(dataset)
-        if not h5py.h5t.py_create(dtype).equal(dataset.get_type()):  # of as many bits, with another meaning
+        is_numbers = dtype.kind in "fiu" and h5py.h5t.py_create(dtype).equal(dataset.get_type())  # to the bit
+        if offset is None or offset % dtype.alignment or not is_numbers:
             return h5py.Dataset(dataset)
         return np.ndarray(dataset.shape, dtype, buffer=self._content, offset=offset)  # within the file, else an error
 
-    def _own(self, name: str) -> bytes:
+    def own(self, name: str) -> bytes:
         """The path, no step of which is a link."""
         for step in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:

@@ -55,6 +55,6 @@ def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
     if isinstance(name, str) and name in LAYOUTS and str(version) == str(FORMAT_VERSION):
         return name
     raise InputError(
-        f"{file.path} has the layout {shortened(str(name))} in version {shortened(str(version))}, this elmoc reads "
+        f"it has the layout {shortened(str(name))} in version {shortened(str(version))}, this elmoc reads "
         f"{', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use the elmoc that wrote it"
     )

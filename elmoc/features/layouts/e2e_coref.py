@@ -28,7 +28,8 @@ class E2eCorefReader(LayoutReader):
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file, self._names = file, file.names()
-        self._bounds = list(accumulate((file.group(name).get_num_objs() for name in self._names), initial=0))
+        groups = (h5py.h5g.open(file.root, file.own(name)) for name in self._names)
+        self._bounds = list(accumulate((group.get_num_objs() for group in groups), initial=0))
         self.first = file.stored(self._key(0))
         _, self.width, self.layers = self.first.shape
 

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
+from elmoc.__main__ import main
 from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
@@ -37,3 +40,23 @@ def write_lines(path: Path) -> Path:
     sentences = [(line, states_of(index, len(line.split()))) for index, line in enumerate(LINES)]
     write_sentences(path, {"model": "abc", "layers": [0, 1, 2], "version": 1}, sentences)
     return path
+
+
+def stored(path: Path) -> tuple[Any, dict[str, Any]]:
+    """All that is in a file, in its order, but for its command line."""
+    found: list[Any] = []
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: (
+                found.append((name, item.dtype, item[()].tolist())) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+        attributes = {name: np.asarray(value).tolist() for name, value in file.attrs.items()}
+    return found, {name: value for name, value in attributes.items() if name != "command_line"}
+
+
+def dumped(*arguments: object) -> list[np.ndarray]:
+    """What a dump with these arguments (model, sentences, output, options) holds, sentence by sentence."""
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
+    with FeatureFile(str(arguments[2])) as file:
+        return list(file)

@@ -14,7 +14,7 @@ from elmoc.features.convert import convert_features
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import states_of
+from tests.elmoc.features.sentences import states_of, stored
 
 Fails = Callable[[int], str]
 LAYOUTS = ("allennlp", "bilm", "e2e-coref", "flat")
@@ -51,19 +51,6 @@ def documents(tmp_path: Path) -> Path:
     return write_documents(
         tmp_path / "documents.jsonl", {key: [line.split() for line in lines] for key, lines in DOCUMENTS.items()}
     )
-
-
-def stored(path: Path) -> tuple[Any, dict[str, Any]]:
-    """All that is in a file, in its order, but for its command line."""
-    found: list[Any] = []
-    with h5py.File(path) as file:
-        file.visititems(
-            lambda name, item: (
-                found.append((name, item.dtype, item[()].tolist())) if isinstance(item, h5py.Dataset) else None
-            )
-        )
-        attributes = {name: np.asarray(value).tolist() for name, value in file.attrs.items()}
-    return found, {name: value for name, value in attributes.items() if name != "command_line"}
 
 
 @pytest.mark.parametrize("single", [False, True], ids=["all", "top"])
@@ -157,17 +144,6 @@ def test_a_map_of_some_sentences_is_not_filled_up(tmp_path: Path, error_line: Fa
     assert main([*command, "allennlp"]) == 0
     with FeatureFile(output) as features:
         assert features.sentence_map == {text: int(index) for text, index in known.items()} | {"e f": 2}
-
-
-@pytest.mark.parametrize(("given", "dtype"), [(">f2", "float16"), (">f4", "float32"), ("<f8", "float32")])
-def test_the_type_is_that_of_the_source_where_it_can_be(tmp_path: Path, given: str, dtype: str) -> None:
-    first, output = tmp_path / "first.h5", tmp_path / "out.h5"
-    with h5py.File(first, "w") as file:
-        file["0"] = STATES[0].astype(given)
-    convert_features(first, output, layout="flat")
-    with FeatureFile(output) as features:
-        assert features.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(features[0], STATES[0].astype(dtype))
 
 
 @pytest.mark.parametrize("kind", KINDS)

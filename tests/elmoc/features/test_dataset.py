@@ -1,6 +1,5 @@
 """Feature dataset: workers of a `DataLoader`, forked or started anew, read what one process reads."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch
 from torch.utils.data import DataLoader
 
 from elmoc.features.dataset import FeatureDataset, pad_states
-from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
@@ -48,13 +46,3 @@ def test_batches_are_padded_with_zeros_and_one_layer_gets_an_axis(tmp_path: Path
     assert lengths.tolist() == [4, 2]
     np.testing.assert_array_equal(batch[1, 0, :2], states_of(1, 2)[0])
     assert not batch[1, :, 2:].any()
-
-
-def test_a_file_is_pickled_as_its_path(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(file.parent)
-    with FeatureFile("f.h5") as features:
-        data = pickle.dumps(features)
-    assert len(data) < 500
-    monkeypatch.chdir("/")
-    with pickle.loads(data) as again:
-        np.testing.assert_array_equal(again[4], STATES[4])

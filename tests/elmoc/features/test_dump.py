@@ -14,7 +14,7 @@ import pytest
 from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.features import dump
-from elmoc.features.reader import FeatureFile
+from tests.elmoc.features.sentences import dumped
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
 
@@ -26,13 +26,6 @@ def sentences(tmp_path: Path) -> Path:
     path = tmp_path / "sentences.txt"
     path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
     return path
-
-
-def dumped(*arguments: object) -> list[np.ndarray]:
-    """What a dump with these arguments (model, sentences, output, options) holds, sentence by sentence."""
-    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
-    with FeatureFile(str(arguments[2])) as file:
-        return list(file)
 
 
 def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences: Path, tmp_path: Path) -> None:
@@ -159,28 +152,6 @@ def test_impossible_options(
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), *options])
     assert message in error_line(status)
     assert set(tmp_path.iterdir()) == before
-
-
-def test_a_line_says_the_precision(
-    model_path: Path,
-    sentences: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    arrays = {}
-    for precision, has_bf16, expected in (("auto", True, "bf16"), ("auto", False, "float32"), ("bf16", True, "bf16")):
-        monkeypatch.setattr("elmoc.devices.has_bf16", lambda device, has=has_bf16: has)
-        output = tmp_path / f"{precision}{has_bf16}.h5"
-        assert main(["dump-features", str(model_path), str(sentences), str(output), "--precision", precision]) == 0
-        assert f"matrix products in {expected} on cpu" in capsys.readouterr().out
-        with FeatureFile(output) as file:
-            assert file.attributes["precision"] == expected
-            arrays[output.name] = list(file)
-    for first, second, third in zip(*arrays.values(), strict=True):
-        np.testing.assert_allclose(first, second, atol=0.05)
-        np.testing.assert_allclose(first, third, atol=0.01)
-        assert (first != second).any()
 
 
 def test_cuda_alone_is_the_device_of_the_local_rank(

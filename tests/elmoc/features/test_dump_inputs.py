@@ -202,15 +202,6 @@ def test_words_without_a_vector(
     assert 'in.txt, line 2: the word "nowhere"' in error_line(main(command))
 
 
-def test_text_that_looks_raw_is_warned_of(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number, (text, warned) in enumerate(
-        (("The cat, it seems, sat, and it rained.\n", True), ("The cat , it seems , sat , and it rained .\n", False))
-    ):
-        (tmp_path / "in.txt").write_text(text)
-        dumped(model_path, tmp_path / "in.txt", tmp_path / f"{number}.h5")
-        assert ("warning: " in capsys.readouterr().err) == warned
-
-
 def test_an_input_that_changes_while_it_is_dumped(
     model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,9 +8,9 @@ import torch
 
 from elmoc import FeatureFile
 from elmoc import model as model_module
-from elmoc.__main__ import main
 from elmoc.features import dump, states
 from elmoc.kernels.inference import inference_kernels
+from tests.elmoc.features.sentences import dumped
 
 LINES = ["The cat sat .", "w " * 21, "a", " ".join(f"w{index}" for index in range(57)), "x y " * 5, "b", "end " * 30]
 
@@ -24,12 +24,6 @@ def sentences(tmp_path: Path) -> Path:
 def small_windows(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
     monkeypatch.setattr(model_module, "WINDOW_WORDS", words)
     monkeypatch.setattr(states, "WINDOW_WORDS", words)
-
-
-def dumped(*arguments: object) -> list[np.ndarray]:
-    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
-    with FeatureFile(str(arguments[2])) as file:
-        return list(file)
 
 
 @pytest.mark.usefixtures("registers")

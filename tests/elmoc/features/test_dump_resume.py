@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.features import dump
+from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 
 Fails = Callable[[int], str]
@@ -97,19 +96,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def assert_same(path: Path, expected: Path) -> None:
-    """All datasets and attributes, but the command line, in their order."""
-    with h5py.File(path) as ours, h5py.File(expected) as theirs:
-        names: list[list[str]] = [[], []]
-        ours.visit(names[0].append)
-        theirs.visit(names[1].append)
-        assert names[0] == names[1]
-        for name in names[0]:
-            if isinstance(ours[name], h5py.Dataset):
-                assert ours[name].dtype == theirs[name].dtype
-                np.testing.assert_array_equal(ours[name][()], theirs[name][()])
-        assert ours.attrs.keys() == theirs.attrs.keys()
-        for name in ours.attrs.keys() - {"command_line"}:
-            np.testing.assert_array_equal(ours.attrs[name], theirs.attrs[name])
+    assert stored(path) == stored(expected)
 
 
 def run_python(*arguments: str) -> None:
@@ -136,15 +123,6 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int
         return encoded
 
     return interrupt
-
-
-def test_an_interrupted_dump_of_which_nothing_is_kept_leaves_nothing(
-    model_path: Path, sentences: Path, tmp_path: Path, interrupted_after: Callable[..., list[int]]
-) -> None:
-    before = set(tmp_path.iterdir())
-    interrupted_after(0)
-    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
-    assert set(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--dtype", "float16", "--top"]])
@@ -196,14 +174,6 @@ def test_two_processes_make_one_file(model_path: Path, sentences: Path, document
     for line in commands:
         assert_same(Path(line[3]), Path(line[3].replace("/two/", "/one/")))
     assert sorted(os.listdir(tmp_path / "two")) == ["e2e.h5", "top.h5"]
-
-
-@pytest.mark.slow
-def test_torchrun(model_path: Path, sentences: Path, tmp_path: Path) -> None:
-    assert main(command(model_path, sentences, tmp_path / "one.h5", "--batch-words", "1")) == 0
-    line = command(model_path, sentences, tmp_path / "two.h5", "--batch-words", "1")
-    run_python("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "elmoc", *line)
-    assert_same(tmp_path / "two.h5", tmp_path / "one.h5")
 
 
 def test_several_processes_cannot_share_standard_input(
@@ -261,6 +231,3 @@ def test_an_encoder_of_the_same_weights_and_other_settings_is_another(
     (other / "config.json").write_text(json.dumps(record))
     assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0
     assert "f.h5" in error_line(main(command(other, sentences, tmp_path / "f.h5", "--resume")))
-    record["encoder"] |= {"residual": not record["encoder"]["residual"], "dropout": 0.25}
-    (other / "config.json").write_text(json.dumps(record))
-    assert main(command(other, sentences, tmp_path / "f.h5", "--resume")) == 0, "no features depend on dropout"

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, shape_of, states_of
+from tests.elmoc.features.sentences import LINES, states_of
 
 
 def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
@@ -60,15 +58,6 @@ def test_foreign_files_have_the_same_numbers(tmp_path: Path, kind: str) -> None:
                 assert array.dtype == expected.dtype
 
 
-def test_index_outside_the_file(path: Path) -> None:
-    with FeatureFile(path) as file:
-        for index in (-len(LINES) - 1, len(LINES)):
-            for read in (file.__getitem__, file.view):
-                with pytest.raises(IndexError, match=f"sentence {index} of {len(LINES)}"):
-                    read(index)
-        assert sum(1 for _ in file) == len(LINES), "iteration ends"
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
 def test_truncated_file(path: Path, share: float) -> None:
     content = path.read_bytes()
@@ -111,19 +100,6 @@ def test_sentences_from_the_end_in_slices_and_by_words(path: Path) -> None:
         assert dict(file.documents) == {}
         with pytest.raises(KeyError):
             file.document("a")
-
-
-def test_documents_are_lists_of_their_sentences(tmp_path: Path) -> None:
-    sentences = [Sentence(["a"] * n, "", key) for n, key in ((1, "x/1"), (2, "x/1"), (3, "y"))]
-    for layout, key in (("flat", "x/1"), ("e2e-coref", "x:1")):
-        target = tmp_path / f"{layout}.h5"
-        with write_features(target, {}, shape=shape_of(states_of(0, 1), words=6), layout=layout) as writer:
-            for index, sentence in enumerate(sentences):
-                writer.add(sentence, states_of(index, len(sentence.tokens)))
-        with FeatureFile(target) as file:
-            assert dict(file.documents) == {key: range(2), "y": range(2, 3)}
-            for index, array in enumerate(file.document(key)):
-                np.testing.assert_array_equal(array, states_of(index, index + 1))
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2"])

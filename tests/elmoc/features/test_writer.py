@@ -9,7 +9,6 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import Sentence
-from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import converted, write_features
 from tests.elmoc.features.sentences import shape_of, states_of
 
@@ -26,22 +25,6 @@ def test_nothing_appears_when_writing_fails(tmp_path: Path, error: type[BaseExce
     with pytest.raises(error):
         interrupted()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_attributes_of_any_kind(tmp_path: Path) -> None:
-    attributes = {"bytes": b"a", "letters": np.array([b"a"]), "array": np.arange(2), "text": "é"}
-    with write_features(tmp_path / "f.h5", attributes, shape=SHAPE) as file:
-        file.add(Sentence(["a"]), states_of(0, 1))
-    with FeatureFile(tmp_path / "f.h5") as features:
-        found = {name: np.asarray(value).tolist() for name, value in features.attributes.items()}
-        assert found == {"bytes": "a", "letters": ["a"], "array": [0, 1], "text": "é"}
-
-
-def test_an_existing_file_is_not_overwritten(path: Path) -> None:
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="exists already"), write_features(path, {}, shape=SHAPE):
-        pass
-    assert path.read_bytes() == before
 
 
 def test_numbers_that_a_type_does_not_have() -> None:

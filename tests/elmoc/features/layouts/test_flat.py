@@ -39,17 +39,6 @@ def test_layout(tmp_path: Path) -> None:
         assert not features.view(0).flags.owndata
 
 
-def test_documents(tmp_path: Path) -> None:
-    write(tmp_path / "f.h5", ["nw/a", "nw/a", "b", "é"])
-    with FeatureFile(tmp_path / "f.h5") as features:
-        assert features.documents == {"nw/a": range(2), "b": range(2, 3), "é": range(3, 4)}
-
-
-def test_documents_without_order_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="do not follow each other"):
-        write(tmp_path / "f.h5", ["a", "b", "b", "a"])
-
-
 @pytest.mark.parametrize("words", [9, 11])
 def test_the_number_of_words_has_to_be_right(tmp_path: Path, words: int) -> None:
     with pytest.raises((ValueError, OSError)):

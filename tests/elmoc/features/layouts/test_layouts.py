@@ -68,17 +68,6 @@ def test_blocks_of_the_flat_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 np.testing.assert_array_equal(features[index], states_of(index, shape_of()))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_compressed_is_smaller(tmp_path: Path, layout: str) -> None:
-    shape = FeatureShape(layers=2, width=64, dtype="float32", single=False, words=600)
-    for compress in (False, True):
-        with write_features(tmp_path / f"{compress}.h5", {}, shape=shape, layout=layout, compress=compress) as writer:
-            for index in range(20):
-                writer.add(Sentence(["w"] * 30, document=str(index // 5)), np.ones((2, 30, 64), np.float32))
-    plain, packed = ((tmp_path / f"{compress}.h5").stat().st_size for compress in (False, True))
-    assert packed < plain / 4
-
-
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_long_sentence_is_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: bool) -> None:
     monkeypatch.setattr(interface, "BLOCK_BYTES", 1 << 16)
