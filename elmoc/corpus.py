@@ -124,7 +124,7 @@ class Corpus:
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
-        words = list(read_lines(self.path / "lexicon.txt", encoding="utf-8"))
+        words = list(read_lines(self.path / "lexicon.txt"))
         if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
             raise InputError(f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus")
         return words

@@ -33,18 +33,18 @@ def require_file(path: Path | str) -> None:
         raise InputError(f"{path} does not exist, or is not an ordinary file")
 
 
-def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
+def read_lines(path: Path | str) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
 
-    Only newline characters end a line; a byte order mark before the first is left out, unless `encoding` is utf-8.
-    Invalid UTF-8 and lines of more than `MAX_LINE_BYTES` are `InputError`s that name file and line.
+    Only newline characters end a line; a byte order mark before the first is left out. Invalid UTF-8 and lines of more
+    than `MAX_LINE_BYTES` are `InputError`s that name file and line.
     """
     with reading(path), open_binary(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
             if len(line) > MAX_LINE_BYTES:
                 raise InputError(f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it")
             try:
-                text = line.decode(encoding if number == 1 else "utf-8")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 byte = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
                 raise InputError(f"{path}, line {number}: {byte}: convert the file (for instance with iconv)") from None

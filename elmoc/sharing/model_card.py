@@ -87,12 +87,8 @@ def model_card(
         "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
-    parts = [
-        f"---\n{_FRONT_MATTER}---",
-        f"# {_plain(training.get('name') or title)}",
-        _WHAT_IT_IS,
-        _table("", "", rows),
-    ]
+    title = _plain(training.get("name") or title)
+    parts = [f"---\n{_FRONT_MATTER}---", f"# {title}", _WHAT_IT_IS, _table("", "", rows)]
     parts += ["## Use", _USE.format(shape=[sizes.layers + 1, 4, encoder.width])]
     if not word_vectors.origin.startswith("random:"):
         parts.append(_NEEDED)

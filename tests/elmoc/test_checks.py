@@ -11,11 +11,8 @@ import pytest
 
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
-from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
-from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
-from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
+from tests.tiny import add_table, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
 
@@ -80,23 +77,6 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     (run / "model" / "heads.safetensors").write_bytes(b"")
     assert "heads.safetensors" in error_line(main(["check", str(run)]))
-
-
-@pytest.mark.parametrize("bundled", [True, False])
-def test_word_vectors_of_a_model(tmp_path: Path, error_line: Fails, bundled: bool) -> None:
-    source, model = tmp_path / "v.bin", tmp_path / "model"
-    source.write_bytes(fasttext_bytes())
-    vectors = open_word_vectors(source)
-    write_model_directory(model, tiny_model(vectors=vectors), vectors=source if bundled else None)
-    assert main(["check", str(model)]) == 0
-    read = model / "v.bin" if bundled else source
-    moved = read.rename(tmp_path / "moved.bin")
-    source.unlink(missing_ok=True)
-    assert "v.bin" in error_line(main(["check", str(model)]))
-    assert main(["check", str(model), "--vectors", str(moved)]) == 0
-    flip_a_bit_in_the_middle(moved)
-    for other in (str(moved), "random:1:5"):
-        assert other in error_line(main(["check", str(model), "--vectors", other]))
 
 
 def test_a_feature_file(tmp_path: Path, model_path: Path, error_line: Fails) -> None:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import elmoc
-from elmoc.__main__ import COMMANDS, main
+from elmoc.__main__ import COMMANDS
 
 HEAVY = ("torch", "numpy", "h5py", "fasttext", "tqdm", "safetensors")
 
@@ -26,14 +26,6 @@ def test_help_loads_nothing_heavy_and_succeeds(arguments: list[str]) -> None:
     assert " ".join(["usage: elmoc", *arguments[:-1]]) in printed
 
 
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    printed = " ".join(capsys.readouterr().out.split())
-    for name, command in COMMANDS.items():
-        assert f" {name} {command.SUMMARY} " in printed
-
-
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
     code = (
         "import os\nos.environ.pop('OMP_WAIT_POLICY', None)\nfrom elmoc import __main__ as command\n"
@@ -48,13 +40,3 @@ def test_public_names_are_there_and_others_are_not() -> None:
         assert getattr(elmoc, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'ELMo'"):
         elmoc.ELMo  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["no-such-command"], ["dump-features", "model"], ["dump-features", "--wrong"]]
-)
-def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 2
-    assert "usage: elmoc" in capsys.readouterr().err

@@ -20,15 +20,3 @@ def test_auto_takes_bf16_where_the_hardware_has_it(hardware: bool, monkeypatch: 
     else:
         with pytest.raises(InputError, match="bf16"):
             checked_precision("bf16", CPU)
-
-
-@pytest.mark.parametrize("instructions", ["", "_is_avx512_bf16_supported", "_is_amx_tile_supported"])
-def test_a_processor_has_bf16_where_one_of_two_kinds_of_instructions_is_there(
-    instructions: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.setattr(torch.cpu, name, lambda found=name == instructions: found, raising=False)
-    assert devices.has_bf16(CPU) == bool(instructions)
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.delattr(torch.cpu, name)
-    assert not devices.has_bf16(CPU), "a release of PyTorch that does not say so"

@@ -1,14 +1,11 @@
 """Processes: how threads wait, memory that is kept, cores, and children that end with their parent."""
 
-import os
 import platform
 import signal
 import subprocess
 import sys
 
 import pytest
-
-from elmoc.process import run_child
 
 SCRIPT = """
 import resource
@@ -64,9 +61,3 @@ except KeyboardInterrupt:
         assert parent.stdout.readline() == "runs\n"
         parent.send_signal(signal.SIGTERM)
         assert parent.stdout.read() == "saved\nstopped\n"
-
-
-def test_the_exit_status_of_a_child() -> None:
-    assert run_child([sys.executable, "-c", "exit(3)"], environment=dict(os.environ)) == 3
-    with pytest.raises(KeyboardInterrupt):
-        run_child([sys.executable, "-c", "exit(130)"], environment=dict(os.environ))

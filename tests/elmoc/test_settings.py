@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, counted, differences, duration, parse_duration, setting
+from elmoc.settings import check_settings, differences, duration, parse_duration, setting
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,6 @@ def test_durations_are_read() -> None:
     for text in ("60", "0s", "h", "-1h"):
         with pytest.raises(InputError, match="--max-time"):
             parse_duration(text)
-
-
-def test_counted() -> None:
-    assert [counted(number, "run") for number in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
-    assert [counted(number, "entity", "entities") for number in (1, 2)] == ["1 entity", "2 entities"]
 
 
 def test_differences_name_both_values() -> None:

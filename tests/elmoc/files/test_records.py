@@ -49,12 +49,6 @@ def test_json(tmp_path: Path) -> None:
             read_json(tmp_path / name)
 
 
-def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
-    for name, content in (("a.json", '{"a": "é"}'), ("a.toml", 'a = "é"\n')):
-        (tmp_path / name).write_text(content, encoding="utf-8-sig")
-    assert read_json(tmp_path / "a.json") == read_toml(tmp_path / "a.toml") == {"a": "é"}
-
-
 def test_records_round_trip(tmp_path: Path) -> None:
     record = Outer("n", 1.0, [Inner(2, "b")], ("x", "y"), {"a": [1]}, {"p": Inner()})
     write_record(tmp_path / "a.json", record, format="f", version=2)

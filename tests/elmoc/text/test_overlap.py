@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from elmoc.text import overlap as module
-from elmoc.text.overlap import Overlap, overlapping_sentences, reduced
-from tests.references import plain_overlap, plain_words
+from elmoc.text.overlap import Overlap, overlapping_sentences
+from tests.references import plain_overlap
 from tests.tiny import Sentences, write_corpus
 
 WORDS = ["a", "A", "b", "B.", "c", ",", "--", "é", "É", "e\u0301", "日本", "x2"]
@@ -63,17 +63,6 @@ def test_cases(sentence: str, overlaps: bool) -> None:
     known = ["one two three four five six seven eight nine ten", "The cat , sat on it !", "a b c d",
              "Déjà vu ist Straße schön", ". . . . . ."]  # fmt: skip
     assert found_in(Overlap(each.split() for each in known), [sentence.split()]) == [overlaps]
-
-
-def test_the_fingerprint_is_that_of_what_can_be_found() -> None:
-    one, other = (["a", "b", "c", "d", "e"], ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
-    assert Overlap([one, other]).fingerprint == Overlap([other, ["short"], one, [*one, "."]]).fingerprint
-    assert Overlap([one]).fingerprint != Overlap([other]).fingerprint
-
-
-def test_words_are_reduced_to_letters_and_digits() -> None:
-    assert [reduced(word) for word in ("U.S.", "Don't", "<s>", "--", "İx", "x_2")] == ["us", "dont", "", "", "ix", "x2"]
-    assert plain_words(["İx", "Don't", "."]) == ["ix", "dont"]
 
 
 def test_a_corpus_is_searched(tmp_path: Path) -> None:
