@@ -31,7 +31,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.file = h5py.File(path, "r")
-        self.root = h5py.h5g.open(self.file.id, b"/")
+            self.root = h5py.h5g.open(self.file.id, b"/")
 
     def __exit__(self, *_: object) -> None:
         self.file.close()  # arrays that are parts of it stay good
