@@ -70,7 +70,6 @@ class _DiskFile(io.FileIO):
     error: BaseException | None = None
 
     def raise_error(self) -> None:
-        """Raise what went wrong in a write, if anything did."""
         if self.error is not None:
             raise self.error
 

@@ -37,8 +37,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         self.file.close()  # arrays that are parts of it stay good
 
     def __contains__(self, name: str) -> bool:
-        """Whether the root has a member of that name, be it a link."""
-        return bool(self.root.links.exists(name.encode()))
+        return bool(self.root.links.exists(name.encode()))  # be it a link
 
     def names(self) -> list[str]:
         """The members of the root, in the order in which they were made if the file tracks it, else by name."""

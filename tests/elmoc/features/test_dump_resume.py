@@ -176,14 +176,6 @@ def test_two_processes_make_one_file(model_path: Path, sentences: Path, document
     assert sorted(os.listdir(tmp_path / "two")) == ["e2e.h5", "top.h5"]
 
 
-def test_several_processes_cannot_share_standard_input(
-    model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert "standard input" in error_line(main(command(model_path, "-", tmp_path / "f.h5")))
-
-
 def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finished(
     model_path: Path, sentences: Path, tmp_path: Path
 ) -> None:
