@@ -62,9 +62,7 @@ def _add_what(group: Any) -> None:
 
 
 def _add_how(group: Any) -> None:
-    group.add_argument(
-        "--resume", action="store_true", help="go on with a dump that was stopped or killed, or start one"
-    )
+    group.add_argument("--resume", action="store_true", help="go on with a dump that was stopped, or start one")
     group.add_argument(
         "--unknown",
         choices=("zero", "error"),
