@@ -52,6 +52,10 @@ class DumpOptions:
     resume: bool = False
     command_line: str = ""
 
+    def __post_init__(self) -> None:
+        if self.sentence_keys and self.layout != "allennlp":
+            raise InputError(f"sentences as keys are for the layout allennlp, not {self.layout}")
+
 
 def layer_selection(layers: str, count: int) -> tuple[Callable[[Tensor], Tensor], list[str]]:
     """The layers that `layers` names: `all`, `top`, `average`, or indices below `count` such as `0,2`.

@@ -61,15 +61,15 @@ def fill(corpus: Path, vectors: Path, *options: str) -> int:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str) -> None:
+@pytest.mark.parametrize("file", ["", FILE_NAME])
+def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str, file: str) -> None:
     corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
     vectors = open_word_vectors(imported)
-    for source in (imported, imported / FILE_NAME):
-        assert fill(corpus.path, source, "--workers", workers, "--replace") == 0
-        table = VectorTable(Corpus(corpus.path), "cnn")
-        np.testing.assert_allclose(table.rows, vectors.lookup(corpus.lexicon), rtol=1e-6, atol=1e-6)
-        assert table.source.fingerprint == vectors.fingerprint
-        assert Path(table.source.origin) == imported / FILE_NAME
+    assert fill(corpus.path, imported / file, "--workers", workers) == 0
+    table = VectorTable(Corpus(corpus.path), "cnn")
+    np.testing.assert_allclose(table.rows, vectors.lookup(corpus.lexicon), rtol=1e-6, atol=1e-6)
+    assert table.source.fingerprint == vectors.fingerprint
+    assert Path(table.source.origin) == imported / FILE_NAME
         assert table.zero_rows == 0
 
 
