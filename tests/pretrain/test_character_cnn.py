@@ -70,7 +70,7 @@ def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Pa
     np.testing.assert_allclose(table.rows, vectors.lookup(corpus.lexicon), rtol=1e-6, atol=1e-6)
     assert table.source.fingerprint == vectors.fingerprint
     assert Path(table.source.origin) == imported / FILE_NAME
-        assert table.zero_rows == 0
+    assert table.zero_rows == 0
 
 
 def test_training_goes_on_and_its_models_keep_the_character_cnn(
