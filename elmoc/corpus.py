@@ -18,11 +18,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
-from elmoc.files.text import open_text, read_lines
+from elmoc.files.text import open_text
 from elmoc.files.writing import locked
 from elmoc.settings import setting
 
@@ -124,7 +124,8 @@ class Corpus:
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
-        words = list(read_lines(self.path / "lexicon.txt"))
+        with reading(self.path / "lexicon.txt"):  # whose first word may begin with a byte order mark
+            words = (self.path / "lexicon.txt").read_bytes().decode().removesuffix("\n").split("\n")
         if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
             raise InputError(f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus")
         return words
