@@ -6,6 +6,7 @@ and the transformed rows are written as a table.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import all_finite
-from elmoc.files.writing import human_bytes, locked, refuse_existing, reserve_space, temporary_path
+from elmoc.files.writing import human_bytes, locked, refuse_existing, temporary_path
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
@@ -130,7 +131,8 @@ def open_vectors(origin: str, corpus: Corpus) -> WordVectors:
 def temporary_array(table: Path, what: str, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
     """An array in a file beside the `table`, shared with forked workers, removed at the end."""
     with temporary_path(table, what) as path:
-        reserve_space(path, shape[0] * shape[1] * np.dtype(dtype).itemsize)
+        with open(path, "wb") as file:  # its blocks are on the disk: in a memory map, a full disk would end the process
+            os.posix_fallocate(file.fileno(), 0, shape[0] * shape[1] * np.dtype(dtype).itemsize)
         yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 

@@ -7,9 +7,11 @@ Words that were left out by `--min-count` are `<unk>`.
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
+
+import numpy as np
 
 from elmoc.corpus import MOST_TIMES, Corpus, Shard
 from elmoc.errors import InputError, run_command
@@ -67,12 +69,29 @@ def write_text(
     with locked(target), progress_bar(total=round(total), unit=" words", unit_scale=True, desc="writing") as bar:
         refuse_existing(target)
         with open_text(target) as file:
-            for _, words in source.written_sentences(passes(shards, times), file):
-                written += len(words)
-                bar.update(len(words) + 2)
+            for text, words in sentences(source, passes(shards, times)):
+                file.write(text.removeprefix("\n") if not written else text)
+                written += words
+                bar.update(words + 2)
             if not written:
                 raise InputError(f"--sources {' '.join(sources)} leaves no text: give another source a number above 0")
     print(f"{target}: {written:,} words")
+
+
+def sentences(corpus: Corpus, parts: Iterable[tuple[Shard, int]]) -> Iterator[tuple[str, int]]:
+    """The sentences of shards that have any words, each as its line of text and the number of its words.
+
+    A blank line stands before each document. `parts` are the shards in their order, and of each the position before
+    which the sentences begin that are yielded.
+    """
+    for shard, tokens in parts:
+        ids = corpus.read_shard(shard)
+        documents = set(corpus.read_documents(shard).tolist())
+        begins = np.flatnonzero(ids == corpus.begin_id).tolist()
+        for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
+            words = [corpus.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
+            if begin < tokens and words:
+                yield "\n" * (begin in documents) + " ".join(words) + "\n", len(words)
 
 
 def passes(shards: Sequence[Shard], times: dict[str, float]) -> Iterator[tuple[Shard, int]]:

@@ -10,11 +10,11 @@ subwords.json     of a corpus of subwords, how words are split into them (see `e
 vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -162,24 +162,6 @@ class Corpus:
     def map_shard(self, shard: Shard) -> np.ndarray:
         """uint32 [tokens], memory-mapped read-only; that they are types of the corpus is not checked."""
         return np.memmap(self.path / shard.file, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
-
-    def written_sentences(self, parts: Iterable[tuple[Shard, int]], file: IO[str]) -> Iterator[tuple[Shard, list[str]]]:
-        """Write the sentences of shards that have any words as text, each before it is yielded with its shard.
-
-        One sentence a line, and a blank line between documents. `parts` are the shards in their order, and of each the
-        position before which the sentences begin that are written.
-        """
-        between = ""
-        for shard, tokens in parts:
-            ids = self.read_shard(shard)
-            documents = set(self.read_documents(shard).tolist())
-            begins = np.flatnonzero(ids == self.begin_id).tolist()
-            for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
-                words = [self.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
-                if begin < tokens and words:
-                    file.write((between if begin in documents else "") + " ".join(words) + "\n")
-                    between = "\n"
-                    yield shard, words
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""

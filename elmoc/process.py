@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 # parameters of mallopt(3), as glibc's malloc.h numbers them
@@ -35,14 +35,9 @@ def leave_threads_of_parent() -> None:
     A forked process has none of its parent's threads, and PyTorch would wait for them without end.
     """
     if os.getpid() != _STARTED_IN:
-        _compute_in_one_thread(os.getpid())
+        import torch
 
-
-@lru_cache
-def _compute_in_one_thread(process: int) -> None:
-    import torch
-
-    torch.set_num_threads(1)
+        torch.set_num_threads(1)
 
 
 def keep_freed_memory() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from elmoc.commands.neighbours import positive
 from elmoc.errors import InputError, shortened
 from elmoc.features import LAYOUT_NAMES
 from elmoc.process import interrupted_by_sigterm
@@ -82,8 +83,8 @@ def _add_how(group: Any) -> None:
         help="of a model that reads subwords: a word's features are those of its first subword (default), of its last, "
         "or the mean of all",
     )
-    group.add_argument("--batch-size", type=int, default=2048, help="sentences a batch at most (default: 2048)")
-    group.add_argument("--batch-words", type=int, default=32768, help="words a batch at most (default: 32768)")
+    group.add_argument("--batch-size", type=positive, default=2048, help="sentences a batch at most (default: 2048)")
+    group.add_argument("--batch-words", type=positive, default=32768, help="words a batch at most (default: 32768)")
     group.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
 
 
@@ -91,9 +92,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
     from elmoc.files.writing import locked
 
-    for option in ("batch_size", "batch_words"):
-        if getattr(arguments, option) < 1:
-            raise InputError(f"--{option.replace('_', '-')} must be at least 1")
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     if world_size > 1 and any(source == "-" for source, _ in pairs):

@@ -12,13 +12,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc plot`."""
     add_word_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="the .png, .pdf or .svg to write (default: WORD.png)")
-    parser.add_argument(
-        "--clusters",
-        type=int,
-        choices=range(1, 7),  # as many as there are colours
-        metavar="N",
-        help="colours, at most 6 (default: as many as separate the uses best)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -41,7 +34,6 @@ def run(arguments: argparse.Namespace) -> None:
             output,
             title=f"{word!r}: {len(found.uses):,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}",
             layer=arguments.layer,
-            clusters=arguments.clusters,
         )
     print(f"{output}: {found.describe(word, arguments.corpus)}, {len(clusters)} clusters")
     for number, words in enumerate(clusters, 1):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -48,31 +48,8 @@ class SentenceWords(NamedTuple):
     strides: Tensor  # int64 [M]: from there to that of the next layer
 
 
-class PreparedEncoder(Protocol):
-    """One direction of an encoder with its weights as inference multiplies them, on the CPU."""
-
-    def __call__(
-        self,
-        inputs: Tensor,
-        words: SentenceWords,
-        layer_states: Tensor,
-        *,
-        state: EncoderState | None = None,
-        carry: bool = False,
-        backward: bool,
-        threads: int,
-    ) -> EncoderState | None:
-        """Write the states of the layers above the input layer.
-
-        Args:
-            inputs: [M, P], from the input layer.
-            words: those that are read, and where their states go.
-            layer_states: float32, contiguous; what is of no word, and layer 0, is left as it is.
-            state: before the first word of each sentence [B, …]; None is the state before any word.
-            carry: whether to return the state after the last word of each sentence.
-            backward: whether every sentence is read from its last word to its first.
-            threads: that take part.
-        """
+# One direction of an encoder with its weights as inference multiplies them, on the CPU (see `LstmInference`).
+PreparedEncoder = Callable[..., EncoderState | None]
 
 
 class Encoder(nn.Module, ABC):

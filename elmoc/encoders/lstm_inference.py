@@ -57,7 +57,17 @@ class LstmInference:
         backward: bool,
         threads: int,
     ) -> EncoderState | None:
-        """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
+        """Write the states of the layers above the input layer; the state of a layer is an `LSTMState`.
+
+        Args:
+            inputs: [M, P], from the input layer.
+            words: those that are read, and where their states go.
+            layer_states: float32, contiguous; what is of no word, and layer 0, is left as it is.
+            state: before the first word of each sentence [B, …]; None is the state before any word.
+            carry: whether to return the state after the last word of each sentence.
+            backward: whether every sentence is read from its last word to its first.
+            threads: that take part.
+        """
         one_each = carry or state is not None
         first = self._layers[0]
         own_rows, starts = schedule(words.lengths, len(words.lengths) if one_each else most_rows(first))

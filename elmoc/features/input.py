@@ -3,6 +3,7 @@
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import xxhash
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
-from elmoc.text.named_files import warn_of_raw_file
+from elmoc.text.named_files import sample_lines, warn_of_raw_text
 
 
 class Line(NamedTuple):
@@ -141,5 +142,5 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, wa
     if not sentences:
         raise InputError(f"{source.path} has no lines: give a file with a sentence on each")
     if warn and not source.documents:
-        warn_of_raw_file(source.path)
+        warn_of_raw_text(source.path, Counter(" ".join(sample_lines(source.path, 500_000)).split()).items())
     return Survey(sentences, words, digest.hexdigest())

@@ -196,8 +196,6 @@ class PartEncoder:
     def _refuse_unknown(self, lines: list[Line]) -> None:
         """Raise an `InputError` that names the first word without a vector, and its line."""
         for line in lines:
-            for start in range(0, len(line.sentence.tokens), WINDOW_WORDS):
-                window = line.sentence.tokens[start : start + WINDOW_WORDS]
-                if unknown := self.model.look_up([window]).unknown:
-                    word = next(word for word in window if word in unknown)
-                    raise InputError(f'{self.source}, {line.where}: the word "{shortened(word)}" has no vector')
+            if unknown := self.model.look_up([line.sentence.tokens]).unknown:
+                word = next(word for word in line.sentence.tokens if word in unknown)
+                raise InputError(f'{self.source}, {line.where}: the word "{shortened(word)}" has no vector')

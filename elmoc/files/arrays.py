@@ -1,6 +1,5 @@
 """Arrays: how `.npy` files are written whole, and read as the shape and type that are expected."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,6 @@ def save_array(path: Path | str, array: np.ndarray) -> None:
     """Write a `.npy` file atomically."""
     with atomic_path(path) as partial, open(partial, "wb") as file:
         np.save(file, array)
-
-
-def load_arrays(path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any) -> dict[str, np.ndarray]:
-    """Read a `.npz` file of finite floating-point arrays of known names, shapes and one type."""
-    with reading(path), np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-        found = {name: (array.shape, array.dtype) for name, array in arrays.items()}
-        if found != {name: (shape, np.dtype(dtype)) for name, shape in shapes.items()}:
-            raise ValueError(f"it holds {found}")
-        if not all(map(all_finite, arrays.values())):
-            raise ValueError("numbers are not finite")
-    return arrays
 
 
 def load_array(path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, mmap: bool = False) -> np.ndarray:

@@ -31,12 +31,7 @@ def read_record(path: Path | str, kind: type[T], *, format: str, version: int) -
 
 def write_record(path: Path | str, record: Any, *, format: str, version: int) -> None:
     """Write a dataclass as `read_record` reads it, atomically."""
-    write_json(path, as_json(record, format=format, version=version))
-
-
-def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
-    """A dataclass as the object of JSON that `read_record` reads."""
-    return {"format": format, "version": version, **asdict(record)}
+    write_json(path, {"format": format, "version": version, **asdict(record)})
 
 
 def read_json(path: Path | str) -> Any:
@@ -46,15 +41,10 @@ def read_json(path: Path | str) -> Any:
         return msgspec.json.decode(Path(path).read_text(encoding="utf-8-sig"))
 
 
-def json_bytes(value: Any) -> bytes:
-    """`value` as indented JSON."""
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
-
-
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
     with atomic_path(path) as partial:
-        partial.write_bytes(json_bytes(value))
+        partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -67,12 +57,15 @@ def read_toml(path: Path | str) -> dict[str, Any]:
 def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:
     """Write settings by section as `read_toml` reads them, atomically."""
     with atomic_path(path) as partial:
-        partial.write_text("\n".join(map(toml_section, sections, sections.values())), encoding="utf-8")
+        partial.write_text(toml_text(sections), encoding="utf-8")
 
 
-def toml_section(section: str, values: Mapping[str, Any]) -> str:
-    """A section of TOML."""
-    return "".join([f"[{section}]\n", *(f"{name} = {toml_value(each)}\n" for name, each in values.items())])
+def toml_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Settings by section as TOML."""
+    return "\n".join(
+        "".join([f"[{section}]\n", *(f"{name} = {toml_value(each)}\n" for name, each in values.items())])
+        for section, values in sections.items()
+    )
 
 
 def toml_value(value: Any) -> str:

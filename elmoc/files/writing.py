@@ -124,13 +124,6 @@ def require_space(path: Path | str, needed_bytes: int) -> None:
         raise InputError(f"{path} needs about {human_bytes(needed_bytes)}, but its disk has {human_bytes(free)} free")
 
 
-def reserve_space(path: Path | str, size: int) -> None:
-    """Make a file of `size` bytes whose blocks are on the disk: in a memory map, a full disk would end the process."""
-    with open(path, "wb") as file:
-        if size:
-            os.posix_fallocate(file.fileno(), 0, size)
-
-
 def refuse_existing(path: Path | str) -> None:
     """Raise an `InputError` when the output `path` exists: nothing is overwritten."""
     if os.path.lexists(Path(path)):  # of an empty name, the working directory

@@ -49,20 +49,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedLstmOptions(LstmOptions):
-    """`encoder` of a config."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class TokenOptions:
-    """`token_embedder` of a config: what is read where its name is `cnn`.
+    """`token_embedder` of a config.
 
     char_dim, word_dim: 0 where words are not read by their characters, or not as wholes.
     """
 
-    name: str
     char_dim: int
     word_dim: int
     max_characters_per_token: int
@@ -76,9 +68,7 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
-        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", NamedLstmOptions)
-        if (words.name.lower(), encoder.name.lower()) != ("cnn", "elmo"):
-            raise InputError(f"token_embedder and encoder are {words.name} and {encoder.name}, and not cnn and elmo")
+        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", LstmOptions)
     lexicons = {}
     for name, size, file in ((CHARACTERS, words.char_dim, "char.dic"), (WORDS, words.word_dim, "word.dic")):
         if size:

@@ -20,7 +20,7 @@ from elmoc.encoders.bidirectional import direction_name
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.hdf5 import CheckedFile
-from elmoc.files.records import convert, json_bytes, read_json
+from elmoc.files.records import convert, read_json, write_json
 from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.interop.imported import ImportedModel, LstmOptions, Weight, lstm_sizes, our_tensors
 from elmoc.model_directory import ModelDirectory, read_model_directory
@@ -84,8 +84,6 @@ def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
 
 def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmSizes]:
     """Our sizes from the content of `options.json`; what stands beside `char_cnn` and `lstm` is about training."""
-    if "char_cnn" not in content:
-        raise InputError("it has no char_cnn: only models that read words by their characters can be imported")
     theirs = convert(content["char_cnn"], CharCnnOptions, where="its options", prefix="char_cnn.")
     lstm = convert(content["lstm"], EncoderOptions, where="its options", prefix="lstm.")
     return CharacterCnnConfig(
@@ -190,9 +188,7 @@ def export_original_elmo(model_path: Path | str, options: Path | str, weights: P
     with atomic_path(weights) as partial_path:
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
-    with atomic_path(options) as partial_path:  # last: where there are options, both files are whole
-        refuse_existing(options)
-        partial_path.write_bytes(json_bytes(_options(network, sizes)))
+    write_json(options, _options(network, sizes))  # last: where there are options, both files are whole
 
 
 def _require_original(model: ModelDirectory, path: Path | str) -> CharacterCnnVectors:

@@ -50,6 +50,8 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
         name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         folder = cache_path()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:  # its libraries run as this user
+            raise KernelBuildError(f"others may write to {folder}: `chmod go-w` it, or set XDG_CACHE_HOME")
         try:
             loaded = ctypes.CDLL(str(kept_library(folder, name) or build(source, command, folder, name)))
         except OSError:  # what was kept is not for this system

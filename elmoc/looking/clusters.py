@@ -27,23 +27,19 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     return components
 
 
-def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
-    """int [n]: the cluster of each point, the largest first, by k-means.
+def cluster(points: np.ndarray) -> np.ndarray:
+    """int [n]: the cluster of each point, the largest first: by k-means with the best silhouette."""
+    from sklearn.metrics import silhouette_score  # of an extra
 
-    `count` is the largest number of clusters; by default the number up to `MOST_CLUSTERS` with the best silhouette.
-    """
-    from scipy.spatial.distance import pdist, squareform  # of an extra
-
-    if count is not None:
-        return _by_size(_k_means(points, min(count, len(points))))
     best, labels = -1.0, np.zeros(len(points), dtype=np.int64)
     compared = np.linspace(0, len(points) - 1, min(len(points), _MOST_COMPARED)).astype(np.int64)
-    distances = squareform(pdist(points[compared]))  # [m, m]
     for number in range(2, min(MOST_CLUSTERS, len(points) - 1) + 1):
         found = _k_means(points, number)
-        if (quality := _silhouette(distances, found[compared])) > best:
+        if len(set(found[compared])) > 1 and (quality := silhouette_score(points[compared], found[compared])) > best:
             best, labels = quality, found
-    return _by_size(labels)
+    numbers, sizes = np.unique(labels, return_counts=True)
+    rank = {number: place for place, number in enumerate(numbers[np.argsort(-sizes, kind="stable")])}
+    return np.array([rank[label] for label in labels])
 
 
 def telling_words(uses: Sequence[Use], labels: np.ndarray, count: int) -> list[list[str]]:
@@ -81,26 +77,3 @@ def _k_means(points: np.ndarray, count: int) -> np.ndarray:
     centres, _ = kmeans(points, count, iter=_STARTS, thresh=_CONVERGED, seed=np.random.default_rng(0))
     labels: np.ndarray = vq(points, centres)[0]
     return labels
-
-
-def _silhouette(distances: np.ndarray, labels: np.ndarray) -> float:
-    """The mean over points of (b − a) / max(a, b): a the mean distance within the cluster, b to the nearest other."""
-    members = labels == np.unique(labels)[:, None]  # [k, n]
-    if len(members) < 2:
-        return -1.0
-    sums, sizes = distances @ members.T, members.sum(axis=1)  # [n, k], [k]
-    own = members.argmax(axis=0)
-    rows = np.arange(len(labels))
-    within = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
-    means = sums / sizes
-    means[rows, own] = np.inf
-    nearest = means.min(axis=1)
-    values = np.where(sizes[own] > 1, (nearest - within) / np.maximum(np.maximum(nearest, within), 1e-30), 0.0)
-    return float(values.mean())
-
-
-def _by_size(labels: np.ndarray) -> np.ndarray:
-    """The same clusters, numbered from the largest."""
-    numbers, sizes = np.unique(labels, return_counts=True)
-    rank = {number: place for place, number in enumerate(numbers[np.argsort(-sizes, kind="stable")])}
-    return np.array([rank[label] for label in labels])

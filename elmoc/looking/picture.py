@@ -27,12 +27,11 @@ def draw_uses(
     *,
     title: str,
     layer: str,
-    clusters: int | None = None,
 ) -> list[list[str]]:
     """Draw the uses in their first two principal components; returns the telling words of each cluster.
 
-    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `clusters` are at most as many as
-    `COLOURS`, by default as many as separate the uses best. `output` is replaced when it is there.
+    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `output` is replaced when it is
+    there.
     """
     figure = new_figure(11, 8.5)
     points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)
@@ -40,7 +39,7 @@ def draw_uses(
         raise InputError(
             f"a picture needs 3 uses with different vectors, not {len(uses)}: give more text (no --layer 0)"
         )
-    labels = cluster(points, clusters)
+    labels = cluster(points)
     words = telling_words(uses, labels, 6)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
@@ -72,12 +71,12 @@ def _draw(figure: Any, points: np.ndarray, labels: np.ndarray, words: list[list[
 
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
-    """Write a few words of context beside points that are far from each other, where no label covers another."""
+    """Write a few words of context beside some points, where no label covers another."""
     from matplotlib.patheffects import withStroke
 
     axes.figure.canvas.draw()  # from here on it is known where everything stands
     renderer, inside, taken = axes.figure.canvas.get_renderer(), axes.get_window_extent(), list[Any]()
-    for index in _spread(points):
+    for index in np.random.default_rng(0).permutation(len(points))[: 6 * MOST_LABELS]:
         if len(taken) == MOST_LABELS:
             break
         near = uses[index].marked(LABEL_WORDS).replace("… ", "").replace(" …", "").replace("[", "").replace("]", "")
@@ -97,15 +96,3 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             text.remove()
         else:
             taken.append(box)
-
-
-def _spread(points: np.ndarray) -> list[int]:
-    """All points, each as far as may be from those before it."""
-    scaled = points / np.maximum(np.ptp(points, axis=0), 1e-30)
-    order = [int(np.argmax(((scaled - scaled.mean(axis=0)) ** 2).sum(axis=1)))]
-    distances = np.full(len(points), np.inf)
-    for _ in range(min(len(points), 6 * MOST_LABELS) - 1):
-        distances = np.minimum(distances, ((scaled - scaled[order[-1]]) ** 2).sum(axis=1))
-        distances[order[-1]] = -1.0
-        order.append(int(np.argmax(distances)))
-    return order

@@ -9,7 +9,6 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from elmoc.errors import InputError
 from elmoc.model import ElmoC
 
 
@@ -36,8 +35,6 @@ class LayerStates(nn.Module):
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool [B, T + 2], where none is."""
-        if isinstance(sentences, Tensor):  # whose rows are hashable, and would be taken for words
-            raise InputError("lists of tokens are needed, not a tensor: ElmoBiLm of elmoc.interop.allennlp reads ids")
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:

@@ -10,7 +10,7 @@ from typing import Any
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.files.records import toml_section
+from elmoc.files.records import toml_text
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
 from elmoc.sharing.training_record import GENERAL
 from elmoc.word_vectors.sources import VectorSource
@@ -43,10 +43,6 @@ _FACTS = {
     "words": "words read in training",
     "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
     "updates": "updates",
-    "streams": "streams",
-    "window": "window, in tokens",
-    "learning_rate": "base learning rate",
-    "precision": "precision",
 }
 _WHAT_IT_IS = """Contextual word representations: one vector a layer for every token of a sentence, from a \
 bidirectional language model."""
@@ -99,8 +95,7 @@ def model_card(
         for key, value in recipe.items():  # `section.name` as a config file has them
             section, _, name = key.partition(".")
             sections.setdefault(section, {})[name] = value
-        settings = "\n".join(map(toml_section, sections, sections.values()))
-        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{settings}```"]
+        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{toml_text(sections)}```"]
     citations = "\n\n".join([ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT])
     parts += ["## Licence", "For you to say, here and in the block at the top."]
     parts += ["## Citation", f"```bibtex\n{citations}\n```"]

@@ -7,7 +7,6 @@ import glob
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -93,11 +92,6 @@ def sample_lines(path: Path | str, characters: int) -> list[str]:
         if found >= characters:
             break
     return sample
-
-
-def warn_of_raw_file(path: Path | str) -> None:
-    """`warn_of_raw_text` of the beginning of a file."""
-    warn_of_raw_text(path, Counter(" ".join(sample_lines(path, 500_000)).split()).items())
 
 
 def warn_of_raw_text(name: Path | str, words: Iterable[tuple[str, int]]) -> None:

@@ -7,7 +7,7 @@ Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and ELMoFor
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import as_json, convert
+from elmoc.files.records import convert
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
@@ -245,7 +245,7 @@ class CharacterCnnVectors(StoredVectors):
         self._network.eval()
 
     def description(self) -> dict[str, Any]:
-        return as_json(self.record, format=self.format, version=self.version)
+        return super().description() | asdict(self.record)
 
     def tensors(self) -> dict[str, Tensor]:
         tensors = {**self.weights, **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()}}

@@ -13,7 +13,7 @@ import numpy as np
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, reading
-from elmoc.files.arrays import all_finite, load_array, load_arrays
+from elmoc.files.arrays import all_finite, load_array
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_path, locked
@@ -68,10 +68,11 @@ class VectorTable:
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
             raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}")
-        self._shapes = TransformKind.parse(record.post_processing).shapes(record.size)
         self.description = description
         self.path, transform = description.with_suffix(".npy"), description.with_suffix(".post.npz")
-        self.files = [self.path, transform] if len(self._shapes) > 1 else [self.path]
+        self.files = (
+            [self.path, transform] if len(TransformKind.parse(record.post_processing).shapes(1)) > 1 else [self.path]
+        )
         self.checksums = {
             file: record.checksums[what] for file, what in zip(self.files, ("rows", "transform"), strict=False)
         }
@@ -89,8 +90,10 @@ class VectorTable:
     @property
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
-        shapes = {name: shape for name, shape in self._shapes.items() if name != "boundary"}
-        arrays = load_arrays(self.files[1], shapes=shapes, dtype="float32") if shapes else {}
+        arrays = {}
+        for file in self.files[1:]:
+            with reading(file), np.load(file, allow_pickle=False) as stored:
+                arrays = dict(stored)
         with reading(self.description), np.errstate(over="ignore"):  # what is too large is not finite then
             return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
 

@@ -107,11 +107,6 @@ class TransformKind:
         shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
         return {name: shapes[name] for name in names}
 
-    def check_width(self, size: int) -> None:
-        """Raise an `InputError` where no component of vectors of this width would be left."""
-        if self.removed >= size:
-            raise InputError(f"{self.name} leaves nothing of vectors of width {size}")
-
     def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
         """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
 
@@ -120,7 +115,8 @@ class TransformKind:
         if self.name == "none":
             return VectorTransform(boundary)
         size = raw.shape[1]
-        self.check_width(size)
+        if self.removed >= size:
+            raise InputError(f"{self.name} leaves nothing of vectors of width {size}")
         total, mean = 0.0, np.zeros(size)
         for weights, rows in _weighted_blocks(raw, counts):
             total += weights.sum()

@@ -1,6 +1,5 @@
 """Corpus directory: read back as it was written, and a damaged one refused."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -50,16 +49,6 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert corpus.read_documents(corpus.train[0]).tolist() == [0]
     assert (corpus.record.train_sentences, corpus.record.held_out_tokens) == (3, 4)
     assert corpus.record.unknown_id is None
-
-
-def test_sentences_are_written_as_text(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path)
-    file = io.StringIO()
-    written = list(corpus.written_sentences([(corpus.train[0], 7), (corpus.train[1], 3)], file))
-    assert file.getvalue() == "the déjà\n日本\n\nthe\n"
-    words = [["the", "déjà"], ["日本"], ["the"]]
-    assert written == list(zip([corpus.train[0], *corpus.train], words, strict=True))
-    assert len(list(corpus.written_sentences([(corpus.train[0], 4)], io.StringIO()))) == 1, "that begin before"
 
 
 FILES = ["lexicon.txt", "counts.npy", "shards/train-00001.bin", "shards/held-out-00000.documents.npy"]

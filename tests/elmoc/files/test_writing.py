@@ -16,7 +16,6 @@ from elmoc.files.writing import (
     locked,
     refuse_existing,
     require_space,
-    reserve_space,
     temporary_path,
     tidy_folder,
 )
@@ -87,12 +86,6 @@ def test_checks_before_writing(tmp_path: Path) -> None:
         require_space(tmp_path / "a" / "b", 10**18)
     sizes = [human_bytes(size) for size in (999, 1500, 2_400_000_000, 3e15)]
     assert sizes == ["999 B", "1.5 KB", "2.4 GB", "3000.0 TB"]
-
-
-def test_space_is_reserved_before_it_is_mapped(tmp_path: Path) -> None:
-    reserve_space(tmp_path / "file", 100_000)
-    stat = (tmp_path / "file").stat()
-    assert stat.st_size == 100_000 <= stat.st_blocks * 512
 
 
 HOLD = """

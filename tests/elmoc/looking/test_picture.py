@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elmoc.__main__ import main
@@ -41,9 +42,10 @@ def test_a_picture_of_all_uses(
         save_figure(figure, path)
 
     monkeypatch.setattr("elmoc.looking.picture.save_figure", keep)
+    monkeypatch.setattr("elmoc.looking.picture.cluster", lambda points: np.arange(len(points)) % 2)
     # emphasis is written with underscores in many a book
     monkeypatch.setattr("elmoc.looking.picture.telling_words", lambda uses, labels, count: [["_very_", "a"], ["b"]])
-    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
+    assert main(["plot", str(model_path), text, "--word", "bank"]) == 0
     assert size(Path("bank.png")) == (1650, 1275)
     said = capsys.readouterr()
     assert "warning" not in said.err
@@ -55,7 +57,7 @@ def test_a_picture_of_all_uses(
     assert [len(points), sum(map(len, points))] == [2, 16]
     names = [each.get_text().strip() for each in axes.get_legend().get_texts()]
     assert [name.rpartition("  ")[0] for name in names] == ["_very_, a", "b"]
-    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0, "it is replaced"
+    assert main(["plot", str(model_path), text, "--word", "bank"]) == 0, "it is replaced"
     assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
 
 

@@ -52,7 +52,6 @@ def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
         "| corpus | `café` |",
         "| text | `a b.txt`, `news.txt.gz` |",
         "| words read in training | 7,000 |",
-        "| base learning rate | 0.001 |",
         "| cosine with the true next word | 0.4124 | 0.2 |",
         "| accuracy@10 | 0.5 | – |",
         "elmoc dump-features DIRECTORY sentences.txt features.h5",
