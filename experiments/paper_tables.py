@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="of every training")
     options = parser.parse_args()
     prepare(options)
-    run_suite(options, "word_vectors")
+    run_suite(options, "word_vectors", "--inputs", "vectors")
     for name in options.rows:
         make_row(options, name)
     done = [name for name in SYSTEMS if (options.out / "probes" / name / "suite.json").exists()]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import InputKind
+from downstream.inputs.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
@@ -84,12 +84,13 @@ class ModelStates:
     """Layer states computed from a model directory: those of a feature file of float32.
 
     The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
+    The `options` (`vectors`, `pooling`, `device`) go to `ElmoC.from_pretrained`.
     """
 
     def __init__(
-        self, path: Path, *, sentences: Sequence[Sentence], device: str = "cpu", kept_bytes: float = KEPT_BYTES
+        self, path: Path, *, sentences: Sequence[Sentence], kept_bytes: float = KEPT_BYTES, **options: Any
     ) -> None:
-        model = ElmoC.from_pretrained(path, precision="auto", device=device)
+        model = ElmoC.from_pretrained(path, precision="auto", **options)
         self.layers, self.names, self.width = model.layers, list(map(str, range(model.layers))), model.width
         self._description: dict[str, Any] = {"directory": str(path), **model.describe(), "layers": self.names}
         if model.training_words is not None:
@@ -120,35 +121,47 @@ class ModelStates:
 
 
 class WordTable:
-    """The vectors of the distinct words of a run, looked up once.
+    """The vectors of the distinct words of a run, looked up once in each of S sources and put side by side.
 
+    sizes    how many of the E numbers of a vector are from each source
     vectors  float32 [W, E]
     padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a sentence
-    known    float32 [W + 1, 1]: 1 for a word with a vector, 0 for one without (all zeros)
-    missing  how many of the words have no vector
+    known    float32 [W + 1, S]: 1 where a source has a vector for the word, 0 where it has none (all zeros)
+    missing  how many of the words have a vector in none of the sources
     """
 
-    def __init__(self, origin: str, *, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, *origins: str, sentences: Sequence[Sentence]) -> None:
         words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
         self._rows = {word: row for row, word in enumerate(words)}
         self._sentences: dict[tuple[str, ...], np.ndarray] = {}
-        source = open_word_vectors(origin, only=words)
-        self._origin, self._fingerprint = origin, source.fingerprint
-        self.padded = torch.zeros(len(words) + 1, source.size)
+        sources = [open_word_vectors(origin, only=words) for origin in origins]
+        self._origins = origins
+        self._fingerprints = [source.fingerprint for source in sources]
+        self.sizes = [source.size for source in sources]
+        self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
         self.vectors = self.padded[:-1]
-        self.vectors.copy_(torch.from_numpy(source.lookup(words)))
-        if not self.vectors.isfinite().all():
-            raise InputError(f"{origin} has vectors with numbers that are not finite")
-        self.known = self.padded.any(dim=1, keepdim=True).float()
+        for origin, source, block in zip(origins, sources, self.vectors.split(self.sizes, dim=1), strict=True):
+            block.copy_(torch.from_numpy(source.lookup(words)))
+            if not block.isfinite().all():
+                raise InputError(f"{origin} has vectors with numbers that are not finite")
+        self.known = torch.stack([block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)], dim=1).float()
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
     def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
-        """Mean [E], and standard deviation [] around it, of all numbers of the distinct words that have a vector."""
+        """Mean [E], and standard deviation around it, of the numbers of the distinct words that have a vector.
+
+        The deviation is that of all numbers of a source: of one source [], of several [E].
+        """
         words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
         vectors = self.vectors[[self._rows[word] for word in words]]
-        vectors = vectors[vectors.any(dim=1)]
-        mean = vectors.mean(dim=0)
-        return mean, (vectors - mean).std()
+        means, deviations = [], []
+        for block in vectors.split(self.sizes, dim=1):
+            block = block[block.any(dim=1)]
+            means.append(block.mean(dim=0))
+            deviations.append((block - means[-1]).std())
+        if len(deviations) == 1:
+            return means[0], deviations[0]
+        return torch.cat(means), torch.stack(deviations).repeat_interleave(torch.tensor(self.sizes))
 
     def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
         """int32 [B, time]: the row of each word in `padded`."""
@@ -164,8 +177,8 @@ class WordTable:
         """What a line of results says about the word vectors."""
         words, size = self.vectors.shape
         return {
-            "origin": self._origin,
-            "fingerprint": self._fingerprint,
+            "origin": SEPARATOR.join(self._origins),
+            "fingerprint": SEPARATOR.join(self._fingerprints),
             "size": size,
             "words": words,
             "words_without_vector": self.missing,
@@ -205,17 +218,18 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
         if options.features is not None:
             states = FeatureStates(options.features, sentences=sentences)
         elif options.model is not None:
-            states = ModelStates(options.model, sentences=sentences, device=options.device)
+            how = {"vectors": options.model_vectors, "pooling": options.pooling, "device": options.device}
+            states = ModelStates(options.model, sentences=sentences, **how)
         else:
             raise InputError("inputs with layer states need --features FILE.h5 or --model DIR")
         print(f"states {options.features or options.model}: {states.layers} layers of {states.width}", flush=True)
     if any(kind.words for kind in kinds):
         if not options.vectors:
             raise InputError("inputs with word vectors need --vectors")
-        words = WordTable(options.vectors, sentences=sentences)
+        words = WordTable(*options.vectors, sentences=sentences)
         count, size = words.vectors.shape
         counts = f"{size} dimensions; {words.missing:,} of {count:,} distinct words have none"
-        print(f"words  {options.vectors}: {counts}", flush=True)
+        print(f"words  {SEPARATOR.join(options.vectors)}: {counts}", flush=True)
     return InputSources(words=words, states=states)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import INPUT_KINDS, add_source_options
+from downstream.inputs.settings import INPUT_KINDS, add_source_options, require_model
 from downstream.inputs.sources import InputSources, open_sources
-from downstream.linear.classifier import MOST_ITERATIONS, classify
+from downstream.linear.classifier import MOST_ITERATIONS, classify, most_frequent_of_the_word
 from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
 from downstream.probe.saved_probe import read_probe
 from downstream.text_table import Column, Table, text_table
@@ -80,12 +80,14 @@ def read_words(paths: Sequence[Path], kinds: Sequence[str], *, most_words: int) 
 
 
 def accuracies(sources: InputSources, train: WordSplit, dev: WordSplit, kinds: Sequence[str]) -> Table:
-    """Train a classifier for every kind of label and input; its accuracy on `dev`, beside the most frequent label's."""
-    names, sizes = ["most frequent label"], [""]
+    """Train a classifier for every kind of label and every input, and score it on `dev`, beside two baselines."""
+    names, sizes = ["most frequent label", "most frequent of the word"], ["", ""]
     columns: dict[str, list[str]] = {}
     for kind in kinds:
-        frequent = Counter(train.labelled(kind)[1].tolist()).most_common(1)[0][0]
-        columns[kind] = [f"{100 * float((dev.labelled(kind)[1] == frequent).mean()):.2f}"]
+        (rows, labels), (dev_rows, dev_labels) = train.labelled(kind), dev.labelled(kind)
+        frequent = Counter(labels.tolist()).most_common(1)[0][0]
+        of_word = most_frequent_of_the_word(train.words[rows], labels, dev.words[dev_rows], dev_labels)
+        columns[kind] = [f"{100 * float((dev_labels == frequent).mean()):.2f}", f"{of_word:.2f}"]
     inputs = zip(inputs_of(sources, train), inputs_of(sources, dev), strict=True)
     stopped = False
     with progress_bar(desc="classifiers", unit=" of them", leave=False, delay=2) as progress:
@@ -177,6 +179,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"give --train FILES, --dev FILES and --label ({KINDS}); or --mix PROBES")
     options.label = list(dict.fromkeys(options.label))
     check_labels(options.label)
+    require_model(options)
     if not (options.vectors or options.features or options.model):
         parser.error("there is nothing to read: give --model DIR or --features FILE.h5, --vectors V, or both")
     return options

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,13 +52,20 @@ class TrainingReport:
         }
 
 
-def evaluate(
-    task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int
-) -> tuple[list[Any], np.ndarray, dict[str, float]]:
-    """Predict all examples of a split, without dropout, in batches of like length, and score them.
+class Evaluation(NamedTuple):
+    """Predictions of a probe for a split, and what they are worth.
 
-    Predictions, counts of the examples, float64 [N, K], and metrics in percent by name.
+    counts   float64 [N, K]: those of each example, which is an item of the bootstrap
+    metrics  name → percent
     """
+
+    predictions: list[Any]
+    counts: np.ndarray
+    metrics: dict[str, float]
+
+
+def evaluate(task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int) -> Evaluation:
+    """Predict all examples of a split, without dropout, in batches of like length, and score them."""
     probe.eval()
     order = np.argsort(split.lengths, kind="stable")
     predicted: list[Any] = []
@@ -68,7 +75,7 @@ def evaluate(
     predictions = [predicted[place] for place in np.argsort(order)]
     counts = np.array([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
     metrics = {name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()}
-    return predictions, counts, metrics
+    return Evaluation(predictions, counts, metrics)
 
 
 def train_probe(
@@ -103,7 +110,7 @@ def train_probe(
                 losses.append(optimiser.update([train.examples[row] for row in batch]))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
-            score = evaluate(task, probe, dev, settings.batch_size)[2][task.metric]
+            score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
             epochs.append({"loss": sum(losses) / len(losses), "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)

@@ -1,8 +1,9 @@
 """Labelled pairs of sentences, from SNLI's JSON lines or from tab-separated text.
 
 JSON lines: an object a line, with `gold_label`, `sentence1` and `sentence2`. Tab-separated: the first line names the
-columns (`gold_label`, `sentence1`, `sentence2`). Other fields and columns are ignored. Texts are tokenised by
-`elmoc.tokenizer`, which leaves tokenised text nearly as it is.
+columns (`sentence1`, `sentence2`, and `gold_label` or `label`); without such a line, the three columns are label,
+premise, hypothesis. Other fields and columns are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
+tokenised text nearly as it is.
 """
 
 import sys
@@ -23,7 +24,10 @@ UNDECIDED = "-"
 # Words of a sentence that are read: damaged lines, of which some copies of MultiNLI have some, hold whole files.
 LONGEST = 300
 
-_COLUMNS = ("gold_label", "sentence1", "sentence2")
+_TEXTS = ("sentence1", "sentence2")
+_LABELS = ("gold_label", "label")
+# Names of columns, by which a first line is known that is no pair.
+_HEADER_WORDS = {*_TEXTS, *_LABELS, "premise", "hypothesis", "text", "text1", "text2", "sentence", "pairid", "index"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
 def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """Line, label and texts of each pair."""
     names: list[str] = []
+    chosen: list[int] = []
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -76,11 +81,25 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
             continue
         columns = line.split("\t")
         if not names:
-            names = [name.strip() for name in columns]
-            if not {*_COLUMNS} <= {*names}:
-                raise InputError(f"{path}, line {number}: JSON is needed, or names of columns: {', '.join(_COLUMNS)}")
-            continue
+            names = [name.strip().lower() for name in columns]
+            label = next((name for name in _LABELS if name in names), "")
+            if {label, *_TEXTS} <= {*names}:
+                chosen = [names.index(name) for name in (label, *_TEXTS)]
+                continue
+            if len(names) != 3 or _HEADER_WORDS & {*names}:
+                raise InputError(
+                    f"{path}, line {number}: JSON is needed, or names of columns (sentence1, sentence2, gold_label), "
+                    "or a label, a premise and a hypothesis with tabs between them"
+                )
+            chosen = [0, 1, 2]
         if len(columns) != len(names):
             raise InputError(f"{path}, line {number}: {len(columns)} columns where the first line has {len(names)}")
-        label, premise, hypothesis = (columns[names.index(name)].strip() for name in _COLUMNS)
+        label, premise, hypothesis = (unquoted(columns[column].strip()) for column in chosen)
         yield number, label, premise, hypothesis
+
+
+def unquoted(cell: str) -> str:
+    """The text of a cell in which a spreadsheet wrote a text with quotes: within quotes, its own ones doubled."""
+    inner = cell[1:-1]
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else cell

@@ -12,8 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from downstream.inputs.settings import SEPARATOR
 from downstream.results.bootstrap import interval, p_value, resampled_scores
-from downstream.results.records import Result, encoder_identity, read_results, without_state_settings
+from downstream.results.records import (
+    Result,
+    encoder_identity,
+    read_results,
+    without_state_settings,
+)
 
 Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
 
@@ -155,8 +161,11 @@ def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
 
 def _vectors_names(results: Sequence[Result]) -> dict[str, str]:
     """Fingerprint of word vectors → the names of their files."""
-    found = [result.vectors for result in results if result.vectors is not None]
-    names = {str(each["fingerprint"]): Path(each["origin"]).name for each in found}
+    names = {}
+    for result in results:
+        if result.vectors is not None:
+            origins = str(result.vectors["origin"]).split(SEPARATOR)
+            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(Path(each).name for each in origins)
     return _told_apart(names, {identity: identity[:8] for identity in names})
 
 

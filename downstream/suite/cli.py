@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.settings import INPUT_KINDS
+from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
 from downstream.inputs.sources import FeatureStates
 from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit
@@ -43,9 +43,10 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         data.append([read_split(probe.task, *named, probe.reader, fraction=fraction) for named in probe.files.items()])
     if options.sentences:
         refuse_existing(options.sentences)
-        _write_sentences(options.sentences, [split for splits in data for split in splits])
+        count = _write_sentences(options.sentences, [split for splits in data for split in splits])
+        print(f"{options.sentences}: {counted(count, 'sentence')}")
         return
-    if not options.vectors:
+    if not options.vectors and options.inputs != ["features"]:
         raise InputError(f"{options.suite} names no word vectors: give --vectors FILE")
     encoder = Path(os.path.abspath(options.model or options.features or "vectors"))
     name = encoder.parent.name if encoder.name == "model" else encoder.name.removesuffix(".h5")
@@ -61,7 +62,7 @@ def _run(options: argparse.Namespace, probes: Sequence[tuple[SuiteProbe, list[Sp
     baseline = out.parent / "baseline"
     for folder in (out / "results", baseline):
         folder.mkdir(parents=True, exist_ok=True)
-    vectors = open_word_vectors(options.vectors, only=[]).fingerprint
+    vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
     model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto") if options.model else None
     reported = _sentences(split for _, splits in probes for split in splits[1:])
     notes = overlap_notes(options.corpus or [], reported, model.directory.training if model else None)
@@ -73,27 +74,18 @@ def _run(options: argparse.Namespace, probes: Sequence[tuple[SuiteProbe, list[Sp
     jobs: list[Job] = []
     for probe, splits in probes:
         for kind in (INPUT_KINDS[name] for name in INPUTS):
-            if features or not kind.states:
-                sources = ["--device", options.device, "--vectors", options.vectors]
+            if (features or not kind.states) and (options.vectors or not kind.words):
+                sources = ["--device", options.device, *(["--vectors", *options.vectors] if kind.words else [])]
                 sources += ["--features", str(features)] if kind.states else []
-                identity = [vectors, encoder_identity(encoder) if kind.states else ""]
+                identity = [vectors if kind.words else "", encoder_identity(encoder) if kind.states else ""]
                 folder = out / "results" if kind.states else baseline
                 jobs += make_jobs(probe, kind.name, splits, sources, identity, folder)
-    done = sum(job.result.exists() for job in jobs)
-    print(f"{counted(len(jobs), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
-    failed = run_jobs(jobs, at_once=options.jobs, logs=out / "logs")
-    lines = []
-    for job in jobs:
-        if job.result.exists():
-            with reading(job.result):
-                line = json.loads(job.result.read_text(encoding="utf-8")) | {"compared_as": job.probe.identity}
-            if line["features"] and options.model:
-                line["features"]["directory"] = os.path.abspath(options.model)
-            lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    if lines:
-        with atomic_path(out / "results.jsonl") as partial:
-            partial.write_text("".join(lines), encoding="utf-8")
-        _report(out / "results.jsonl", tasks, encoder, notes)
+    asked = [job for job in jobs if job.inputs in options.inputs]
+    done = sum(job.result.exists() for job in asked)
+    print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
+    failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
+    if finished := [job for job in jobs if job.result.exists()]:
+        _report(options, finished, out, tasks, encoder, notes)
     return failed
 
 
@@ -102,10 +94,12 @@ def _sentences(splits: Iterable[Split]) -> list[str]:
     return list(dict.fromkeys(" ".join(sentence.words) for split in splits for sentence in split.sentences))
 
 
-def _write_sentences(path: Path, splits: Iterable[Split]) -> None:
-    """Write the sentences of splits, each once, one a line."""
+def _write_sentences(path: Path, splits: Iterable[Split]) -> int:
+    """Write the sentences of splits, each once, one a line; returns their number."""
+    sentences = _sentences(splits)
     with locked(path), open_text(path) as file:
-        file.writelines(f"{sentence}\n" for sentence in _sentences(splits))
+        file.writelines(f"{sentence}\n" for sentence in sentences)
+    return len(sentences)
 
 
 def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], folder: Path) -> Path:
@@ -121,8 +115,25 @@ def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], fo
     return features
 
 
-def _report(results: Path, tasks: Tasks, encoder: Mapping[str, Any], notes: Sequence[str]) -> None:
-    """Print the table of `results.jsonl` and the figure of merit; write `suite.json` beside it."""
+def _report(
+    options: argparse.Namespace,
+    jobs: Sequence[Job],
+    out: Path,
+    tasks: Tasks,
+    encoder: Mapping[str, Any],
+    notes: Sequence[str],
+) -> None:
+    """Print the table of jobs that are done and the figure of merit; write `results.jsonl` and `suite.json`."""
+    lines = []
+    for job in jobs:
+        with reading(job.result):
+            line = json.loads(job.result.read_text(encoding="utf-8")) | {"compared_as": job.probe.identity}
+        if line["features"] and options.model:
+            line["features"]["directory"] = os.path.abspath(options.model)
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    results = out / "results.jsonl"
+    with atomic_path(results) as partial:
+        partial.write_text("".join(lines), encoding="utf-8")
     rows = compared_rows([results], tasks)
     merit = figure_of_merit(rows)
     notes = [*explanations(rows), *notes]
@@ -134,23 +145,25 @@ def _report(results: Path, tasks: Tasks, encoder: Mapping[str, Any], notes: Sequ
         "notes": notes,
         "rows": [row_as_json(row) for row in rows],
     }
-    write_json(results.with_name("suite.json"), content)
+    write_json(out / "suite.json", content)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m downstream suite",
         description="Run a suite of probes for one encoder, several side by side with one thread each, and end in one "
-        "table and one figure of merit; without an encoder, of word vectors alone. The same command goes on with "
-        "a suite that was stopped.",
+        "table and one figure of merit. A suite that was stopped goes on by the same command.",
     )
     parser.add_argument("suite", type=Path, metavar="SUITE.toml", help="the probes, their data, seeds and options")
     states = parser.add_mutually_exclusive_group()
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
-    parser.add_argument("--vectors", metavar="V", help="word vectors, in place of the suite file's")
+    parser.add_argument("--vectors", nargs="+", metavar="V", help="word vectors, in place of the suite file's")
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
+    parser.add_argument(
+        "--inputs", default="vectors,both", metavar="KIND,…", help="of vectors, features, both (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
     text = "corpus in which sentences of dev and test parts are looked for (default: those of the model's training)"
     parser.add_argument("--corpus", type=Path, action="append", metavar="DIR", help=text)
@@ -160,7 +173,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     text = "write the suite's sentences there, one a line, and run nothing"
     parser.add_argument("--sentences", type=Path, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
+    options.inputs = options.inputs.split(",")
+    if unknown := set(options.inputs) - set(INPUTS):
+        parser.error(f"--inputs: {unknown.pop()!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
     if options.jobs < 1:
         parser.error("--jobs: at least one process is needed")
     checked_device(options.device)
+    if options.inputs == ["vectors"]:
+        options.model = options.features = None
+    elif not (options.model or options.features or options.sentences):
+        parser.error("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options

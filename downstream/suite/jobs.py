@@ -35,6 +35,7 @@ class Job:
     """
 
     probe: SuiteProbe
+    inputs: str
     name: str
     arguments: Sequence[str]
     result: Path
@@ -49,10 +50,15 @@ def make_jobs(
     identity: Sequence[str],
     folder: Path,
 ) -> list[Job]:
-    """The jobs of a probe on one kind of inputs, a seed each, whose results are kept in `folder`.
+    """The jobs of a probe on one kind of inputs, a seed each.
 
-    sources   the options that name what it reads, and the device
-    identity  what tells what it reads from other word vectors, and layer states
+    Args:
+        probe: of the suite.
+        inputs: the kind.
+        splits: its data.
+        sources: the options that name what it reads, and the device.
+        identity: what tells what it reads from other word vectors, and layer states.
+        folder: where results are kept.
     """
     given = ["--name", probe.name, "--inputs", inputs, *sources, *(["--small"] if probe.preset == "small" else [])]
     for split, files in probe.files.items():
@@ -71,7 +77,7 @@ def make_jobs(
         name = f"{probe.file_name}.{inputs}.seed{seed}"
         key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
         arguments = [probe.task.name, *given, "--seeds", f"{seed}-{seed}"]
-        jobs.append(Job(probe, name, arguments, folder / f"{name}.{key}.json", words))
+        jobs.append(Job(probe, inputs, name, arguments, folder / f"{name}.{key}.json", words))
     return jobs
 
 
@@ -82,6 +88,8 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     """
     waiting = sorted((job for job in jobs if not job.result.exists()), key=lambda job: job.words)
     running: dict[subprocess.Popen[bytes], Job] = {}
+    if not waiting:
+        return 0
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
     with interrupted_by_sigterm(), progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar:
@@ -100,9 +108,10 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     _partial(job).unlink(missing_ok=True)
                     log = logs / f"{job.name}.log"
                     last = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
+                    why = f"signal {-process.returncode}" if process.returncode < 0 else shortened(last, 200)
                     failed += 1
                     bar.clear()
-                    print(f"{job.name} failed ({shortened(last, 200)}): see {log}", flush=True)
+                    print(f"{job.name} failed ({why}): see {log}", flush=True)
         finally:
             for process in running:
                 process.terminate()

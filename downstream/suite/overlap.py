@@ -16,7 +16,10 @@ from elmoc.text.overlap import Overlap, overlapping_sentences
 def overlap_notes(corpora: Sequence[Path], sentences: Sequence[str], training: Mapping[str, Any] | None) -> list[str]:
     """A warning for each corpus that holds some of these sentences, and a note on each that cannot be looked through.
 
-    Without corpora, they are those that the encoder's record of its `training` names.
+    Args:
+        corpora: of the encoder's text; without any, those that `training` names.
+        sentences: of words joined by blanks.
+        training: record of the encoder's training, if there is one.
     """
     found, notes = list(corpora), list[str]()
     for record in trainings_of(training) if training is not None and not corpora else ():

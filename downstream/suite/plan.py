@@ -1,6 +1,6 @@
 """Suite files: which probes does a suite have, on which data, with which seeds and options?
 
-    vectors = "vectors.bin"            # word vectors of all probes; --vectors goes before it
+    vectors = "vectors.bin"            # word vectors of all probes, or a list of them; --vectors goes before it
     seeds = 3                          # of every probe: 1 … N
 
     [[probe]]
@@ -13,7 +13,7 @@
     seeds = 4
     baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
     options = { epochs = 15 }          # of the task's command
-    vectors = { dropout = 0.5 }        # options of one kind of inputs alone: vectors or both
+    vectors = { dropout = 0.5 }        # options of one kind of inputs alone: vectors, features or both
 
     [probe.quick]                      # its part in the quick suite, if it has one
     seeds = 1
@@ -40,7 +40,7 @@ from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert, read_toml
 
-INPUTS = ("vectors", "both")
+INPUTS = ("vectors", "features", "both")
 Options = dict[str, bool | int | float | str]
 Files = str | list[str]
 Seeds = Annotated[int, Meta(ge=1)]
@@ -57,6 +57,7 @@ class Changes:
     baseline_seeds: Seeds | None = None
     options: Options = field(default_factory=dict)
     vectors: Options = field(default_factory=dict)
+    features: Options = field(default_factory=dict)
     both: Options = field(default_factory=dict)
 
 
@@ -78,7 +79,7 @@ class SuiteEntries:
     """What is in a suite file."""
 
     probe: list[ProbeEntry]
-    vectors: str | None = None
+    vectors: Files = field(default_factory=list)
     seeds: Seeds = 3
 
 
@@ -96,7 +97,10 @@ class SuiteProbe:
 
     @property
     def identity(self) -> str:
-        """Equal for probes whose results are compared: of one task, with the same settings but for layer states."""
+        """Equal for probes whose results are compared: of one task, with the same settings for all inputs.
+
+        Settings of layer states are the encoder's.
+        """
         settings = {inputs: without_state_settings(asdict(each)) for inputs, each in self.settings.items()}
         return fingerprint(json.dumps([self.task.name, settings], sort_keys=True).encode())
 
@@ -108,11 +112,17 @@ class SuiteProbe:
 
 def read_suite(
     path: Path, tasks: Tasks, *, data: Path | None = None, quick: bool = False
-) -> tuple[str | None, list[SuiteProbe]]:
+) -> tuple[list[str], list[SuiteProbe]]:
     """Word vectors and probes of a suite file, or of the quick part of it.
 
-    Paths of data are relative to `data`, or else to the folder of the suite file. Raises `InputError` with file and
-    field for what is not possible.
+    Args:
+        path: of the TOML file.
+        tasks: those there are.
+        data: the folder that paths of data are relative to (default: that of the suite file).
+        quick: leave out probes without a `[probe.quick]` table, and change the others as that says.
+
+    Raises:
+        InputError: the file is missing, no TOML, or says what is not possible; with the path of the field.
     """
     suite = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = []
@@ -123,8 +133,8 @@ def read_suite(
             probes.append(_probe(entry, changes, tasks, seeds=suite.seeds, where=where, data=data or path.parent))
     if len({probe.file_name.lower() for probe in probes}) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
-    vectors = suite.vectors
-    return (vectors if not vectors or vectors.startswith("random:") else str(path.parent / vectors)), probes
+    vectors = _listed(suite.vectors)
+    return [each if each.startswith("random:") else str(path.parent / each) for each in vectors], probes
 
 
 def _probe(entry: ProbeEntry, changes: Changes, tasks: Tasks, *, seeds: int, where: str, data: Path) -> SuiteProbe:
@@ -148,13 +158,13 @@ def _probe(entry: ProbeEntry, changes: Changes, tasks: Tasks, *, seeds: int, whe
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={
-            split: [data / each for each in ([names] if isinstance(names, str) else names)]
-            for split, names in files.items()
-            if names
-        },
+        files={split: [data / each for each in _listed(names)] for split, names in files.items() if names},
         preset=entry.preset,
         reader=convert(asdict(task.reader) | reader, type(task.reader), where=where),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
         settings=settings,
     )
+
+
+def _listed(names: Files) -> list[str]:
+    return [names] if isinstance(names, str) else names

@@ -20,9 +20,9 @@ from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
-from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
+from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
 from elmoc.settings import counted
 

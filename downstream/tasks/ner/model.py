@@ -16,9 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
 from downstream.modules.bilstm import BiLstm
+from downstream.modules.character_cnn import CharacterCnn
 from downstream.modules.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,40 @@ class NerSettings(TrainingSettings):
     hidden_size: int = size_setting(200, "units of the LSTM, each direction")
     layers: int = size_setting(2, "layers of the LSTM", most=100)
     dropout: float = dropout_setting(0.5, "dropout before, between and after the LSTM's layers")
+    characters: bool = setting(False, help="read each word's characters, too")
+    character_size: int = size_setting(16, "numbers of a character's embedding")
+    character_filters: int = size_setting(128, "filters of the character CNN")
+    character_width: int = size_setting(3, "characters under a filter", most=1_000)
 
 
 class NerProbe(Probe[TaggedSentence, list[str]]):
-    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags."""
+    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags.
+
+    characters  those that have an embedding of their own in the character CNN, where the settings ask for one
+    """
 
     transition_mask: Tensor
 
-    def __init__(self, *, inputs: ProbeInputs, settings: NerSettings, types: Sequence[str]) -> None:
+    def __init__(
+        self, *, inputs: ProbeInputs, settings: NerSettings, types: Sequence[str], characters: Sequence[str]
+    ) -> None:
         super().__init__()
         self.inputs = inputs
+        self.characters: CharacterCnn | None = None
+        size = inputs.size
+        if settings.characters:
+            self.characters = CharacterCnn(
+                characters=characters,
+                size=settings.character_size,
+                filters=settings.character_filters,
+                widths=[settings.character_width],
+            )
+            size += self.characters.output_size
         self.labels = ["O", *(f"{place}-{name}" for name in types for place in "BILU")]
         self._ids = {label: row for row, label in enumerate(self.labels)}
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.lstm = BiLstm(
-            input_size=inputs.size, hidden_size=settings.hidden_size, layers=settings.layers, dropout=settings.dropout
+            input_size=size, hidden_size=settings.hidden_size, layers=settings.layers, dropout=settings.dropout
         )
         self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
         allowed = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
@@ -61,7 +82,10 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
 
     def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""
-        x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
+        sentences = [example.sentence for example in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
+        if self.characters is not None:
+            x = torch.cat([x, self.characters(sentences)], dim=2)
         states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
         return self.output(self.dropout(states)), lengths
 

@@ -1,7 +1,7 @@
 """Named entity recognition: which spans of a sentence are names, and of what type.
 
-The tagger has the hyper-parameters published for ELMo on CoNLL-2003, without their character CNN, as the inputs are
-what is compared. The score is conlleval's entity F1.
+The tagger has the hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters`
+asks for it, as the inputs are what is compared. The score is conlleval's entity F1.
 """
 
 import re
@@ -63,11 +63,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return ", ".join(counts)
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
-        """The entity types of `train`."""
+        """The entity types and the characters of `train`."""
         types = sorted({tag[2:] for example in train for tag in example.tags} - {""})
         if not types:
             raise InputError("the training data holds no entity: name the column of the tags with --column")
-        return {"types": types}
+        characters = {character for example in train for word in example.sentence.words for character in word}
+        return {"types": types, "characters": sorted(characters)}
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import FeatureStates, ModelStates, WordTable
+from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, WordTable
 from downstream.results.records import encoder_identity
 from elmoc.__main__ import main
 from elmoc.errors import InputError
@@ -98,16 +99,24 @@ def test_states_of_a_model_are_those_of_a_feature_file(
     assert encoder_identity(ours) == encoder_identity(theirs) != encoder_identity({**theirs, "carry_state": True})
 
 
-def test_words_of_a_model_of_subwords_are_read_as_dumps_have_them(subword_model: Path, tmp_path: Path) -> None:
+def test_words_of_a_model_of_subwords_are_read_as_dumps_of_that_pooling_have_them(
+    subword_model: Path, tmp_path: Path
+) -> None:
     text = tmp_path / "sentences.txt"
     text.write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES), encoding="utf-8")
-    file = tmp_path / "f.h5"
-    assert main(["dump-features", str(subword_model), str(text), str(file)]) == 0
-    dumped = FeatureStates(file, sentences=SENTENCES)
-    states = ModelStates(subword_model, sentences=SENTENCES)
-    for ours, theirs in zip(states.lookup(SENTENCES), dumped.lookup(SENTENCES), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
-    assert encoder_identity(states.describe()) == encoder_identity(dumped.describe())
+    identities = []
+    for pooling in (None, "last", "mean"):
+        options = [] if pooling is None else ["--pooling", pooling]
+        file = tmp_path / f"{pooling}.h5"
+        assert main(["dump-features", str(subword_model), str(text), str(file), *options]) == 0
+        dumped = FeatureStates(file, sentences=SENTENCES)
+        states = ModelStates(subword_model, sentences=SENTENCES, pooling=pooling)
+        for ours, theirs in zip(states.lookup(SENTENCES), dumped.lookup(SENTENCES), strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+        assert states.describe()["pooling"] == (pooling or "first")
+        identities.append(encoder_identity(states.describe()))
+        assert identities[-1] == encoder_identity(dumped.describe())
+    assert len(set(identities)) == 3
 
 
 def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,3 +129,28 @@ def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("downstream.inputs.sources.open_word_vectors", lambda *_, **__: Source(seed=1, size=4))
     with pytest.raises(InputError, match=r"few\.vec"):
         WordTable("few.vec", sentences=SENTENCES)
+
+
+def test_several_sources_stand_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "few.vec").write_text("London 1 2\nOakland 3 4\nParis 8 -4\n")
+    (tmp_path / "others.txt").write_text("came 100 200 300\nOakland 400 700 600\nParis 500 100 -300\n")
+    train = [Sentence(("Oakland", "came", "London"), "x", 1), Sentence(("Paris", "none"), "x", 2)]
+    paths = [str(tmp_path / "few.vec"), str(tmp_path / "others.txt")]
+    words = WordTable(*paths, sentences=train)
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    assert inputs(train)[0][0].tolist() == [[3, 4, 400, 700, 600], [0, 0, 100, 200, 300], [1, 2, 0, 0, 0]]
+    description = words.describe()
+    alone = [WordTable(path, sentences=train) for path in paths]
+    assert (description["size"], description["words_without_vector"]) == (5, 1)
+    for name in ("origin", "fingerprint"):
+        assert description[name] == " + ".join(each.describe()[name] for each in alone)
+    inputs.standardise_words(train)
+    expected = []
+    for each in alone:
+        of_one = ProbeInputs(InputSources(words=each, states=None))
+        of_one.standardise_words(train)
+        expected.append(of_one(train)[0])
+    torch.testing.assert_close(inputs(train)[0], torch.cat(expected, dim=2))
+    again = ProbeInputs(InputSources(words=words, states=None))
+    again.load_state_dict(inputs.state_dict())
+    assert torch.equal(again(train)[0], inputs(train)[0])

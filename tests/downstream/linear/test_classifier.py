@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from downstream.linear import classifier
-from downstream.linear.classifier import classify
+from downstream.linear.classifier import classify, most_frequent_of_the_word
 
 
 def plain_accuracy(x: np.ndarray, labels: np.ndarray, test: np.ndarray, test_labels: np.ndarray, l2: float) -> float:
@@ -49,3 +49,9 @@ def test_scale_constants_and_labels_never_seen(monkeypatch: pytest.MonkeyPatch) 
     assert classify(x.copy(), labels, test=x.copy(), test_labels=np.array(["a", "b", "c", "b"]))[0] == 75
     monkeypatch.setattr(classifier, "MOST_ITERATIONS", 1)
     assert not classify(x.copy(), labels, test=x.copy(), test_labels=labels, l2=1e-6)[1]
+
+
+def test_a_baseline_worked_by_hand() -> None:
+    train_words, train = ["the", "dog", "the", "saw", "saw", "saw"], ["D", "N", "D", "V", "N", "V"]
+    words, labels = ["the", "saw", "cat", "saw"], ["D", "V", "N", "N"]
+    assert most_frequent_of_the_word(*map(np.array, (train_words, train, words, labels))) == 50

@@ -47,7 +47,7 @@ def test_each_layer_is_asked_by_itself(ten: Path, telling: Path, capsys: pytest.
     assert main(list(map(str, [*arguments, "--vectors", "random:1:2"]))) == 0
     out = capsys.readouterr().out
     found = table_of(out)
-    names = ["most frequent label", "vectors", "layer 0", "layer 1", "all layers"]
+    names = ["most frequent label", "most frequent of the word", "vectors", "layer 0", "layer 1", "all layers"]
     assert list(found) == names
     assert found["layer 1"] == ["4", "100.00"]
     assert found["all layers"] == ["8", "100.00"]
@@ -63,7 +63,7 @@ def test_layers_have_the_names_that_the_file_says(
         main(["layers", "--train", str(ten), "--dev", str(ten), "--label", "column:1", "--features", str(telling)]) == 0
     )
     found = table_of(capsys.readouterr().out)
-    assert list(found)[1:] == ["layer 2", "layer 1", "all layers"]
+    assert list(found)[2:] == ["layer 2", "layer 1", "all layers"]
     assert float(found["layer 2"][1]) < float(found["layer 1"][1])
 
 

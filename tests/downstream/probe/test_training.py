@@ -168,7 +168,7 @@ def test_adadelta_is_adadelta() -> None:
 def test_predictions_come_in_the_order_of_the_examples() -> None:
     examples = [5.0, 3.0, 8.0, 1.0, 9.0, 2.0, 7.0]
     split = split_of(examples, [int(example) for example in examples])
-    assert evaluate(scored_in_turn([0]), CountingProbe(), split, 2)[0] == [10 * each for each in examples]
+    assert evaluate(scored_in_turn([0]), CountingProbe(), split, 2).predictions == [10 * each for each in examples]
 
 
 def test_batches_hold_every_row_once_and_rows_of_like_length() -> None:

@@ -36,14 +36,14 @@ dev = "dev.jsonl"
 test = "test.jsonl"
 preset = "published"
 """
-Read = Callable[..., tuple[str | None, list[SuiteProbe]]]
+Read = Callable[..., tuple[list[str], list[SuiteProbe]]]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     def write_and_read(
         text: str, *, data: Path | None = None, quick: bool = False
-    ) -> tuple[str | None, list[SuiteProbe]]:
+    ) -> tuple[list[str], list[SuiteProbe]]:
         path = tmp_path / "suite.toml"
         path.write_text(text, encoding="utf-8")
         return read_suite(path, LOADERS, data=data, quick=quick)
@@ -53,12 +53,12 @@ def read(tmp_path: Path) -> Read:
 
 def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Path) -> None:
     named, (ner, snli) = read(FULL)
-    assert named == str(tmp_path / "vectors.bin")
+    assert named == [str(tmp_path / "vectors.bin")]
     assert ner.files == {"train": [tmp_path / "a.conll", tmp_path / "b.conll"], "dev": [tmp_path / "dev.conll"]}
     assert list(snli.files) == ["train", "dev", "test"]
     assert snli.files["train"] == [Path("/data/train.jsonl")]
-    assert ner.seeds == {"vectors": 5, "both": 4}
-    assert snli.seeds == {"vectors": 4, "both": 4}
+    assert ner.seeds == {"vectors": 5, "features": 4, "both": 4}
+    assert snli.seeds == {"vectors": 4, "features": 4, "both": 4}
     vectors, both = ner.settings["vectors"], ner.settings["both"]
     assert (vectors.epochs, vectors.learning_rate, vars(vectors)["dropout"]) == (9, 0.001, 0.5)
     assert (both.epochs, both.learning_rate, vars(both)["dropout"]) == (9, 1.0, 0.25)
@@ -69,7 +69,7 @@ def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Pa
 
 def test_the_quick_suite_has_the_probes_with_a_quick_table(read: Read) -> None:
     _, (probe,) = read(FULL, quick=True)
-    assert probe.seeds == {"vectors": 5, "both": 1}
+    assert probe.seeds == {"vectors": 5, "features": 1, "both": 1}
     vectors, both = probe.settings["vectors"], probe.settings["both"]
     assert (vectors.epochs, vectors.patience, vectors.train_fraction) == (2, 1, 0.25)
     assert (both.epochs, both.patience, both.train_fraction) == (2, 5, 0.25)

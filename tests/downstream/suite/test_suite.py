@@ -38,6 +38,9 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     assert first["merit"]["value"] == pytest.approx(sum(gains) / 2 / 1.3)
     assert len(list(Path("suite/baseline").iterdir())) == 3
     assert suite("--model", "second") == BOTH
+    assert suite("--model", "second", "--inputs", "vectors,features") == [
+        name.replace("vectors", "features") for name in VECTORS
+    ]
     status = downstream.__main__.main(["table", "suite/first/results.jsonl", "suite/second/results.jsonl", "--merit"])
     assert status == 0
     assert "2,000" in capsys.readouterr().out.split("Figure of merit: mean")[1]
@@ -55,14 +58,14 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(suite: Run, capsys: p
 
 
 def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(suite: Run) -> None:
-    suite()
-    assert suite() == []
+    suite("--inputs", "vectors")
+    assert suite("--inputs", "vectors") == []
     path = Path("suite.toml")
     path.write_text(SUITE.replace("both = {}", "").replace("dropout = 0.5", "dropout = 0.25"))
-    assert suite() == VECTORS[1:]
+    assert suite("--inputs", "vectors") == VECTORS[1:]
     path.write_text(SUITE.replace("[[probe]]", "[[probe]]\nboth = { dropout = 0.1 }", 1))
-    assert suite() == []
-    assert suite("--vectors", "random:2:6") == VECTORS
+    assert suite("--inputs", "vectors") == []
+    assert suite("--inputs", "vectors", "--vectors", "random:2:6") == VECTORS
 
 
 def test_encoders_whose_layers_are_read_in_other_ways_share_the_baseline(
@@ -118,8 +121,8 @@ def test_an_encoder_that_was_trained_further_is_another_wherever_it_is(suite: Ru
         (["--model", "first", "--device", "cuda:99"], "cuda:99"),
         (["--model", "none"], "none"),
         (["--features", "none.h5"], "none.h5"),
-        (["--vectors", "none.vec"], "none.vec"),
-        (["--data", "nowhere"], "nowhere/ten.conll"),
+        (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec"),
+        (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll"),
         (["--model", "first", "--corpus", "none"], "none"),
     ],
 )
@@ -134,9 +137,10 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp
     seen = [*words_of()[:2], ["Somebody", "met", "Charles", "Babbage", "in", "London", "."]]
     corpus = write_corpus(Path("seen"), [seen], [words_of()[2:3]])
     write_corpus(Path("other"), [learnable_sentences(10, 1)], [learnable_sentences(2, 2)])
-    suite("--corpus", "other")
+    options = ("--inputs", "vectors", "--corpus")
+    suite(*options, "other")
     assert not any("WARNING" in note for note in report("suite/vectors")["notes"])
-    suite("--corpus", "seen")
+    suite(*options, "seen")
     assert any(note.startswith("WARNING: 2 sentences ") for note in report("suite/vectors")["notes"])
     model = tiny_model()
     model.training |= {"words": 10, "corpus": "seen", "corpus_tokens": corpus.train_tokens}
@@ -151,7 +155,7 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp
 def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     """A job that is a short program (see `stand_in`)."""
     probe: Any = None
-    return Job(probe, name, [str(seconds)], folder / f"{name}.json", round(10 * seconds) + 1)
+    return Job(probe, "both", name, [str(seconds)], folder / f"{name}.json", round(10 * seconds) + 1)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.readers.sentence_pairs import LONGEST, SentencePair
+from downstream.readers.sentence_pairs import LONGEST, SentencePair, unquoted
 from downstream.tasks.snli.model import SnliProbe
 from downstream.tasks.snli.task import PUBLISHED, TASK
 
@@ -28,8 +30,6 @@ TEN_PAIRS = [
     ("contradiction", "Nobody", "Run!"),
     ("neutral", "Nobody", "somebody"),
 ]
-
-HEADER = "gold_label\tsentence1\tsentence2\n"
 
 
 def json_lines(pairs: list[tuple[str, str, str]]) -> str:
@@ -86,20 +86,21 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "sentence1\tsentence2\tgold_label\nA man, he.\tA \"B\".\tneutral\nx\ty\t-\nC \"d\" e\tf\tentailment\n",
-        "genre\tgold_label\tsentence2\tid\tsentence1\r\nx\tneutral\tA \"B\".\t\tA man, he.\r\n\t-\ty\t1\tx\r\n"
+        "sentence1\tsentence2\tgold_label\nA man, he.\tA \"B\".\tneutral\nx\ty\t-\n\"C \"\"d\"\" e\"\tf\tentailment\n",
+        "genre\tlabel\tSentence2\tid\tsentence1\r\nx\tneutral\tA \"B\".\t\tA man, he.\r\n\t-\ty\t1\tx\r\n"
         "z\tentailment\tf\t2\tC \"d\" e\r\n",
+        "neutral\tA man, he.\tA \"B\".\n-\tx\ty\nentailment\tC \"d\" e\tf\n",
     ],
-    ids=["header", "other columns"],
+    ids=["header", "other columns", "no header"],
 )  # fmt: skip
 def test_tab_separated_text(tmp_path: Path, text: str) -> None:
     path = written(tmp_path / "pairs.tsv", text)
     assert summary(path) == [("neutral", "A man , he .", 'A " B " .'), ("entailment", 'C " d " e', "f")]
-    assert read(path)[0].premise.line == 2
+    assert read(path)[0].premise.line == (1 if text.startswith("neutral") else 2)
 
 
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "long.tsv", f"{HEADER}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
+    path = written(tmp_path / "long.tsv", f"neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
     assert [len(sentence.words) for pair in examples for sentence in TASK.sentences(pair)] == [LONGEST, 1, 1, LONGEST]
     assert "1 sentences cut to 300 words" in capsys.readouterr().err
@@ -114,8 +115,9 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsy
         ('{"gold_label": "x", "sentence1": "a", "sentence2": 3}\n', ", line 1"),
         ('{"gold_label": "x", "sentence1": "a \\ud83d b", "sentence2": "c"}\n', ", line 1"),
         (json_lines([*TEN_PAIRS[:2], ("neutral", "a", " ")]), ", line 3"),
-        ("sentence1\tsentence2\tgold_label\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
-        ("sentence1\tsentence2\tgold_label\na\tb\tc\td\n", ", line 2"),
+        ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
+        ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", ", line 2"),
+        ("neutral\ta\tb\nneutral\ta\n", ", line 2"),
         ("premise\thypothesis\tlabel\na\tb\tneutral\n", ", line 1"),
         ("A man sleeps .\tHe is awake .\tneutral\n", ", line 1"),
     ],
@@ -127,7 +129,7 @@ def test_bad_input(tmp_path: Path, fails: Callable[..., str], text: str, line: s
 
 def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path) -> None:
     def labels(*found: str) -> list[str]:
-        path = written(tmp_path / "pairs.tsv", HEADER + "".join(f"{label}\ta\tb\n" for label in found))
+        path = written(tmp_path / "pairs.tsv", "".join(f"{label}\ta\tb\n" for label in found))
         return TASK.vocabulary(read(path))["labels"]
 
     assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
@@ -146,6 +148,12 @@ def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
     assert TASK.metrics(sum(counts))["accuracy"] == pytest.approx(60)
     many = TASK.metrics(np.array([[[3.0, 5.0], [1.0, 4.0]]]))["accuracy"]
     assert many.tolist() == [[60.0, 25.0]], "any leading axes"
+    assert TASK.details(examples, predictions).splitlines() == [
+        "  gold           accuracy  entailment  neutral  contradiction  (predicted)",
+        "  entailment       100.00           2        0              0",
+        "  neutral            0.00           0        0              1",
+        "  contradiction     50.00           0        1              1",
+    ]
     TASK.write_predictions(tmp_path / "out.jsonl", examples, predictions)
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert records[1] == {
@@ -159,9 +167,10 @@ def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
 
 
 def test_a_gold_label_that_training_lacked_counts_as_wrong(tmp_path: Path) -> None:
-    (example,) = read(written(tmp_path / "odd.tsv", HEADER + "maybe\ta\tb\n"))
+    (example,) = read(written(tmp_path / "odd.tsv", "maybe\ta\tb\n"))
     prediction = {"no": 0.4, "yes": 0.6}
     assert TASK.count(example, prediction).tolist() == [0, 1]
+    assert TASK.details([example], [prediction]).splitlines()[-1].split() == ["maybe", "0.00", "0", "1"]
 
 
 def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Path) -> None:
@@ -174,3 +183,12 @@ def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Pa
     assert [sum(row.values()) for row in predictions] == pytest.approx([1.0] * 10)
     expected = np.mean([-np.log(row[pair.label]) for pair, row in zip(examples, predictions, strict=True)])
     assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
+    pattern = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+    for length in range(9):
+        for cell in map("".join, product('"a', repeat=length)):
+            expected = cell[1:-1].replace('""', '"') if pattern.fullmatch(cell) else cell
+            assert unquoted(cell) == expected
+    assert unquoted('"' + '""' * 1_000_000 + 'x"y"') == '"' + '""' * 1_000_000 + 'x"y"', "in linear time"
