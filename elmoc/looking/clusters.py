@@ -29,12 +29,15 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 
 def cluster(points: np.ndarray) -> np.ndarray:
     """int [n]: the cluster of each point, the largest first: by k-means with the best silhouette."""
-    from sklearn.metrics import silhouette_score  # of an extra
+    from scipy.cluster.vq import kmeans, vq  # of an extra
+    from sklearn.metrics import silhouette_score
 
     best, labels = -1.0, np.zeros(len(points), dtype=np.int64)
     compared = np.linspace(0, len(points) - 1, min(len(points), _MOST_COMPARED)).astype(np.int64)
     for number in range(2, min(MOST_CLUSTERS, len(points) - 1) + 1):
-        found = _k_means(points, number)
+        # the best of several starts, with fixed random numbers; fewer clusters where points are equal
+        centres, _ = kmeans(points, number, iter=_STARTS, thresh=_CONVERGED, seed=np.random.default_rng(0))
+        found = vq(points, centres)[0]
         if len(set(found[compared])) > 1 and (quality := silhouette_score(points[compared], found[compared])) > best:
             best, labels = quality, found
     numbers, sizes = np.unique(labels, return_counts=True)
@@ -68,12 +71,3 @@ def _most_telling(here: Counter[str], others: Counter[str], far: Counter[str], c
         gains[word] = sqrt(number) * log(min((number + _PRIOR) / (each + _PRIOR) for each in expected))
     best = sorted(here, key=lambda word: (-gains[word], word))
     return [word for word in best if gains[word] > 0][:count]
-
-
-def _k_means(points: np.ndarray, count: int) -> np.ndarray:
-    """int [n]: clusters by the best of several starts, with fixed random numbers; fewer where points are equal."""
-    from scipy.cluster.vq import kmeans, vq  # of an extra
-
-    centres, _ = kmeans(points, count, iter=_STARTS, thresh=_CONVERGED, seed=np.random.default_rng(0))
-    labels: np.ndarray = vq(points, centres)[0]
-    return labels

@@ -52,6 +52,13 @@ def test_whatever_keeps_kernels_from_being_compiled_is_said(fresh_cache: Path, m
         load("c++", SOURCE)
 
 
+def test_a_cache_that_others_may_write_to_is_not_used(fresh_cache: Path) -> None:
+    fresh_cache.mkdir()
+    fresh_cache.chmod(0o777)
+    with pytest.raises(KernelBuildError):
+        load("c++", SOURCE)
+
+
 def test_a_library_that_is_damaged_is_built_anew(fresh_cache: Path) -> None:
     fresh_cache.mkdir()
     content = bytes(range(256)) * 10
