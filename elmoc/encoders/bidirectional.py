@@ -56,7 +56,10 @@ class EncoderConfig:
         with reading(where):
             sizes = dict(values)
             kind = sizes.pop("kind")
-            del sizes["word_vector_size"]
+            if kind not in ENCODERS:
+                raise InputError(f"unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})")
+            if sizes.pop("word_vector_size") != word_vector_size:
+                raise InputError("encoder.word_vector_size must be that of the word vectors")
             return cls(convert(sizes, ENCODERS[kind], where=where, prefix="encoder."), word_vector_size)
 
 

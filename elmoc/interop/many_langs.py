@@ -49,12 +49,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedLstmOptions(LstmOptions):
+    """`encoder` of a config."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenOptions:
-    """`token_embedder` of a config.
+    """`token_embedder` of a config: what is read where its name is `cnn`.
 
     char_dim, word_dim: 0 where words are not read by their characters, or not as wholes.
     """
 
+    name: str
     char_dim: int
     word_dim: int
     max_characters_per_token: int
@@ -68,7 +76,9 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
-        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", LstmOptions)
+        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", NamedLstmOptions)
+        if (words.name.lower(), encoder.name.lower()) != ("cnn", "elmo"):
+            raise InputError(f"token_embedder and encoder are {words.name} and {encoder.name}, and not cnn and elmo")
     lexicons = {}
     for name, size, file in ((CHARACTERS, words.char_dim, "char.dic"), (WORDS, words.word_dim, "word.dic")):
         if size:
