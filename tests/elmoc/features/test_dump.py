@@ -131,8 +131,6 @@ def test_empty_lines_are_refused_by_number_or_written_empty(
     [
         (["--layers", "3"], "--layers"),
         (["--device", "cuda:77"], "cuda:77 is not there"),
-        (["--batch-size", "0"], "--batch-size"),
-        (["--batch-words", "-5"], "--batch-words"),
         (["--precision", "bf16"], "bf16"),
         (["--vectors", "random:4:6"], "random:4:6"),
     ],
@@ -152,6 +150,12 @@ def test_impossible_options(
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), *options])
     assert message in error_line(status)
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("options", [["--batch-size", "0"], ["--batch-words", "-5"]])
+def test_a_batch_is_not_empty(options: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["dump-features", "model", "sentences.txt", "f.h5", *options])
 
 
 def test_cuda_alone_is_the_device_of_the_local_rank(
