@@ -214,7 +214,7 @@ class Dump:
             "fortran_order": False,
             "shape": (math.prod(self.shape.of(count_words(lines))),),
         }
-        with atomic_path(path) as partial, open(partial, "wb") as file:
+        with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
             for line, array in zip(lines, states, strict=True):
                 with reading(f"{self.source.path}, {line.where}"):

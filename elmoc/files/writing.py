@@ -52,17 +52,19 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_path(path: Path | str) -> Iterator[Path]:
+def atomic_path(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
     """Yield a path beside `path` to write a file to; it is renamed to `path` when the block ends well, else removed.
 
-    The content is on disk before the rename. The file gets the permissions that the umask leaves, whatever wrote it.
+    The content is on disk before the rename; without `sync` that is left to the system, for files that are only worked
+    with. The file gets the permissions that the umask leaves, whatever wrote it.
     """
     with temporary_path(path) as partial:
         partial.touch()
         mode = partial.stat().st_mode
         yield partial
         os.chmod(partial, mode)
-        _to_disk(partial)
+        if sync:
+            _to_disk(partial)
         os.replace(partial, path)
 
 
