@@ -56,12 +56,6 @@ class DirectionGroup:
         self._device_group = device_group
         self._cpu_group = cpu_group
 
-    def disconnect(self) -> None:
-        """Give the process groups back."""
-        for group in {self._device_group, self._cpu_group} - {None}:
-            dist.destroy_process_group(group)
-        self._device_group = self._cpu_group = self._gradients = None
-
     def stream_slice(self, streams: int) -> slice:
         """Which of a direction's `streams` this process reads."""
         each = streams // self.world_size
