@@ -179,29 +179,6 @@ def plain_windows(
     return windows
 
 
-def plain_cut_windows(
-    parts: Sequence[Sequence[int]], *, streams: int, window: int, backward: bool
-) -> list[list[list[int]]]:
-    """As `plain_windows`, of windows that begin with a sentence (or document); these parts of a text are in order."""
-    marked = [(token, place == 0) for part in parts for place, token in enumerate(part)]  # and whether it begins one
-    if backward:
-        marked = [(token, place == 0) for part in reversed(parts) for place, token in enumerate(reversed(part))]
-    length = len(marked) // streams
-    rows = []
-    for number in range(streams):
-        row = marked[number * length : (number + 1) * length]
-        start = next((place for place in range(min(window, length - window)) if row[place][1]), 0)
-        read = []
-        while True:
-            read.append([token for token, _ in row[start : start + window + 1]])
-            if start + window + window + 1 > length:
-                break
-            later = [place for place in range(start + 1, start + window + 1) if row[place][1]]
-            start = later[-1] if later else start + window
-        rows.append(read)
-    return [list(of_streams) for of_streams in zip(*rows, strict=False)]  # until the first stream is at its end
-
-
 class PlainCosineLoss(NamedTuple):
     """A loss, what it was taken over, and its gradient with respect to the predictions."""
 

@@ -1,6 +1,6 @@
 """Fixtures of the probe tests: tiny data that they share."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,15 +56,6 @@ def write_random_features(
         for words in sentences:
             states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
             writer.add(Sentence(words), states)
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    """For tensors as small as these, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ def loaded_after(code: str) -> tuple[list[str], str]:
     return eval(done.stderr), done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
-def test_help_loads_nothing_heavy_and_succeeds(arguments: list[str]) -> None:
-    code = f"from elmoc.__main__ import main\ntry: main({arguments})\nexcept SystemExit as end: assert end.code == 0"
+def test_help_loads_nothing_heavy_and_succeeds() -> None:
+    code = "from elmoc.__main__ import main\n"
+    for words in (["--help"], *([name, "--help"] for name in COMMANDS)):
+        code += f"try: main({words})\nexcept SystemExit as end: assert end.code == 0\n"
     loaded, printed = loaded_after(code)
     assert loaded == []
-    assert " ".join(["usage: elmoc", *arguments[:-1]]) in printed
+    assert all(f"usage: elmoc {name}" in printed for name in COMMANDS)
 
 
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:

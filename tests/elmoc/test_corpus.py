@@ -8,34 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus
+from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
+from tests import tiny
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
-TRAIN = [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]
-HELD_OUT = [[1, 5, 2, 0]]
 
 
 def write_corpus(path: Path) -> Corpus:
-    shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
-    for split, contents in (("train", TRAIN), ("held-out", HELD_OUT)):
-        for number, ids in enumerate(contents):
-            file = f"shards/{split}-{number:05}.bin"
-            (path / "shards").mkdir(parents=True, exist_ok=True)
-            np.array(ids, dtype=ID_DTYPE).tofile(path / file)
-            save_array((path / file).with_suffix(".documents.npy"), np.array([0]))
-            shards[split].append(Shard(file, len(ids), ids.count(1), 1))
-    finish_corpus(
-        path,
-        lexicon=LEXICON,
-        counts=np.array([3, 3, 2, 1, 1, 0]),
-        train=shards["train"],
-        held_out=shards["held-out"],
-        sources=["a.txt"],
-        settings={"min_count": 1},
-    )
-    return Corpus(path)
+    """Two training shards and one held-out shard of few words."""
+    train = [[["the", "déjà"], ["日本"]], [["the"]]]
+    return tiny.write_corpus(path, train, [[["only-held-out", "the"]]])
 
 
 def test_written_and_read(tmp_path: Path) -> None:
@@ -44,14 +28,14 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert corpus.ids["日本"] == 4
     assert corpus.counts.tolist() == [3, 3, 2, 1, 1, 0]
     assert (corpus.begin_id, corpus.end_id, corpus.types, corpus.train_tokens) == (1, 0, 6, 10)
-    assert [corpus.read_shard(shard).tolist() for shard in corpus.train] == TRAIN
-    assert [corpus.read_shard(shard).tolist() for shard in corpus.held_out] == HELD_OUT
+    assert [corpus.read_shard(shard).tolist() for shard in corpus.train] == [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]
+    assert [corpus.read_shard(shard).tolist() for shard in corpus.held_out] == [[1, 5, 2, 0]]
     assert corpus.read_documents(corpus.train[0]).tolist() == [0]
     assert (corpus.record.train_sentences, corpus.record.held_out_tokens) == (3, 4)
     assert corpus.record.unknown_id is None
 
 
-FILES = ["lexicon.txt", "counts.npy", "shards/train-00001.bin", "shards/held-out-00000.documents.npy"]
+FILES = ["lexicon.txt", "counts.npy", "shards/train-1.bin", "shards/held_out-0.documents.npy"]
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -14,9 +14,6 @@ from elmoc.encoders.inference import length_bucketed
 from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.sources import RandomVectors
-from tests.references import encode_one
-from tests.tiny import tiny_model
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", "cat", "sat", "."], ["x"] * 30]
 
@@ -43,31 +40,6 @@ def test_states_that_are_not_finite_are_refused(model_path: Path, monkeypatch: p
     ):
         with pytest.raises(InputError, match=str(model_path)):
             embed()
-
-
-def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Path) -> None:
-    trained = tiny_model()
-    words = ["The", "cat", "sat"]
-    vectors = np.concatenate(
-        [
-            trained.transform.boundary[:1],
-            RandomVectors(seed=3, size=6).lookup(words),
-            trained.transform.boundary[1:],
-        ]
-    ).astype(np.float64)
-    expected = []
-    for direction in ("forward", "backward"):
-        step = 1 if direction == "forward" else -1
-        prefix = f"{direction}_lm."
-        weights = {
-            name.removeprefix(prefix): value.double().numpy()
-            for name, value in trained.encoder.weights().items()
-            if name.startswith(prefix)
-        }
-        layers = encode_one(vectors[::step], weights, layers=2, cell_clip=3.0, projection_clip=3.0)
-        expected.append(np.stack(layers)[:, ::step][:, 1:-1])
-    (states,) = ElmoC.from_pretrained(model_path).embed_batch([words])
-    np.testing.assert_allclose(states.numpy(), np.concatenate(expected, axis=-1), atol=1e-5)
 
 
 def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:

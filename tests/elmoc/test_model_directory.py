@@ -166,14 +166,6 @@ def test_a_config_that_cannot_be_read_says_why(
         ElmoC.from_pretrained(model_path)
 
 
-def test_the_names_of_weights_in_files_are_fixed(model_path: Path) -> None:
-    layer = ("input_weight", "hidden_weight", "bias", "projection_weight", "norm.weight", "norm.bias")
-    one = [f"input_{part}.{name}" for part in ("projection", "norm") for name in ("weight", "bias")]
-    one += [f"layers.{index}.{name}" for index in range(2) for name in layer]
-    both = {f"{direction}_lm.{name}" for direction in ("forward", "backward") for name in one}
-    assert set(load_file(model_path / "model.safetensors")) == {*both, "recipe.boundary"}
-
-
 def test_a_run_directory_is_accepted(tmp_path: Path, model_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")

@@ -40,34 +40,6 @@ def test_an_empty_file_is_the_paper(tmp_path: Path) -> None:
     assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("twins/small_*.toml")), ids=lambda path: path.name)
-def test_a_twin_differs_in_sizes_and_what_goes_with_them_alone(path: Path) -> None:
-    twin, parent = (config_to_dict(load_config(each)) for each in (path, CONFIGS / path.name.removeprefix("small_")))
-    sizes = config_to_dict(load_config(CONFIGS / "twins/sizes.toml"))
-    changed = {
-        f"{section}.{name}"
-        for section, settings in twin.items()
-        for name, value in settings.items()
-        if parent[section][name] != value
-    }
-    assert changed <= {
-        *("data.corpus", "encoder.projection_size", "encoder.cell_size", "schedule.base"),
-        *(
-            "train.streams",
-            "train.mix_shards",
-            "train.epochs",
-            "train.precision",
-            "evaluation.words",
-            "evaluation.candidates",
-        ),
-        *("schedule.linear_warmup_updates", "schedule.linear_cooldown"),
-        *("output_layer.cutoffs", "output_layer.reduction", "output_layer.samples", "input_layer.filters"),
-        *("output_layer.rate_factor", "output_layer.accumulator"),
-    }
-    assert twin["encoder"]["cell_size"] == sizes["encoder"]["cell_size"]
-    assert twin["output_layer"]["kind"] == parent["output_layer"]["kind"]
-
-
 def test_a_config_goes_over_its_parents(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "far/first.toml").write_text(

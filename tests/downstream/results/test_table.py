@@ -8,34 +8,10 @@ import pytest
 
 from downstream.__main__ import main
 from downstream.results.rows import PAPER
-from downstream.results.table import result_tables
-from downstream.text_table import text_table
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of, write_lines
 
 LARGE = {"file": "runs/large.h5", "model": "cccc3333dddd4444", "word_vectors": "v1", "layers": ["0", "1"]}
 OTHER_VECTORS = {"origin": "runs/other.bin", "fingerprint": "v2", "size": 300}
-
-
-def test_the_whole_text(tmp_path: Path) -> None:
-    snli = {"task": "snli", "dataset": "captions", "metric": "accuracy", "unit": "pairs", "item": "pairs"}
-    pairs = [ner_line("vectors", {1: [0]}), ner_line("both", {1: [0]})]
-    for line, right in zip(pairs, ([1, 0] * 20, [1, 1] * 20), strict=True):
-        accuracy = [100 * sum(right) / len(right)]
-        line |= snli | {"items": 40, "counts": [[[one, 1] for one in right]], "scores": accuracy, "figures": {}}
-    rows = rows_of(tmp_path, ner_line("vectors", WORSE), ner_line("both", BETTER), *pairs)
-    (table,) = result_tables(rows)
-    assert text_table(table).splitlines() == [
-        "Scores, and gains over word vectors alone",
-        "",
-        "task  data           metric     vectors       features  both                   both − vectors      p  "
-        "features − vectors  p  paper",
-        "────  ─────────────  ─────────  ────────────  ────────  ────────────  ───────────────────────  ─────  "
-        "──────────────────  ─  ─────",
-        "snli  captions test  accuracy   50.00         –         100.00        +50.00 [+32.50, +65.06]  0.005  "
-        "                 –  –   +1.1",
-        "ner   novels test    entity F1  31.25 ± 8.84  –         68.75 ± 8.84  +37.50 [+22.50, +52.50]  0.005  "
-        "                 –  –   +1.3",
-    ]
 
 
 def test_all_that_the_command_writes(

@@ -1,7 +1,6 @@
 """The fused recurrence: its outputs, final states and every gradient are the plain one's, whatever runs its kernels."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,8 +10,6 @@ from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.kernels.lstm_step import GatesForward, LayerConstants
-from elmoc.kernels.reference import ReferenceKernels
 from tests.elmoc.kernels.kinds import KERNELS
 
 INPUT, PROJECTION, CELL = 20, 18, 37
@@ -125,27 +122,6 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
                     RecurrenceOptions(3.0, 3.0, norm_epsilon=1e-5, dropout_mask=None, lengths=None),
                 )
             assert outputs.isnan().any()
-
-
-def test_kernels_run_on_the_gpu_of_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    current: list[Tensor] = []
-    launched: list[bool] = []
-
-    @contextmanager
-    def device_of(tensor: Tensor) -> Iterator[None]:
-        current.append(tensor)
-        yield
-        current.pop()
-
-    class Kernels(ReferenceKernels):
-        def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-            launched.append([each.shape for each in current] == [(7, 5, INPUT)])
-            super().gates_forward(layer, step, tensors)
-
-    monkeypatch.setattr(torch.cuda, "device_of", device_of)
-    run(FusedRecurrence(kernels=Kernels()))
-    assert launched == [True] * 5
-    assert not current
 
 
 def encoder_of(recurrence: Callable[[], Recurrence]) -> DirectionEncoder:

@@ -202,15 +202,6 @@ def test_options_that_do_not_fit(small: Callable[..., Files], changes: dict[str,
         read_original_elmo(options, weights)
 
 
-def test_truncated_weights(small: Callable[..., Files]) -> None:
-    options, weights = small()
-    content = weights.read_bytes()
-    for share in (0.0, 0.3, 0.9, 0.999):
-        weights.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(InputError, match=str(weights)):
-            read_original_elmo(options, weights)
-
-
 def test_other_models_are_not_exported(imported: Path, model_path: Path, tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("options.json", "weights.hdf5")]
     other = tiny_model(vectors=open_word_vectors(imported))

@@ -14,8 +14,7 @@ from pretrain.data.batches import gather
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
-from pretrain.execution.cuda_graph import map_tensors
-from pretrain.output_layers import Candidates, CandidateSettings, Targets
+from pretrain.output_layers import CandidateSettings
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 
 CPU = torch.device("cpu")
@@ -155,13 +154,3 @@ def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus, e
     settings = CandidateSettings(extra=extra)
     sampler = TargetSampler(counts, counts * 0.01, targets=64, settings=settings, seed=1)
     assert np.isfinite(sampler.log_chance).all()
-
-
-def test_tensors_are_mapped_one_and_all() -> None:
-    value = torch.zeros(1)
-    mapped = map_tensors(
-        lambda tensor: tensor + 1, Targets(value, None, Candidates(None, value, value, value, None, 2))
-    )
-    assert mapped.vectors is mapped.candidates.ids is None
-    assert [mapped.ids, *mapped.candidates[1:4]] == [torch.ones(1)] * 4
-    assert mapped.candidates.shared == 2

@@ -1,16 +1,13 @@
 """Full softmax: values and gradients of a plain twin, projection regularisation, and metrics."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pretrain.output_layers import Targets, class_counts
-from pretrain.output_layers.adaptive import AdaptiveOutput
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.softmax import SoftmaxScorer
 
@@ -52,32 +49,6 @@ def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], regu
     assert len(leaves) == 3 + (regularisation > 0)
     for ours, theirs in zip(*(torch.autograd.grad(each, leaves) for each in (loss.total, expected)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-
-
-class NumbersOfTheHost(TorchDispatchMode):
-    """Counts the tensors that are made of numbers in main memory: a GPU is waited for until it has them."""
-
-    count = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += function is torch.ops.aten.lift_fresh.default
-        return function(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        FullSoftmaxOutput(PROJECTION, TYPES, FullSoftmaxSettings()),
-        AdaptiveOutput(PROJECTION, TYPES, [4], 2.0),
-    ],
-    ids=["full", "adaptive"],
-)
-def test_targets_are_counted_where_they_are(layer: FullSoftmaxOutput | AdaptiveOutput) -> None:
-    states, targets = torch.randn(2, 3, PROJECTION), Targets(torch.tensor([[0, 4, 8], [5, 3, 2]]), None)
-    with NumbersOfTheHost() as numbers:
-        loss = layer(states, targets)
-    assert (loss.counted.item(), loss.masked.item(), loss.counted.dtype) == (6, 0, torch.int64)
-    assert numbers.count == 0
 
 
 def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:

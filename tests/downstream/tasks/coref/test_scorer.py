@@ -97,20 +97,6 @@ def test_counts_worked_by_hand(
     assert counts["mentions"] == list(mentions)
 
 
-def test_ceaf_of_the_official_test_cases() -> None:
-    key = chains("a bc def")
-    for response, recall, precision, f1 in (
-        ("a de", 0.6, 0.9, 0.72),
-        ("a bcx defy z", 0.88571, 0.66429, 0.75918),
-        ("a bcx dy z", 0.73333, 0.55, 0.62857),
-        ("a bcxB dy z", 0.68889, 0.51667, 0.59048),
-        ("a bcx dy Bz", 0.73333, 0.55, 0.62857),
-        ("a bcxb dy z", 0.73333, 0.55, 0.62857),
-        ("a bcx dy bz", 0.73333, 0.55, 0.62857),
-    ):
-        assert scores(key, chains(response))["CEAFφ4"] == pytest.approx((precision, recall, f1), abs=1e-5), response
-
-
 def test_documents_are_summed_before_dividing() -> None:
     first, second = count_chains(chains("ab"), chains("ab")), count_chains(chains("abcd"), chains("ab"))
     precision, recall, f1 = chain_metrics(np.stack([first + second, first]))
