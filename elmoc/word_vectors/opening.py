@@ -47,9 +47,10 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
 def stored_kinds() -> tuple[Any, ...]:
     """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
     from elmoc.word_vectors.character_cnn import CharacterCnnVectors  # these import PyTorch
+    from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.subwords import SubwordVectors
 
-    return CharacterCnnVectors, SubwordVectors
+    return CharacterCnnVectors, SubwordVectors, CompactVectors
 
 
 def is_stored(origin: str) -> bool:

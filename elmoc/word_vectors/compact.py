@@ -1,0 +1,218 @@
+"""Compact word vectors: those of many words and of their character n-grams, in a file of some megabytes.
+
+    words.hashes                 sorted 64-bit hashes of the words that have a row
+    words.codes, .codebooks, …   their rows (see `coded_rows.py`)
+    ngrams.buckets               sorted buckets of fastText's n-grams that have a row
+    ngrams.codes, …              their rows
+    ngrams.rest                  what stands for an n-gram that has none
+
+A word has its own row, else the mean over its n-grams, else zeros. Two strings with the same hash have the same row:
+of n rows, one in 2⁶⁴/n other strings is taken for a word.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmoc.errors import InputError, reading
+from elmoc.files.checksums import fingerprint
+from elmoc.files.records import convert
+from elmoc.settings import setting
+from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, Filters, check_array, hash_words
+from elmoc.word_vectors.stored import StoredVectors
+
+FILE_NAME = "compact.safetensors"
+_BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)  # FNV-1a, as fastText has it
+# words whose n-grams are looked up at once: their rows take some 50 MB
+_MOST_WORDS = 1024
+
+
+@dataclass(frozen=True)
+class NgramKind:
+    """Which character n-grams words have: fastText's, by lengths and number of buckets."""
+
+    buckets: int = setting(least=1, most=1 << 31)
+    shortest: int = setting(least=1)
+    longest: int = setting(most=100)
+
+    def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [n] twice: of all n-grams of the words, in their order, the place of the word, and the bucket.
+
+        They are those of `push_subwords` in fasttext/lookup.cpp: of the characters of the word between < and >, without
+        < and > alone; bytes count as signed numbers.
+        """
+        encoded = [b"<%b>" % word.encode("utf-8", "surrogatepass") for word in words]
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        begins = np.flatnonzero((text & 0xC0) != 0x80)  # of characters
+        lengths = np.diff(begins, append=len(text))
+        signed = text.view(np.int8).astype(np.int32).view(np.uint32)
+        byte_ends = np.cumsum([len(each) for each in encoded])
+        word_of = np.searchsorted(byte_ends, begins, side="right")  # of each character
+        last = np.searchsorted(begins, byte_ends)[word_of] - 1  # the last character of its word
+        alone = (np.diff(word_of, prepend=-1) != 0) | (np.arange(len(begins)) == last)
+        starts, hashes = np.arange(len(begins)), np.full(len(begins), _BASIS)
+        owners, buckets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for length in range(1, self.longest + 1):
+            inside = starts + length - 1 <= last[starts]
+            starts, hashes = starts[inside], hashes[inside]
+            read = starts + length - 1
+            for byte in range(4):  # of a character in UTF-8, at most
+                has = lengths[read] > byte
+                hashes[has] = (hashes[has] ^ signed[begins[read[has]] + byte]) * _PRIME
+            if length >= self.shortest:
+                kept = ~alone[starts] if length == 1 else slice(None)
+                owners.append(word_of[starts[kept]])
+                buckets.append(hashes[kept].astype(np.int64) % self.buckets)
+        owner = np.concatenate(owners)
+        order = np.argsort(owner, kind="stable")
+        return owner[order], np.concatenate(buckets)[order]
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """The n-grams that have a row.
+
+    Raises `InputError` where the arrays do not fit together.
+    """
+
+    kind: NgramKind
+    buckets: np.ndarray  # int32 [N], ascending
+    rows: CodedRows  # N
+    rest: np.ndarray  # float32 [E]: instead of the row of an n-gram that has none
+
+    def __post_init__(self) -> None:
+        check_array("ngrams.buckets", self.buckets, np.int32, (len(self.rows),))
+        check_array("ngrams.rest", self.rest, np.float32, (self.rows.size,))
+        if len(self.buckets) and not 0 <= self.buckets.min() <= self.buckets.max() < self.kind.buckets:
+            raise InputError(f"ngrams.buckets are not all among the {self.kind.buckets:,} that there are")
+        if (np.diff(self.buckets) <= 0).any():
+            raise InputError("ngrams.buckets are not sorted, or one is there twice")
+
+    def vectors(self, words: Sequence[str]) -> np.ndarray:
+        """float32 [len(words), E]: the mean over the n-grams of each word; zeros where it has none."""
+        vectors = np.zeros((len(words), self.rows.size), dtype=np.float32)
+        for start in range(0, len(words), _MOST_WORDS):
+            owners, buckets = self.kind.of_words(words[start : start + _MOST_WORDS])
+            if len(owners):
+                distinct, places = np.unique(buckets, return_inverse=True)
+                found = find(self.buckets, distinct)
+                rows = np.tile(self.rest, (len(distinct), 1))
+                rows[found >= 0] = self.rows.vectors(found[found >= 0])
+                first = np.flatnonzero(np.diff(owners, prepend=-1))
+                counts = np.diff(first, append=len(owners))[:, None].astype(np.float32)
+                vectors[start + owners[first]] = np.add.reduceat(rows[places], first, axis=0) / counts
+        return vectors
+
+
+def find(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """int64 [n]: where each value stands among `ascending` ones; −1 where it does not."""
+    places = np.searchsorted(ascending, values)
+    there = places < len(ascending)
+    there[there] = ascending[places[there]] == values[there]
+    return np.where(there, places, -1)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What a file says of itself, beside `format` and `version`."""
+
+    kind: str = setting(choices=("concatenated", "summed", "filtered"))
+    filters: Filters | None = None
+    ngrams: NgramKind | None = None
+
+
+class CompactVectors(StoredVectors):
+    """Word vectors of rows that are kept in a few bytes each; reading them takes NumPy alone.
+
+    Args:
+        hashes: uint64 [n], ascending, of the words that have a row.
+        rows: n.
+        ngrams: of which the vectors of all other strings are made; without them, these are zeros.
+
+    Raises `InputError` where these do not fit together.
+    """
+
+    file_name = FILE_NAME
+    format = "elmoc-compact-vectors"
+
+    def __init__(
+        self,
+        hashes: np.ndarray,
+        rows: CodedRows | FilteredRows,
+        ngrams: Ngrams | None = None,
+        *,
+        origin: str = FILE_NAME,
+    ) -> None:
+        self.hashes, self.rows, self.ngrams, self.origin = hashes, rows, ngrams, origin
+        self.size = rows.size
+        with reading(origin):
+            check_array("words.hashes", hashes, np.uint64, (len(rows),))
+            if (hashes[1:] <= hashes[:-1]).any():
+                raise InputError("words.hashes are not sorted, or one is there twice")
+            if ngrams is not None and ngrams.rows.size != self.size:
+                raise InputError(f"rows of words are {self.size:,} wide, those of n-grams {ngrams.rows.size:,}")
+
+    @classmethod
+    def of_words(
+        cls, words: Sequence[str], rows: CodedRows | FilteredRows, ngrams: Ngrams | None = None
+    ) -> "CompactVectors":
+        """From the rows of words in the same order; of words with the same hash, the first one's row is kept."""
+        hashes, first = np.unique(hash_words(words), return_index=True)
+        return cls(hashes, rows.select(first), ngrams)
+
+    def description(self) -> dict[str, Any]:
+        filters = self.rows.filters if isinstance(self.rows, FilteredRows) else None
+        kind = None if self.ngrams is None else self.ngrams.kind
+        return super().description() | asdict(_Description(self.rows.kind, filters, kind))
+
+    def tensors(self) -> dict[str, Tensor]:
+        arrays = {"words.hashes": self.hashes.view(np.int64)}  # not every release of PyTorch knows uint64
+        arrays |= {f"words.{name}": array for name, array in self.rows.arrays().items()}
+        if self.ngrams is not None:
+            arrays |= {"ngrams.buckets": self.ngrams.buckets, "ngrams.rest": self.ngrams.rest}
+            arrays |= {f"ngrams.{name}": array for name, array in self.ngrams.rows.arrays().items()}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    @classmethod
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CompactVectors":
+        about = convert(info, _Description, where=origin)
+        words, parts = _part(tensors, "words."), _part(tensors, "ngrams.")
+        hashes = words.pop("hashes").view(np.uint64)
+        rows: CodedRows | FilteredRows
+        if about.filters is not None:
+            rows = FilteredRows(about.filters, hashes, **words)
+        else:
+            rows = CodedRows(about.kind, **words)
+        ngrams = None
+        if about.ngrams is not None:
+            buckets, rest = parts.pop("buckets"), parts.pop("rest")
+            ngrams = Ngrams(about.ngrams, buckets, CodedRows("concatenated", **parts), rest)
+        return cls(hashes, rows, ngrams, origin=origin)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A content hash of all that the file holds."""
+        arrays = sorted((name, tensor.numpy()) for name, tensor in self.tensors().items())
+        return fingerprint(
+            repr(self.description()).encode(), *(name.encode() + array.tobytes() for name, array in arrays)
+        )
+
+    def lookup(self, words: Sequence[str]) -> np.ndarray:
+        """float32 [len(words), E]; a string without a row gets the mean over its n-grams, or zeros."""
+        vectors = np.zeros((len(words), self.size), dtype=np.float32)
+        found = find(self.hashes, hash_words(words))
+        there = found >= 0
+        vectors[there] = self.rows.vectors(found[there])
+        if self.ngrams is not None and not there.all():
+            others = np.flatnonzero(~there)
+            vectors[others] = self.ngrams.vectors([words[index] for index in others.tolist()])
+        return vectors
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): each.numpy() for name, each in tensors.items() if name.startswith(prefix)}
