@@ -5,8 +5,8 @@
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
                           the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
-    character_cnn.safetensors, subwords.safetensors   the word vectors, where a network makes them that was imported or
-                          trained: a character CNN, a lookup of subwords
+    character_cnn.safetensors, subwords.safetensors, lexicon.safetensors   the word vectors, where a network makes them
+                          that was imported or trained: a character CNN, a lookup of subwords or of words
     README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.

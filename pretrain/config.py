@@ -23,6 +23,7 @@ from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
 from pretrain.input_layers.subwords import SubwordInput
+from pretrain.input_layers.words import WordInput
 from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
@@ -124,7 +125,12 @@ class RunConfig:
 # The sections whose `kind` chooses their dataclass, by the name that configs and model directories have for it; the
 # first of each is the default.
 KINDS: dict[str, dict[str, Any]] = {
-    "input_layer": {"vectors": VectorInput, "character_cnn": CharacterCnnInput, "subwords": SubwordInput},
+    "input_layer": {
+        "vectors": VectorInput,
+        "character_cnn": CharacterCnnInput,
+        "subwords": SubwordInput,
+        "words": WordInput,
+    },
     "encoder": ENCODERS,
     "output_layer": {
         "continuous": ContinuousSettings,

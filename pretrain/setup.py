@@ -257,6 +257,6 @@ def initial_modules(
         network = config.input_layer.build(config.encoder.projection_size, data.inputs)
     if SHARED in layers and (rows := layers[SHARED].tied_rows) is not None:
         if network is None:
-            raise InputError("output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords")
+            raise InputError("output_layer.tied needs a trained input layer: choose input_layer.kind=words or subwords")
         network.tie(rows)
     return encoder, OutputLayers(layers), network

@@ -48,9 +48,10 @@ def stored_kinds() -> tuple[Any, ...]:
     """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
     from elmoc.word_vectors.character_cnn import CharacterCnnVectors  # these import PyTorch
     from elmoc.word_vectors.compact import CompactVectors
+    from elmoc.word_vectors.lexicon_vectors import LexiconVectors
     from elmoc.word_vectors.subwords import SubwordVectors
 
-    return CharacterCnnVectors, SubwordVectors, CompactVectors
+    return CharacterCnnVectors, SubwordVectors, CompactVectors, LexiconVectors
 
 
 def is_stored(origin: str) -> bool:

@@ -85,7 +85,7 @@ class InputNetwork(nn.Module, ABC):
         """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has none."""
         raise InputError(
             f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
-            "choose input_layer.kind=subwords, or leave it out"
+            "choose input_layer.kind=words or subwords, or leave it out"
         )
 
     @abstractmethod
