@@ -20,7 +20,7 @@ from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, temporary_path
-from elmoc.word_vectors.fasttext.file import open_file
+from elmoc.word_vectors.fasttext import FastTextVectors
 
 _BLOCK_TOKENS = 1 << 20
 # words; fewer give poor vectors
@@ -86,7 +86,9 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
             write_text(corpus, text)
             # in a process of its own (of two; one gets no item), in which the library can crash or be interrupted alone
             list(parallel_map(lambda path: _train(path, partial, seed, thread=workers, **sizes), [text], workers=2))
-            open_file(partial)  # fastText does not notice that it cannot write: a model that is not whole fails here
+            FastTextVectors(
+                partial
+            )  # fastText does not notice that it cannot write: a model that is not whole fails here
     seconds = time.monotonic() - started
     speed = words * sizes["epoch"] / seconds
     print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")

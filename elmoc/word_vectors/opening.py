@@ -12,7 +12,7 @@ from safetensors import safe_open
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import check_version
 from elmoc.files.text import absolute_path, require_file
-from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 

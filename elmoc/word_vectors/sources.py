@@ -15,7 +15,7 @@ from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import absolute_path, read_lines
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext.file import MAX_SIZE
+from elmoc.word_vectors.fasttext import MAX_SIZE
 
 
 class WordVectors(Protocol):

@@ -8,7 +8,7 @@ import pytest
 from data_scripts import train_fasttext as module
 from data_scripts.train_fasttext import main, sizes_for, write_text
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from elmoc.word_vectors.fasttext import FastTextVectors
 
 SMALL = ["--dim", "10", "--epochs", "3", "--buckets", "1000", "--workers", "1"]
 

@@ -43,8 +43,10 @@ def fasttext_bytes(
     content = struct.pack("<2i12id", 793712314, version, *arguments)
     entries = [entry.encode() if isinstance(entry, str) else entry for entry in (*words, *labels)]
     content += struct.pack("<3i2q", len(entries), len(words), len(labels), 1000, -1)
-    for index, entry in enumerate(entries):
-        content += entry + b"\0" + struct.pack("<qb", max(1, 100 - index), index >= len(words))
+    content += b"".join(
+        entry + b"\0" + struct.pack("<qb", max(1, 100 - index), index >= len(words))
+        for index, entry in enumerate(entries)
+    )
     for rows in (len(words) + bucket, len(labels) if model == SUPERVISED else len(words)):
         numbers = generator.standard_normal((rows, dim), np.float32)
         content += struct.pack("<B2q", 0, rows, dim) + numbers.tobytes()

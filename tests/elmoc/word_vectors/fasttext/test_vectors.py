@@ -1,4 +1,4 @@
-"""FastText vectors from a memory map: bit for bit those of the library and of a slow twin, for any string."""
+"""FastText vectors from a memory map: bit for bit those of the library, compiled or in Python, for any string."""
 
 import os
 import pickle
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import fasttext
 import numpy as np
@@ -16,9 +17,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from elmoc.word_vectors.fasttext import FastTextVectors, _fnv
 from tests.elmoc.word_vectors.fasttext.files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
-from tests.elmoc.word_vectors.fasttext.references import fnv, slow_vectors
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
 """Of the dictionaries here; one is there twice."""
@@ -46,30 +46,33 @@ STRINGS = (
 
 @dataclass(frozen=True)
 class Opened:
-    """A file opened by the library and by us; what `labels` names has no vector here."""
+    """A file opened by the library and by us, compiled and in Python; what `labels` names has no vector here."""
 
     model: Any
-    vectors: FastTextVectors
-    content: bytes
+    compiled: FastTextVectors
+    slow: FastTextVectors
     labels: frozenset[bytes]
 
     @classmethod
     def of(cls, path: Path, content: bytes, labels: Sequence[str] = ()) -> "Opened":
         path.write_bytes(content)
         labels_of_file = frozenset(label.encode() for label in labels)
-        return cls(fasttext.load_model(str(path)), FastTextVectors(path), content, labels_of_file)
+        compiled = FastTextVectors(path)
+        with patch.dict(os.environ, {"CXX": "no-such-compiler"}):
+            slow = FastTextVectors(path)
+        assert (slow.description[:6], compiled.description[:3]) == ("Python", "C++")
+        return cls(fasttext.load_model(str(path)), compiled, slow, labels_of_file)
 
     def check(self, words: Sequence[bytes]) -> None:
-        """Every bit of every vector has to be the library's, and the twin's."""
+        """Every bit of every vector has to be the library's."""
         expected = np.zeros((len(words), self.model.get_dimension()), np.float32)
         for row, word in enumerate(words):
             if word not in self.labels:
                 expected[row] = self.model.get_word_vector(word)
-        vectors = np.zeros_like(expected)
-        self.vectors._fill(words, vectors)
-        np.testing.assert_array_equal(vectors.view(np.uint32), expected.view(np.uint32))
-        slow = slow_vectors(self.content, words)
-        np.testing.assert_array_equal(vectors.view(np.uint32), slow.view(np.uint32))
+        for each in (self.compiled, self.slow):
+            vectors = np.zeros_like(expected)
+            each._fill(words, vectors)
+            np.testing.assert_array_equal(vectors.view(np.uint32), expected.view(np.uint32))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +121,7 @@ def test_dictionaries_of_any_bytes(
 
 def test_words_with_one_hash_are_told_apart(tmp_path: Path) -> None:
     same = [b"costarring", b"liquid", b"declinate", b"macallums", b"altarage", b"zinke"]  # pairs of FNV-1a's collisions
-    assert len(set(map(fnv, same))) == 3
+    assert len(set(map(_fnv, same))) == 3
     each = Opened.of(tmp_path / "v.bin", fasttext_bytes(words=[*same[::2], *same[1:2]]))
     each.check(same)
 
@@ -148,13 +151,14 @@ print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith
     assert int(kilobytes) < 150_000
 
 
-def test_without_a_compiler_the_library_looks_words_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And it is what other processes open."""
+def test_a_dictionary_of_one_word_takes_no_time(tmp_path: Path) -> None:
+    (tmp_path / "v.bin").write_bytes(fasttext_bytes(words=[b""] * 200_000, dim=1))
+    assert FastTextVectors(tmp_path / "v.bin").lookup([""]).any()
+
+
+def test_other_processes_open_the_same_file(tmp_path: Path) -> None:
     path, words = tmp_path / "v.bin", ["the", "unseen", "", *LABELS]
     path.write_bytes(KINDS["labels"])
-    expected = pickle.loads(pickle.dumps(FastTextVectors(path)))
-    monkeypatch.setenv("CXX", "no-such-compiler")
     vectors = FastTextVectors(path)
-    assert (vectors.description, expected.description[:3]) == ("the fastText library", "C++")
-    assert np.array_equal(vectors.lookup(words), expected.lookup(words))
+    assert np.array_equal(vectors.lookup(words), pickle.loads(pickle.dumps(vectors)).lookup(words))
     assert not vectors.lookup(LABELS).any()

@@ -1,1 +1,0 @@
-"""fastText: its `.bin` files, read without the library, and the vectors that they give any word."""
