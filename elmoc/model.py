@@ -16,7 +16,7 @@ from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
-from elmoc.encoders.windows import CarriedState, StateSpan, encode_next, encode_windows
+from elmoc.encoders.windows import CarriedState, encode_next
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import (
@@ -34,8 +34,6 @@ from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
-# words of a window: longer sentences are read in windows, with the state carried where the encoder has any
-WINDOW_WORDS = 2048
 
 
 class ElmoC:
@@ -201,9 +199,9 @@ class ElmoC:
 
         Args:
             sentences: lists of tokens.
-            batch_words: words a batch at most. A sentence of more than `WINDOW_WORDS` is read in windows.
+            batch_words: words a batch at most, but always a sentence.
             batch_size: sentences a batch at most.
-            progress: called after each batch or window with its number of words.
+            progress: called after each batch with its number of words.
         """
         rows = self.look_up(sentences)
         return self.embed_rows(rows, batch_words=batch_words, batch_size=batch_size, progress=progress)
@@ -231,22 +229,15 @@ class ElmoC:
         select: Callable[[Tensor], Tensor] = lambda states: states,
     ) -> list[Tensor]:
         """`embed_batch` of sentences whose words have been looked up; `select` is what is kept of [L + 1, n, 2P]."""
-        states: list[Tensor | None] = [None] * len(rows.ids)
-        short = []
-        for index, ids in enumerate(rows.ids):
-            if len(ids) - 2 > WINDOW_WORDS:
-                states[index] = select(self._joined(rows, index, {}, progress)).clone()
-            else:
-                short.append(index)
-        lengths_read = [len(rows.ids[index]) - 2 for index in short]
-        for places in length_bucketed(lengths_read, batch_words, batch_size, padded=False):
-            batch = [short[place] for place in places]
+        states: list[Tensor] = [rows.table] * len(rows.ids)
+        lengths_read = [len(ids) - 2 for ids in rows.ids]
+        for batch in length_bucketed(lengths_read, batch_words, batch_size, padded=False):
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             vectors = rows.table[torch.cat([rows.ids[index] for index in batch])]  # [M, E]
             for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
                 states[index] = self._checked(select(self._pooled(rows, index, sentence_states[:, 1:-1])).clone())
             progress(sum(rows.words(index) for index in batch))
-        return [state for state in states if state is not None]
+        return states
 
     def embed_sentences(
         self, sentences: Iterable[Sequence[str]], *, batch_words: int = BATCH_WORDS, batch_size: int = BATCH_SIZE
@@ -254,29 +245,6 @@ class ElmoC:
         """Yield the layer states of any number of sentences in their order, in bounded memory."""
         for buffer in buffered(sentences, lambda sentence: max(1, len(sentence))):  # any number may be empty
             yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
-
-    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[StateSpan]:
-        """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
-
-        All pieces of the forward direction come first, those of the backward direction from the last word to the first.
-        Where subwords are read, there is one piece a direction.
-
-        Args:
-            tokens: the sentence.
-            carried: the states after the sentence before it, which become those after this one; by default it is read
-                from zero state.
-        """
-        if carried is not None:
-            self.require_carried_state()
-        carried = {} if carried is None else carried
-        rows = self.look_up([tokens])
-        if rows.bounds is None:
-            yield from self._pieces(rows, 0, carried)
-        elif rows.words(0):
-            whole = self._joined(rows, 0, carried)
-            width = self.width // len(self.encoder.directions)
-            for start in range(0, self.width, width):
-                yield StateSpan(0, slice(start, start + width), whole[..., start : start + width])
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -312,35 +280,6 @@ class ElmoC:
     def _pooled(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
         """The layer states of words [L + 1, n, columns], from those of what is read of a sentence."""
         return states if rows.bounds is None else pooled(states, rows.bounds[index], self.pooling)
-
-    def _joined(
-        self,
-        rows: SentenceRows,
-        index: int,
-        carried: CarriedState,
-        progress: Callable[[int], object] = lambda words: None,
-    ) -> Tensor:
-        """The pieces of a sentence in one tensor."""
-        ids = rows.ids[index]
-        states = torch.empty(self.layers, len(ids) - 2, self.width)
-        share = rows.words(index) / max(1, len(ids) - 2) / len(self.encoder.directions)
-        done = 0.0
-        for start, columns, piece in self._pieces(rows, index, carried):
-            states[:, start : start + piece.shape[1], columns] = piece
-            before, done = done, done + piece.shape[1] * share
-            progress(int(done) - int(before))
-        return self._pooled(rows, index, states)
-
-    def _pieces(self, rows: SentenceRows, index: int, carried: CarriedState) -> Iterator[StateSpan]:
-        """The pieces of a sentence."""
-        ids = rows.ids[index]
-
-        def vectors(start: int, stop: int) -> Tensor:
-            return rows.table[ids[start:stop]]  # [m, E]
-
-        for piece in encode_windows(self._inference, len(ids), vectors, carried, window=WINDOW_WORDS):
-            self._checked(piece.states)
-            yield piece
 
     def _checked(self, states: Tensor) -> Tensor:
         if not all_finite(states.numpy()):

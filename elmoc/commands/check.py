@@ -4,8 +4,6 @@ import argparse
 
 from elmoc.errors import InputError
 
-SUMMARY = "read a corpus, run, model or feature file whole, and say what is damaged"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc check`."""

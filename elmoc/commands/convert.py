@@ -6,8 +6,6 @@ import sys
 from elmoc.commands.dump_features import DTYPES
 from elmoc.features import LAYOUT_NAMES
 
-SUMMARY = "write a feature file again in another layout or type, or with fewer layers"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc convert`."""

@@ -14,7 +14,6 @@ from elmoc.errors import InputError, shortened
 from elmoc.features import LAYOUT_NAMES
 from elmoc.process import interrupted_by_sigterm
 
-SUMMARY = "write the layer states of sentences to an HDF5 file"
 DTYPES = ("float32", "float16")
 # Word types without a vector that are printed.
 SHOWN_WORDS = 5
@@ -31,10 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="SENTENCES",
         help="one tokenised sentence a line, words split on white space (.txt or .gz; - is standard input), or "
-        "documents (.jsonl, .jsonlines: doc_key and sentences); then the feature file to write (.h5), if there is no "
-        "--output-dir",
+        "documents (.jsonl, .jsonlines: doc_key and sentences)",
     )
-    parser.add_argument("--output-dir", metavar="DIR", help="write a feature file of each input there, a.h5 of a.txt")
+    # for the help alone: argparse gives all that follows the model to SENTENCES, and `run` takes the last
+    parser.add_argument("output", nargs="*", metavar="OUTPUT.h5", help="the feature file to write")
+    parser.add_argument("--output-dir", metavar="DIR", help="in place of OUTPUT.h5: a.h5 there of a.txt")
     _add_what(parser.add_argument_group("what is written"))
     _add_how(parser.add_argument_group("how it is computed"))
 
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         stack.enter_context(interrupted_by_sigterm())
         for _, output in pairs if rank == 0 else ():
             stack.enter_context(locked(output))  # a second dump to the same file is told so at its start
-        from elmoc.features.dump import DumpOptions, dump_several, refuse_output
+        from elmoc.features.dump import DumpOptions, dump_features, refuse_output
 
         given = {each.name: getattr(arguments, each.name) for each in fields(DumpOptions) if each.name in arguments}
         options = DumpOptions(**given, command_line=" ".join(["elmoc", *sys.argv[1:]]))
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         if rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")
-        dump_several(model, pairs, options)
+        dump_features(model, pairs, options)
         if words := model.unknown_words:
             shown = ", ".join(shortened(word, 40) for word in words[:SHOWN_WORDS]) + ", …" * (len(words) > SHOWN_WORDS)
             print(f"{len(words):,} word types have no vector in {model.word_vectors.origin}, read as zeros: {shown}")

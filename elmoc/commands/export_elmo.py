@@ -2,8 +2,6 @@
 
 import argparse
 
-SUMMARY = "write a model as original ELMo weights (bilm-tf, AllenNLP), where it is one"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc export-elmo`."""

@@ -5,8 +5,6 @@ import os
 
 from elmoc.errors import InputError
 
-SUMMARY = "make a model directory of original ELMo weights (bilm-tf, AllenNLP) or of an ELMoForManyLangs model"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc import-elmo`."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from elmoc.errors import one_line
 
-SUMMARY = "say what a feature file holds, and check it"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc inspect`."""

@@ -2,8 +2,6 @@
 
 import argparse
 
-SUMMARY = "list the uses of a word in a text that are nearest to a given one"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc neighbours`."""

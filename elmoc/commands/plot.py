@@ -5,8 +5,6 @@ from pathlib import Path
 
 from elmoc.commands.neighbours import add_word_arguments
 
-SUMMARY = "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc plot`."""

@@ -1,10 +1,9 @@
-"""Windows: sentences that are read with the state carried, from window to window or from one sentence to the next.
+"""Windows: sentences that are read with the state carried from one to the next.
 
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,51 +13,6 @@ from elmoc.encoders.inference import InferenceEncoder
 
 # The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state.
 CarriedState = dict[str, EncoderState]
-
-
-class StateSpan(NamedTuple):
-    """A part of a sentence's layer states."""
-
-    start: int  # the first of its words
-    columns: slice  # the direction's part of the width 2P
-    states: Tensor  # float32 [L + 1, m, P], on the CPU
-
-
-def encode_windows(
-    inference: InferenceEncoder,
-    length: int,
-    vectors: Callable[[int, int], Tensor],
-    carried: CarriedState,
-    *,
-    window: int,
-) -> Iterator[StateSpan]:
-    """Yield the layer states of a sentence, without `<s>` and `</s>`, in pieces of at most `window` words.
-
-    All pieces of the forward direction come first, those of the backward direction from the last word to the first.
-
-    Args:
-        length: of the sentence, `<s>` and `</s>` counted.
-        vectors: the word vectors [m, E] from a first to before a last position, asked for as they are read.
-        carried: the states before the sentence, which become those after it.
-        window: positions that are read at once.
-    """
-    width = inference.encoder.config.sizes.projection_size
-    for index, direction in enumerate(inference.encoder.directions):
-        backward = direction == "backward"
-        for read in range(0, length, window):
-            start, stop = read, min(read + window, length)
-            if backward:
-                start, stop = length - stop, length - start
-            here = vectors(start, stop)
-            read_in_order = (here.flip(0) if backward else here).unsqueeze(0)
-            output = inference.run(direction, read_in_order, carried.get(direction))
-            carried[direction] = output.state
-            states = torch.cat(output.layer_states).cpu()  # [L + 1, T, P]
-            states = states.flip(1) if backward else states
-            first, last = max(start, 1), min(stop, length - 1)  # without `<s>` and `</s>`
-            if first < last:
-                columns = slice(index * width, (index + 1) * width)
-                yield StateSpan(first - 1, columns, states[:, first - start : last - start])
 
 
 def encode_next(

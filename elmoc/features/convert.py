@@ -9,9 +9,8 @@ import numpy as np
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.input import SentenceInput
 from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import converted, write_features
 from elmoc.files.writing import refuse_existing, require_space
 from elmoc.process import progress_bar
 
@@ -62,21 +61,16 @@ def convert_features(
         )
         if not compress:
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
-        by_words = LAYOUTS[layout].writer.found_by_words
-        if documents is None and LAYOUTS[layout].writer.needs_documents and not features.documents:
+        writer_class = LAYOUTS[layout].writer
+        by_words = writer_class.found_by_words
+        if documents is None and writer_class.needs_documents and not features.documents:
             raise InputError(f"{source} does not say which documents its sentences are: give --documents")
         sentences = _sentences(features, by_words) if documents is None else _documents(features, documents, by_words)
         have_words = features.has_map or documents is not None
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
+        attributes |= {"layers": chosen, "command_line": command_line}
         with (
-            write_features(
-                output,
-                attributes | {"layers": chosen, "command_line": command_line},
-                shape=shape,
-                layout=layout,
-                compress=compress,
-                sentence_map=have_words,
-            ) as writer,
+            writer_class.open(output, attributes, shape=shape, compress=compress, sentence_map=have_words) as writer,
             progress_bar(total=len(features), unit=" sentences", unit_scale=True, desc="convert") as progress,
         ):
             for index, sentence in enumerate(sentences):
@@ -108,12 +102,11 @@ def _documents(features: FeatureFile, path: Path | str, by_words: bool) -> Itera
     """The sentences of a file as the documents in `path` have them, which have to be the same."""
     lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
     with reading(path):
-        for index, (line, words) in enumerate(
+        for index, (sentence, words) in enumerate(
             zip(SentenceInput(path, documents=True), features.lengths, strict=True)  # a ValueError of other numbers
         ):
-            sentence = line.sentence
             if len(sentence.tokens) != words or lines.get(index, sentence.line).split() != sentence.line.split():
-                raise InputError(f"{path}, {line.where} is not sentence {index} of {features.path}")
+                raise InputError(f"{path}, {sentence.where} is not sentence {index} of {features.path}")
             if by_words and not sentence.is_divided:
-                raise InputError(f"{path}, {line.where} has a word with white space in it: choose another layout")
+                raise InputError(f"{path}, {sentence.where} has a word with white space in it: choose another layout")
             yield sentence

@@ -8,50 +8,88 @@ order, into the output.
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from torch import distributed
+from torch import Tensor, distributed
 
-from elmoc.errors import InputError, reading
-from elmoc.features.input import Line, SentenceInput, opened_input, survey
+from elmoc.encoders.inference import length_bucketed
+from elmoc.errors import InputError, reading, shortened
+from elmoc.features.input import SentenceInput, count_words, divided, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape
+from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.features.states import DumpOptions, PartEncoder, count_words, divided, layer_selection, words_of_a_part
-from elmoc.features.writer import converted, write_features
 from elmoc.files.arrays import load_array
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
-from elmoc.model import ElmoC
+from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
 from elmoc.process import progress_bar
+
+# Words of a part at most: enough for batches of sentences of similar length.
+PART_WORDS = 50_000
+# Layer states of a part, in memory while the next part is encoded: 50,000 words at the paper's size, with all layers.
+PART_BYTES = 5 << 27
+
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    """What is dumped of the sentences, and how.
+
+    layers: `all`, `top`, `average`, or indices such as `0,2`.
+    dtype: of the numbers in the file, `float32` or `float16`.
+    layout: one of `LAYOUTS`.
+    compress, sentence_map, sentence_keys: see `LayoutWriter.open`.
+    batch_size, batch_words: sentences and words a batch at most.
+    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
+    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
+    unknown: `zero`, or `error` to refuse words without a vector.
+    resume: go on with a dump that was killed.
+    command_line: recorded in the file.
+    """
+
+    layers: str = "all"
+    dtype: str = "float32"
+    layout: str = "allennlp"
+    compress: bool = False
+    sentence_map: bool = True
+    sentence_keys: bool = False
+    batch_size: int = BATCH_SIZE
+    batch_words: int = BATCH_WORDS
+    allow_empty: bool = False
+    carry_state: bool = False
+    unknown: str = "zero"
+    resume: bool = False
+    command_line: str = ""
+
+    def __post_init__(self) -> None:
+        if self.sentence_keys and self.layout != "allennlp":
+            raise InputError(f"sentences as keys are for the layout allennlp, not {self.layout}")
+
 
 DEFAULT = DumpOptions()
 
 
-def dump_features(model: ElmoC, sentences: Path | str, output: Path | str, options: DumpOptions = DEFAULT) -> None:
-    """Write the layer states of every sentence of a file to `output`, in order.
+def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], options: DumpOptions = DEFAULT) -> None:
+    """Write the layer states of every sentence of files, in order; all are looked at before any are dumped.
 
     Where `torch.distributed` is initialised, its processes, which share a file system, make one file together.
 
     Args:
         model: the encoder.
-        sentences: text, one tokenised sentence a line, or documents as JSON lines (see `SentenceInput`); `-` is
-            standard input.
-        output: the feature file; it must not exist, unless a dump that is finished already is resumed.
+        pairs: of sentences and output. Sentences are text, one tokenised sentence a line, or documents as JSON lines
+            (see `SentenceInput`); `-` is standard input. The output must not exist, unless a dump that is finished
+            already is resumed.
         options: what is dumped.
 
     Raises:
         InputError: bad input, or not enough disk.
     """
-    dump_several(model, [(sentences, output)], options)
-
-
-def dump_several(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], options: DumpOptions = DEFAULT) -> None:
-    """`dump_features` of each pair of sentences and output; all sentences are looked at before any are dumped."""
     with ExitStack() as stack:
         dumps = []
         for sentences, output in pairs:
@@ -62,7 +100,7 @@ def dump_several(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], o
                 allow_empty=options.allow_empty,
             )
             dumps.append(Dump(model, stack.enter_context(source), Path(output), options))
-        new = [dump for dump in dumps if not (dump.output.exists() or has_parts(dump.output))]
+        new = [dump for dump in dumps if not (dump.output.exists() or parts_of(dump.output))]
         sizes = [int(1.01 * dump.size) + 1000 * dump.survey.sentences for dump in new]
         if sizes:  # all outputs, and beside them the parts of one
             require_space(dumps[0].output, sum(sizes) + max(sizes))
@@ -75,19 +113,43 @@ def parts_folder(output: Path) -> Path:
     return output.with_name(f".{output.name}.parts")
 
 
-def has_parts(output: Path) -> bool:
-    """Whether an earlier dump has left parts of an output, with which it can be gone on."""
-    return any(parts_folder(output).glob("*.npy"))
+def parts_of(output: Path) -> list[Path]:
+    """The parts of an output that an earlier dump has left, with which it can be gone on."""
+    return list(parts_folder(output).glob("*.npy"))
 
 
 def refuse_output(output: Path) -> None:
     """Raise an `InputError` where a dump that does not resume finds its output, or parts of it."""
     refuse_existing(output)
-    if has_parts(output):
+    if parts_of(output):
         raise InputError(
             f"{output} was begun by a command that did not end: give that command --resume (in Python resume=True) to "
             f"go on, or remove {parts_folder(output)} to begin anew"
         )
+
+
+def layer_selection(layers: str, count: int) -> tuple[Callable[[Tensor], Tensor], list[str]]:
+    """The layers that `layers` names: `all`, `top`, `average`, or indices below `count` such as `0,2`.
+
+    Returns what takes them from layer states [L + 1, n, 2P] ([n, 2P] of top and average), and their names.
+    """
+    indices = {str(layer): layer for layer in range(count)}
+    if layers == "all":
+        return lambda states: states, list(indices)
+    if layers == "top":
+        return lambda states: states[-1], ["top"]
+    if layers == "average":
+        return lambda states: states.mean(dim=0), ["average"]
+    names = layers.split(",")
+    if not set(names) <= indices.keys():
+        raise InputError(f"--layers takes indices from 0 to {count - 1}, such as 0,1; not {shortened(layers)!r}")
+    chosen = [indices[name] for name in names]
+    return lambda states: states[chosen], names
+
+
+def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
+    """After how many words a part ends."""
+    return max(batch_words, min(PART_WORDS, PART_BYTES // (4 * numbers_a_word)))
 
 
 class Dump:
@@ -129,7 +191,7 @@ class Dump:
                 if self.rank == 0:
                     self._merge()
             finally:
-                if self.rank == 0 and not has_parts(self.output):
+                if self.rank == 0 and not parts_of(self.output):
                     shutil.rmtree(parts_folder(self.output), ignore_errors=True)
 
     def _wait_for_all(self) -> None:
@@ -140,8 +202,7 @@ class Dump:
         """Make the folder of the parts, or see whether what is there is of this dump."""
         if not self.options.resume:
             refuse_output(self.output)
-        folder = parts_folder(self.output)
-        found = list(folder.glob("*.npy"))
+        folder, found = parts_folder(self.output), parts_of(self.output)
         if self.output.exists():
             with FeatureFile(self.output) as file:
                 if file.attributes.get("dump") != self.identity:
@@ -177,15 +238,13 @@ class Dump:
         ]
         return fingerprint(*(str(value).encode() for value in content))
 
-    def _parts(self) -> Iterator[tuple[Path, list[Line]]]:
-        """The file and the lines of each part, of all processes."""
-        for number, lines in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
-            yield parts_folder(self.output) / f"{self.key}-{number:06}.npy", lines
+    def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
+        """The file and the sentences of each part, of all processes."""
+        for number, sentences in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
+            yield parts_folder(self.output) / f"{self.key}-{number:06}.npy", sentences
 
     def _write_parts(self) -> None:
         """Write the parts of this process that are not there yet, each while the next is encoded."""
-        folder, source, words = parts_folder(self.output), self.source.path, self.part_words
-        encoder = PartEncoder(self.model, self.options, self.shape, self.select, source, folder, words)
         with (
             progress_bar(
                 total=self.survey.words, unit=" words", unit_scale=True, desc="dump-features", disable=self.rank > 0
@@ -193,31 +252,75 @@ class Dump:
             ThreadPoolExecutor(1) as writing,
         ):
             written = writing.submit(lambda: None)
-            for number, (path, lines) in enumerate(self._parts()):
+            for number, (path, sentences) in enumerate(self._parts()):
                 if number % self.world_size != self.rank or path.exists():
-                    progress.update(count_words(lines))
+                    progress.update(count_words(sentences))
                     continue
-                states = encoder.states(lines, progress.update)
-                if count_words(lines) > 2 * words:  # a long line or document: written while it is encoded
-                    self._write_part(path, lines, states)
+                states = self._states(sentences, progress.update)
+                if count_words(sentences) > 2 * self.part_words:  # a long document: written while it is encoded
+                    self._write_part(path, sentences, states)
                     continue
                 encoded = list(states)
                 written.result()
-                written = writing.submit(self._write_part, path, lines, encoded)
+                written = writing.submit(self._write_part, path, sentences, encoded)
                 del encoded
             written.result()
 
-    def _write_part(self, path: Path, lines: list[Line], states: Iterable[np.ndarray]) -> None:
-        """The states of the lines, one behind the other, as a `.npy` file of one axis."""
+    def _states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
+        """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or [n, 2P] each."""
+        options = self.options
+        rows = self.model.look_up(sentence.tokens for sentence in sentences)
+        if options.unknown == "error" and rows.unknown:
+            sentence = next(each for each in sentences if rows.unknown.intersection(each.tokens))
+            word = next(word for word in sentence.tokens if word in rows.unknown)
+            raise InputError(f'{self.source.path}, {sentence.where}: the word "{shortened(word)}" has no vector')
+        if options.carry_state:
+            yield from self._carried_states(sentences, progress)
+            return
+        sizes = {"batch_words": options.batch_words, "batch_size": options.batch_size}
+        for states in self.model.embed_rows(rows, **sizes, progress=progress, select=self.select):
+            yield states.numpy()
+
+    def _carried_states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
+        """The same with the state carried from each sentence of a document to the next.
+
+        Documents are read side by side; one that is longer than a part, sentence by sentence.
+        """
+        documents: list[list[Sentence]] = []
+        for sentence in sentences:
+            if sentence.begins:
+                documents.append([])
+            documents[-1].append(sentence)
+        beside = [number for number, each in enumerate(documents) if count_words(each) <= self.part_words]
+        longest = [max(len(sentence.tokens) for sentence in documents[number]) for number in beside]
+        encoded: dict[int, list[Tensor]] = {}  # by the number of a document
+        for batch in length_bucketed(longest, self.options.batch_words, self.options.batch_size):
+            numbers = [beside[index] for index in batch]
+            tokens = [[sentence.tokens for sentence in documents[number]] for number in numbers]
+            for number, found in zip(numbers, self.model.embed_documents(tokens), strict=True):
+                encoded[number] = [self.select(each).clone() for each in found]
+                progress(count_words(documents[number]))
+        for number, document in enumerate(documents):
+            if number in encoded:
+                yield from (states.numpy() for states in encoded.pop(number))
+                continue
+            carried: CarriedState = {}
+            for sentence in document:
+                [[states]] = self.model.embed_documents([[sentence.tokens]], carried)
+                progress(len(sentence.tokens))
+                yield self.select(states).clone().numpy()
+
+    def _write_part(self, path: Path, sentences: list[Sentence], states: Iterable[np.ndarray]) -> None:
+        """The states of the sentences, one behind the other, as a `.npy` file of one axis."""
         header = {
             "descr": np.dtype(self.shape.dtype).str,
             "fortran_order": False,
-            "shape": (math.prod(self.shape.of(count_words(lines))),),
+            "shape": (math.prod(self.shape.of(count_words(sentences))),),
         }
         with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for line, array in zip(lines, states, strict=True):
-                with reading(f"{self.source.path}, {line.where}"):
+            for sentence, array in zip(sentences, states, strict=True):
+                with reading(f"{self.source.path}, {sentence.where}"):
                     array = converted(array, self.shape.dtype)
                 file.write(np.ascontiguousarray(array).data)
 
@@ -235,21 +338,20 @@ class Dump:
             "dump": self.identity,
             "command_line": options.command_line,
         }
-        with write_features(
+        with LAYOUTS[options.layout].writer.open(
             self.output,
             attributes,
             shape=self.shape,
-            layout=options.layout,
             compress=options.compress,
             sentence_map=options.sentence_map,
             sentence_keys=options.sentence_keys,
         ) as writer:
-            for path, lines in self._parts():
-                shape = (math.prod(self.shape.of(count_words(lines))),)
+            for path, sentences in self._parts():
+                shape = (math.prod(self.shape.of(count_words(sentences))),)
                 numbers = np.asarray(load_array(path, shape=shape, dtype=self.shape.dtype, mmap=True))
-                for line in lines:
-                    of_line = self.shape.of(len(line.sentence.tokens))
-                    states, numbers = numbers[: math.prod(of_line)], numbers[math.prod(of_line) :]
-                    writer.add(line.sentence, states.reshape(of_line))
+                for sentence in sentences:
+                    of_sentence = self.shape.of(len(sentence.tokens))
+                    states, numbers = numbers[: math.prod(of_sentence)], numbers[math.prod(of_sentence) :]
+                    writer.add(sentence, states.reshape(of_sentence))
         shutil.rmtree(parts_folder(self.output))
         print(f"{self.output}: {human_bytes(self.output.stat().st_size)}", flush=True)

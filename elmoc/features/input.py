@@ -1,10 +1,10 @@
-"""Sentence input: how a file of sentences, or standard input, is read, and what is counted before it is dumped."""
+"""Sentence input: how a file of sentences, or standard input, is read, counted, and divided into parts for a dump."""
 
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,24 +18,10 @@ from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
 from elmoc.text.named_files import sample_lines, warn_of_raw_text
 
-
-class Line(NamedTuple):
-    """A sentence as it was read.
-
-    begins: whether it is the first of a document.
-    number: that of its line in the file, from 1.
-    place: which of the document's sentences it is, from 0, where the line has several.
-    """
-
-    sentence: Sentence
-    begins: bool
-    number: int
-    place: int | None = None
-
-    @property
-    def where(self) -> str:
-        """What errors call it."""
-        return f"line {self.number}" + ("" if self.place is None else f" sentences[{self.place}]")
+# words of a sentence at most: its layer states, 1.2 GB at the paper's size, are in memory at once
+MOST_WORDS = 100_000
+# characters by which text is judged to be raw
+_SAMPLE_CHARACTERS = 500_000
 
 
 class _Document(msgspec.Struct):
@@ -60,19 +46,20 @@ class SentenceInput:
     blank_lines_divide: bool = False
     keep_blank: bool = True
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[Sentence]:
         return self._of_documents() if self.documents else self._of_text()
 
-    def _of_text(self) -> Iterator[Line]:
+    def _of_text(self) -> Iterator[Sentence]:
         begins = True
         for number, line in enumerate(read_lines(self.path), 1):
             tokens = line.split()
             if tokens or self.keep_blank or not self.blank_lines_divide:
-                yield Line(Sentence(tokens, line.strip()), begins or not self.blank_lines_divide, number)
+                begins = begins or not self.blank_lines_divide
+                yield Sentence(tokens, line.strip(), begins=begins, where=f"line {number}")
                 begins = False
             begins = begins or not tokens
 
-    def _of_documents(self) -> Iterator[Line]:
+    def _of_documents(self) -> Iterator[Sentence]:
         decoder = msgspec.json.Decoder(_Document)
         for number, line in enumerate(read_lines(self.path), 1):
             if not line.strip():
@@ -80,7 +67,8 @@ class SentenceInput:
             with reading(f"{self.path}, line {number}"):
                 document = decoder.decode(line)
             for index, tokens in enumerate(document.sentences):
-                yield Line(Sentence(tokens, " ".join(tokens), document.doc_key), index == 0, number, index)
+                where = f"line {number} sentences[{index}]"
+                yield Sentence(tokens, " ".join(tokens), document.doc_key, begins=index == 0, where=where)
 
 
 @contextmanager
@@ -113,34 +101,60 @@ class Survey(NamedTuple):
 def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, warn: bool) -> Survey:
     """Read all of an input once; one without sentences is an `InputError`, and so are empty ones unless allowed.
 
-    So are two documents with one key (`:` and `/` count as the same there, as for e2e-coref), and words with white
-    space in them (which only documents can have) where sentences are to be found by their words. With `warn` there is
-    a warning on standard error of text that does not look tokenised.
+    So are sentences of more than `MOST_WORDS`, two documents with one key (`:` and `/` count as the same there, as for
+    e2e-coref), and words with white space in them (which only documents can have) where sentences are to be found by
+    their words. With `warn` there is a warning on standard error of text that does not look tokenised.
     """
     digest, keys = xxhash.xxh3_64(), set[str]()
     sentences = words = 0
-    for line in source:
-        sentence = line.sentence
-        if line.begins and sentence.document is not None:
+    for sentence in source:
+        count, where = len(sentence.tokens), f"{source.path}, {sentence.where}"
+        if sentence.begins and sentence.document is not None:
             key = sentence.document.replace("/", ":")
             if key in keys:
                 raise InputError(
-                    f'{source.path}, line {line.number}: the doc_key "{shortened(key)}" is that of a line before it '
-                    '(":" and "/" count as the same): give each document its own'
+                    f'{where}: the doc_key "{shortened(key)}" is that of a line before it (":" and "/" count as the '
+                    "same): give each document its own"
                 )
             keys.add(key)
         if found_by_words and source.documents and not sentence.is_divided:
             raise InputError(
-                f"{source.path}, {line.where} has a word with white space in it, so that it cannot be found by its "
-                "words: take the white space out, or choose another layout (--format), or --forget-sentences"
+                f"{where} has a word with white space in it, so that it cannot be found by its words: take the white "
+                "space out, or choose another layout (--format), or --forget-sentences"
             )
-        if not sentence.tokens and not allow_empty:
-            raise InputError(f"{source.path}, {line.where} is empty: remove it, or write an empty array: --allow-empty")
-        parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if line.begins else "")
+        if not count and not allow_empty:
+            raise InputError(f"{where} is empty: remove it, or write an empty array: --allow-empty")
+        if count > MOST_WORDS:
+            raise InputError(f"{where} has {count:,} words, a sentence at most {MOST_WORDS:,}: divide it")
+        parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if sentence.begins else "")
         digest.update("\0".join(parts).encode() + b"\n")
-        sentences, words = sentences + 1, words + len(sentence.tokens)
+        sentences, words = sentences + 1, words + count
     if not sentences:
         raise InputError(f"{source.path} has no lines: give a file with a sentence on each")
     if warn and not source.documents:
-        warn_of_raw_text(source.path, Counter(" ".join(sample_lines(source.path, 500_000)).split()).items())
+        sample = " ".join(sample_lines(source.path, _SAMPLE_CHARACTERS)).split()
+        warn_of_raw_text(source.path, Counter(sample).items())
     return Survey(sentences, words, digest.hexdigest())
+
+
+def divided(sentences: Iterable[Sentence], words: int, *, whole: bool) -> Iterator[list[Sentence]]:
+    """The sentences in parts of at least `words` words, but for the last; with `whole`, of whole documents.
+
+    Where they begin and end does not depend on where a dump goes on: each batch is made of the same sentences then, and
+    its numbers are the same to the last bit.
+    """
+    part: list[Sentence] = []
+    count = 0
+    for sentence in sentences:
+        if count >= words and (sentence.begins or not whole):
+            yield part
+            part, count = [], 0
+        part.append(sentence)
+        count += len(sentence.tokens)
+    if part:
+        yield part
+
+
+def count_words(sentences: Sequence[Sentence]) -> int:
+    """The number of words of sentences."""
+    return sum(len(sentence.tokens) for sentence in sentences)

@@ -11,8 +11,8 @@ import torch
 
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
+from elmoc.features.layouts.allennlp import AllennlpWriter
 from elmoc.features.layouts.interface import FeatureShape, Sentence
-from elmoc.features.writer import write_features
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.subwords import SubwordVectors
 from tests.tiny import tiny_model
@@ -52,7 +52,7 @@ def write_random_features(
     generator = np.random.default_rng(7)
     shape = FeatureShape(layers=layers, width=width, dtype="float32", single=False)
     attributes = {"model": model, "vectors": "v1", **({"layers": names} if names else {})}
-    with write_features(path, attributes, shape=shape) as writer:
+    with AllennlpWriter.open(path, attributes, shape=shape) as writer:
         for words in sentences:
             states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
             writer.add(Sentence(words), states)

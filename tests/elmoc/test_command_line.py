@@ -30,8 +30,9 @@ def test_help_loads_nothing_heavy_and_succeeds() -> None:
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
     code = (
         "import os\nos.environ.pop('OMP_WAIT_POLICY', None)\nfrom elmoc import __main__ as command\n"
+        "from elmoc.commands import dump_features\n"
         "def run(arguments): print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)\n"
-        "command.dump_features.run = run\nassert command.main(['dump-features', 'a', 'b', 'c']) == 0"
+        "dump_features.run = run\nassert command.main(['dump-features', 'a', 'b', 'c']) == 0"
     )
     assert loaded_after(code) == ([], "passive False\n")
 

@@ -28,14 +28,12 @@ def test_two_lines_give_layer_states(model_path: Path) -> None:
     assert model.embed_batch([]) == []
 
 
-def test_states_that_are_not_finite_are_refused(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
     model = ElmoC.from_pretrained(model_path)
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
-    monkeypatch.setattr("elmoc.model.WINDOW_WORDS", 10)
     for embed in (
         lambda: model.embed_batch(SENTENCES[:3]),
-        lambda: model.embed(SENTENCES[5]),  # in windows
         lambda: model.embed_documents([SENTENCES[:1]]),
     ):
         with pytest.raises(InputError, match=str(model_path)):
@@ -76,22 +74,10 @@ def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
     assert [[lengths[index] for index in batch] for batch in unpadded] == [[40], [9, 5], [3, 3, 2], [1, 0]]
 
 
-def test_a_sentence_of_any_length_is_read_in_windows(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    sentence = [f"w{number % 7}" for number in range(23)]
-    whole = elmo.embed(sentence)
-    for window in (1, 4, 23, 25):
-        monkeypatch.setattr("elmoc.model.WINDOW_WORDS", window)
-        counted: list[int] = []
-        [states, short] = elmo.embed_batch([sentence, ["cat"]], progress=counted.append)
-        torch.testing.assert_close(states, whole, atol=1e-5, rtol=0)
-        torch.testing.assert_close(short, elmo.embed(["cat"]), atol=1e-5, rtol=0)
-        assert sum(counted) == len(sentence) + 1
-        joined = torch.full_like(whole, torch.nan)
-        for start, columns, piece in elmo.embed_pieces(sentence):
-            assert piece.shape[1] <= window
-            joined[:, start : start + piece.shape[1], columns] = piece
-        torch.testing.assert_close(joined, whole, atol=1e-5, rtol=0)
+def test_progress_is_told_of_every_word(model_path: Path) -> None:
+    counted: list[int] = []
+    ElmoC.from_pretrained(model_path).embed_batch([["w"] * 23, ["cat"]], batch_words=4, progress=counted.append)
+    assert counted == [23, 1]
 
 
 def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:

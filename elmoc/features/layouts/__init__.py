@@ -1,10 +1,9 @@
 """Layouts of feature files: the reader and the writer of one form on disk each, and the table of them.
 
-    interface   what a writer is told, what a reader and a writer give, and how datasets are made
+    interface   what a reader and a writer give, and how a file is written
     allennlp, e2e_coref, flat   the layouts; `bilm` is allennlp's without a map
 
-`FeatureFile` and `write_features` open the HDF5 file, keep its attributes, and see to atomic writing; a layout finds or
-puts sentences in the open file.
+`FeatureFile` opens a file, and its layout finds the sentences in it; `LAYOUTS[name].writer.open(…)` writes one.
 """
 
 from typing import Any, NamedTuple
@@ -15,10 +14,9 @@ from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter
 from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
+from elmoc.features.layouts.interface import FORMAT_VERSION, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
-FORMAT_VERSION = 1
 # Attributes of the root that say how the file is read, beside those that say what it was made from.
 FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
 

@@ -26,7 +26,7 @@ import h5py
 import msgspec
 import numpy as np
 
-from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 MAP_KEY = "sentence_to_index"
@@ -81,16 +81,17 @@ class AllennlpReader(LayoutReader):
 class AllennlpWriter(LayoutWriter):
     """Writes the `allennlp` layout."""
 
+    layout = "allennlp"
     found_by_words = True
 
-    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
-        super().__init__(file, shape, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._of_line: Counter[str] = Counter()  # how often a line was there
         self._has_map = self.found_by_words and self._by_map and not self._by_keys
         self._map: dict[str, int] = {}
         self._count = 0
 
-    def add(self, sentence: Sentence, states: np.ndarray) -> None:
+    def put(self, sentence: Sentence, states: np.ndarray) -> None:
         line, key = sentence.line, str(self._count)
         if self._by_keys:
             self._of_line[line] += 1
@@ -110,6 +111,7 @@ class AllennlpWriter(LayoutWriter):
 class BilmWriter(AllennlpWriter):
     """Writes the `bilm` layout."""
 
+    layout = "bilm"
     layers_axis = 0
     found_by_words = False
 

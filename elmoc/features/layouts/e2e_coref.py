@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 
@@ -54,16 +54,17 @@ class E2eCorefReader(LayoutReader):
 class E2eCorefWriter(LayoutWriter):
     """Writes the `e2e-coref` layout."""
 
+    layout = "e2e-coref"
     needs_documents = True
     layers_axis = 2
 
-    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
-        super().__init__(file, shape, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._document: str | None = None
         self._group: h5py.h5g.GroupID | None = None
         self._count = 0
 
-    def add(self, sentence: Sentence, states: np.ndarray) -> None:
+    def put(self, sentence: Sentence, states: np.ndarray) -> None:
         if sentence.document is None:
             raise InputError(
                 f'the sentence "{shortened(sentence.line)}" has no document: give sentences as jsonlines with doc_key'

@@ -13,8 +13,9 @@ from typing import Any
 import h5py
 import msgspec
 import numpy as np
+from h5py import h5s
 
-from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 STATES, OFFSETS, DOCUMENTS = "states", "offsets", "documents"
@@ -54,38 +55,37 @@ class FlatReader(LayoutReader):
 class FlatWriter(LayoutWriter):
     """Writes the `flat` layout; a `ValueError` where the sentences have not as many words as `shape.words` says."""
 
+    layout = "flat"
     layers_axis = 1
 
-    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
-        super().__init__(file, shape, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         if self._shape.words is None:
             raise ValueError("the flat layout has to know the number of words beforehand")
         self._states = self._create(self._file.id, STATES, self._shape.words)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
-        self._block_words = self._words_in(BLOCK_BYTES)
-        self._in_block = self._written = 0
+        self._in_block = self._written = 0  # words
         self._lengths: list[int] = []
         self._documents: dict[str, int] = {}
         self._document: str | None = None
 
-    def add(self, sentence: Sentence, states: np.ndarray) -> None:
+    def put(self, sentence: Sentence, states: np.ndarray) -> None:
         self._lengths.append(len(sentence.tokens))
         if sentence.document is not None:
             if sentence.document != self._document and sentence.document in self._documents:
                 raise ValueError(f'the sentences of the document "{sentence.document}" do not follow each other')
             self._documents[sentence.document] = self._documents.get(sentence.document, 0) + 1
             self._document = sentence.document
-        rows = self._arranged(states)
-        for start in range(0, len(rows), self._block_words):
-            self._block.append(rows[start : start + self._block_words])
-            self._in_block += len(self._block[-1])
-            if self._in_block >= self._block_words:
-                self._write_block()
+        self._block.append(self._arranged(states))
+        self._in_block += len(sentence.tokens)
+        if self._in_block >= self._words_in(BLOCK_BYTES):
+            self._write_block()
 
     def _write_block(self) -> None:
-        if self._block:
-            rows = np.empty(self._shape_of(self._in_block), self._shape.dtype)
-            self._put(self._states, self._written, np.concatenate(self._block, out=rows))
+        if self._in_block:
+            rows, there = np.concatenate(self._block), self._states.get_space()
+            there.select_hyperslab((self._written, 0, 0), rows.shape)
+            self._states.write(h5s.create_simple(rows.shape), there, rows, self._type)
         self._written, self._in_block, self._block = self._written + self._in_block, 0, []
 
     def finish(self) -> None:

@@ -1,25 +1,30 @@
-"""Interface of layouts: what a writer is told, what reader and writer of one form on disk give, how datasets are made.
+"""Interface of layouts: what reader and writer of one form on disk give, and how a feature file is written.
 
-Datasets are made through HDF5's own functions, with few calls: h5py's take three times as long.
+A file appears whole or not at all. Datasets are made through HDF5's own functions, with few calls: h5py's take three
+times as long.
 """
 
+import io
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t
+from h5py import h5d, h5f, h5p, h5s, h5t
 
 from elmoc.errors import InputError
+from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.writing import atomic_path, refuse_existing
 
+FORMAT_VERSION = 1
 # The most that a compressed chunk holds: what has to be unpacked to read one number.
 CHUNK_BYTES = 1 << 20
-# The most that is arranged anew in memory, of a sentence of any length.
-BLOCK_BYTES = 1 << 28
 # More of it takes several times as long, and makes float32 or float16 hardly smaller.
 _GZIP_LEVEL = 1
 # The axes of [L', n, 2P] with the first of them moved to each place.
@@ -34,11 +39,15 @@ class Sentence:
     line: its text without white space around it, by which it is found again; by default the words with one blank
         between them.
     document: the key of the document that it is a part of (`doc_key` in jsonlines).
+    begins: whether it is the first of its document.
+    where: what errors call it, e.g. `line 3`.
     """
 
     tokens: Sequence[str]
     line: str = ""
     document: str | None = None
+    begins: bool = True
+    where: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "line", self.line.strip() or " ".join(self.tokens))
@@ -110,37 +119,84 @@ class LayoutReader(ABC):
 
 
 class LayoutWriter(ABC):
-    """Writes sentences into an open file, in order, each a dataset or a part of one.
+    """Writes sentences into a file, in order, each a dataset or a part of one; made by `open`.
 
+    layout: the name of the form.
     needs_documents: every sentence has to be part of a document.
     found_by_words: sentences can be found by their words: by a map (`sentence_map`), or as keys (`sentence_keys`).
     layers_axis: where its arrays have the axis of layers, also for one layer; None: where the sentence has it, if any.
     """
 
+    layout: ClassVar[str]
     needs_documents: ClassVar[bool] = False
     found_by_words: ClassVar[bool] = False
     layers_axis: ClassVar[int | None] = None
 
-    def __init__(self, file: h5py.File, shape: FeatureShape, *, compress: bool, by_map: bool, by_keys: bool) -> None:
-        self._file, self._shape, self._compress = file, shape, compress
+    def __init__(self, disk: "_DiskFile", shape: FeatureShape, *, compress: bool, by_map: bool, by_keys: bool) -> None:
+        self._file, self._disk, self._shape, self._compress = _new_file(disk), disk, shape, compress
         self._by_map, self._by_keys = by_map, by_keys
         self._words_axis = int(self.layers_axis == 0 or (self.layers_axis is None and not shape.single))
         self._type = h5t.py_create(np.dtype(shape.dtype))
         self._plain = _properties()
         self._plain.set_alloc_time(h5d.ALLOC_TIME_EARLY)  # in one piece, which can be mapped into memory
 
-    @abstractmethod
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        path: Path | str,
+        attributes: dict[str, Any],
+        *,
+        shape: FeatureShape,
+        compress: bool = False,
+        sentence_map: bool = True,
+        sentence_keys: bool = False,
+    ) -> Iterator[Self]:
+        """Open a new feature file; it appears under its name only when the block ends well, and is locked until then.
+
+        Args:
+            path: the file; it must not exist.
+            attributes: strings, numbers and lists of them, which become attributes of the root.
+            shape: of all sentences.
+            compress: pack the numbers with gzip.
+            sentence_map: write how sentences are found by their words, where the layout can.
+            sentence_keys: let the sentence be the key of its dataset, in place of its number; for layouts whose
+                sentences can be found by their words.
+
+        Raises:
+            InputError: the file exists already, or is being written by another process; its disk is full; options that
+                do not go together.
+        """
+        if sentence_keys and not cls.found_by_words:
+            raise InputError(f"sentences cannot be keys in the {cls.layout} layout: leave sentence keys out")
+        refuse_existing(path)
+        form = {"layout": cls.layout, "format_version": FORMAT_VERSION, "single": shape.single}
+        keys = {"sentence_keys": True} if sentence_keys else {}
+        with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
+            try:
+                writer = cls(disk, shape, compress=compress, by_map=sentence_map, by_keys=sentence_keys)
+                with writer._file as file:
+                    for name, value in {**attributes, **form, **keys}.items():
+                        file.attrs[name] = value
+                    yield writer
+                    writer.finish()
+            finally:
+                disk.raise_error()
+
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
-        """Write the next sentence, [L', n, 2P] or [n, 2P]."""
+        """Write the next sentence and its states: [L', n, 2P], or [n, 2P] where the shape says single, in its type."""
+        wanted = self._shape.of(len(sentence.tokens))
+        if states.shape != wanted or states.dtype != self._shape.dtype:  # HDF5 would read past their end
+            raise ValueError(f"the states are {states.dtype} {states.shape}, not {self._shape.dtype} {wanted}")
+        self.put(sentence, states)
+        self._disk.raise_error()
+
+    @abstractmethod
+    def put(self, sentence: Sentence, states: np.ndarray) -> None:
+        """`add`, of states that have been checked."""
 
     def finish(self) -> None:  # noqa: B027 (not every layout has something there)
         """Write what follows the last sentence."""
-
-    def _arranged(self, states: np.ndarray) -> np.ndarray:
-        """The states of a sentence with their axes in the order of the layout."""
-        if self.layers_axis is None:
-            return states
-        return (states[None] if self._shape.single else states).transpose(_LAYERS_AT[self.layers_axis])
 
     def _shape_of(self, words: int) -> tuple[int, ...]:
         """The shape of a dataset of that many words."""
@@ -168,33 +224,83 @@ class LayoutWriter(ABC):
 
     def _write(self, group: h5py.h5g.GroupID, name: str, states: np.ndarray) -> None:
         """The dataset of a sentence, whose states are given as the sentence has them."""
-        words, step = states.shape[-2], self._words_in(BLOCK_BYTES)
-        dataset = self._create(group, name, words)
-        if 0 < words <= step:
-            dataset.write(h5s.ALL, h5s.ALL, self._packed(states), self._type)
-        for start in range(0, words, step) if words > step else ():
-            self._put(dataset, start, self._packed(states[..., start : start + step, :]))
+        dataset = self._create(group, name, states.shape[-2])
+        if states.size:
+            dataset.write(h5s.ALL, h5s.ALL, self._arranged(states), self._type)
 
-    def _put(self, dataset: h5d.DatasetID, start: int, array: np.ndarray) -> None:
-        """Write an arranged array at a word of a dataset."""
-        begin, there = [0] * array.ndim, dataset.get_space()
-        begin[self._words_axis] = start
-        there.select_hyperslab(tuple(begin), array.shape)
-        dataset.write(h5s.create_simple(array.shape), there, array, self._type)
-
-    def _packed(self, states: np.ndarray) -> np.ndarray:
-        """The states arranged, in one piece of memory."""
-        array = self._arranged(states)
+    def _arranged(self, states: np.ndarray) -> np.ndarray:
+        """The states of a sentence with their axes in the order of the layout, in one piece of memory."""
+        if self.layers_axis is not None:
+            states = (states[None] if self._shape.single else states).transpose(_LAYERS_AT[self.layers_axis])
         if self.layers_axis != 2:
-            return np.ascontiguousarray(array)
-        packed = np.empty(array.shape, array.dtype)
-        for layer in range(array.shape[2]):  # three times as fast as NumPy's own order
-            packed[:, :, layer] = array[:, :, layer]
+            return np.ascontiguousarray(states)
+        packed = np.empty(states.shape, states.dtype)
+        for layer in range(states.shape[2]):  # three times as fast as NumPy's own order
+            packed[:, :, layer] = states[:, :, layer]
         return packed
 
     def _write_text(self, name: str, content: bytes) -> None:
         """A dataset of shape (1,) that holds one text of any length."""
         self._file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))[0] = content
+
+
+class _DiskFile(io.FileIO):
+    """The file that HDF5 writes to. The library crashes the process when a write fails (a full disk), so none does.
+
+    The first exception, an interrupt too, is kept for `raise_error`, and what would be written after it is thrown away.
+    """
+
+    error: BaseException | None = None
+
+    def raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except BaseException as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size of the file."""
+        try:
+            return super().truncate(size) if self.error is None else 0
+        except BaseException as error:
+            self.error = error
+            return 0
+
+
+def converted(states: np.ndarray, dtype: str) -> np.ndarray:
+    """The layer states of a sentence in the type of a file.
+
+    Numbers that are too large for it or not finite are an `InputError`.
+    """
+    if not all_finite(states):
+        raise InputError("the layer states are not finite: the model or its word vectors are damaged, get them again")
+    try:
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise InputError(f"the layer states are too large for {dtype}: write another type") from None
+
+
+def _new_file(disk: _DiskFile) -> h5py.File:
+    """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its root.
+
+    In the earliest form of the rest, data begin at multiples of eight bytes, so that they can be mapped into memory.
+    """
+    creation, access = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+    creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V18)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    return h5py.File(h5f.create(b"features", h5f.ACC_TRUNC, creation, access))
 
 
 def _properties() -> h5p.PropDCID:

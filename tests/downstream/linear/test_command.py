@@ -8,8 +8,8 @@ import pytest
 from downstream.__main__ import main
 from downstream.linear import classifier
 from downstream.linear.command import read_words
+from elmoc.features.layouts.allennlp import AllennlpWriter
 from elmoc.features.layouts.interface import FeatureShape, Sentence
-from elmoc.features.writer import write_features
 from tests.downstream.conftest import TEN_SENTENCES, columns
 
 TINY = ["--hidden-size", "6", "--layers", "1", "--dropout", "0", "--batch-size", "5", "--epochs", "1", "--seeds", "1"]
@@ -24,7 +24,7 @@ def telling(tmp_path: Path) -> Path:
 def write_telling(path: Path, names: list[str]) -> Path:
     generator = np.random.default_rng(3)
     shape = FeatureShape(layers=2, width=4, dtype="float32", single=False)
-    with write_features(path, {"model": "m", "layers": names}, shape=shape) as writer:
+    with AllennlpWriter.open(path, {"model": "m", "layers": names}, shape=shape) as writer:
         for line in TEN_SENTENCES.splitlines():
             pairs = [pair.split("/") for pair in line.split()]
             states = generator.standard_normal(shape.of(len(pairs))).astype(np.float32) * 0.1

@@ -8,9 +8,9 @@ import h5py
 import numpy as np
 
 from elmoc.__main__ import main
+from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
 
@@ -24,6 +24,11 @@ def shape_of(states: np.ndarray, words: int | None = None) -> FeatureShape:
     layers = 1 if states.ndim == 2 else len(states)
     dtype = str(states.dtype)
     return FeatureShape(layers=layers, width=states.shape[-1], dtype=dtype, single=states.ndim == 2, words=words)
+
+
+def write_features(path: Path, attributes: dict[str, Any], *, layout: str = "allennlp", **options: Any) -> Any:
+    """A new feature file of a layout, as `LayoutWriter.open` opens it."""
+    return LAYOUTS[layout].writer.open(path, attributes, **options)
 
 
 def write_sentences(

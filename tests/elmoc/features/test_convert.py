@@ -13,8 +13,7 @@ from elmoc.__main__ import main
 from elmoc.features.convert import convert_features
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import states_of, stored
+from tests.elmoc.features.sentences import states_of, stored, write_features
 
 Fails = Callable[[int], str]
 LAYOUTS = ("allennlp", "bilm", "e2e-coref", "flat")

@@ -24,7 +24,7 @@ KILLS = """
 import json, os, signal, sys
 from elmoc.__main__ import main
 from elmoc.features import dump
-from elmoc.features.writer import FeatureWriter
+from elmoc.features.layouts.interface import LayoutWriter
 
 dump.words_of_a_part = lambda *_: 40
 added = []
@@ -40,7 +40,7 @@ def counted(function):
     return count_or_kill
 
 
-dump.converted, FeatureWriter.add = counted(dump.converted), counted(FeatureWriter.add)
+dump.converted, LayoutWriter.add = counted(dump.converted), counted(LayoutWriter.add)
 for command in json.loads(sys.argv[1]):
     added.clear()
     for count in json.loads(sys.argv[2]):

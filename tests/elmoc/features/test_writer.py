@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import Sentence
-from elmoc.features.writer import converted, write_features
-from tests.elmoc.features.sentences import shape_of, states_of
+from elmoc.features.layouts.interface import Sentence, converted
+from tests.elmoc.features.sentences import shape_of, states_of, write_features
 
 SHAPE = shape_of(states_of(0, 1))
 
@@ -42,7 +41,6 @@ import resource, sys
 import numpy as np
 from elmoc.errors import run_command
 from elmoc.features.layouts.interface import FeatureShape, Sentence
-from elmoc.features.writer import write_features
 shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():

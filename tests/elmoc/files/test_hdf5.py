@@ -11,8 +11,7 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_lines
+from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_features, write_lines
 
 Change = Callable[[h5py.File], Any]
 

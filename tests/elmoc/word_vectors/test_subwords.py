@@ -13,10 +13,9 @@ from elmoc.corpus import BEGIN, END, UNKNOWN
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
-from elmoc.features.dump import dump_features
+from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
-from elmoc.features.states import DumpOptions
-from elmoc.model import WINDOW_WORDS, ElmoC
+from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
 from elmoc.modules.layer_states import LayerStates
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
@@ -166,23 +165,12 @@ def test_all_ways_of_reading_give_the_same_states(model: Path) -> None:
         torch.testing.assert_close(trained_row[:, here][:, 1:-1].detach(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_sentence_of_more_units_than_a_window_is_read_whole(model: Path) -> None:
-    elmo = ElmoC.from_pretrained(model)
-    short = ["tether", "the"] * (WINDOW_WORDS // 3)  # fewer words than a window, and more units
-    done: list[int] = []
-    [states] = elmo.embed_batch([short], progress=done.append)
-    assert states.shape == (3, len(short), 10)
-    assert abs(sum(done) - len(short)) <= 1
-    pieces = list(elmo.embed_pieces(short))
-    torch.testing.assert_close(torch.cat([piece.states for piece in pieces], dim=-1), states)
-    assert [piece.start for piece in pieces] == [0, 0]
-
-
 def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the other\n\nZürich a\n")
     for pooling in ("first", "mean"):
         elmo = ElmoC.from_pretrained(model, pooling=pooling)
-        dump_features(elmo, tmp_path / "text.txt", tmp_path / f"{pooling}.h5", DumpOptions(allow_empty=True))
+        pair = tmp_path / "text.txt", tmp_path / f"{pooling}.h5"
+        dump_features(elmo, [pair], DumpOptions(allow_empty=True))
         with FeatureFile(tmp_path / f"{pooling}.h5") as features:
             assert features.attributes["pooling"] == pooling
             torch.testing.assert_close(

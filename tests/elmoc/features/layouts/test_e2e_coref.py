@@ -10,7 +10,7 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
+from tests.elmoc.features.sentences import write_features
 
 SHAPE = FeatureShape(layers=3, width=4, dtype="float32", single=False)
 DOCUMENTS = {"nw/wsj/00/a_0": [3, 1, 2], "bc/b_1": [2], "bc/b_0": [1] * 11}

@@ -10,7 +10,7 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
+from tests.elmoc.features.sentences import write_features
 
 LENGTHS = [3, 0, 2, 5]
 

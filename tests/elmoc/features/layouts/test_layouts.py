@@ -10,10 +10,10 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.features import LAYOUT_NAMES
-from elmoc.features.layouts import LAYOUTS, flat, interface
+from elmoc.features.layouts import LAYOUTS, flat
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
+from tests.elmoc.features.sentences import write_features
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]
 SENTENCES = [Sentence(line.split(), line, f"nw/wsj/{index // 4}") for index, line in enumerate(TEXTS)]
@@ -68,18 +68,15 @@ def test_blocks_of_the_flat_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 np.testing.assert_array_equal(features[index], states_of(index, shape_of()))
 
 
-@pytest.mark.parametrize("compress", [False, True])
-def test_a_long_sentence_is_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: bool) -> None:
-    monkeypatch.setattr(interface, "BLOCK_BYTES", 1 << 16)
+def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
     shape = FeatureShape(layers=2, width=16, dtype="float32", single=False, words=20_000)
     states = np.arange(2 * 20_000 * 16, dtype=np.float32).reshape(2, 20_000, 16)
     for layout in LAYOUTS:
-        with write_features(tmp_path / layout, {}, shape=shape, layout=layout, compress=compress) as writer:
+        with write_features(tmp_path / layout, {}, shape=shape, layout=layout, compress=True) as writer:
             writer.add(Sentence(["w"] * 20_000, document="d"), states)
         with FeatureFile(tmp_path / layout) as features, h5py.File(tmp_path / layout) as file:
             np.testing.assert_array_equal(features[0], states)
-            dataset = file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")]
-            assert (dataset.chunks is not None and dataset.id.get_num_chunks() > 1) is compress
+            assert file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")].id.get_num_chunks() > 1
 
 
 def test_wrong_states_are_refused(tmp_path: Path) -> None:
