@@ -1,7 +1,6 @@
-"""The optimiser: how the weights of a direction follow its gradients, and their average over the updates."""
+"""The optimiser: how the weights of a direction follow its gradients."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,9 +8,6 @@ from torch import Tensor
 from torch.optim import Adagrad, AdamW, Optimizer
 
 from elmoc.settings import setting
-
-# updates between two that the average takes in: weights move little meanwhile, and each costs half an Adam step
-EVERY = 10
 
 
 @dataclass(frozen=True)
@@ -23,7 +19,6 @@ class OptimiserConfig:
     epsilon: what Adam adds to the root of that.
     gradient_norm: the bound.
     weight_decay: an update at the rate r multiplies matrices, not biases or layer norms, by 1 − r · weight_decay.
-    average: export an average of the weights whose mean age is this share of the updates so far (0: the last weights).
     """
 
     beta1: float = setting(0.9, least=0, below=1)
@@ -31,7 +26,6 @@ class OptimiserConfig:
     epsilon: float = setting(1e-6, above=0, most=1e3)
     gradient_norm: float = setting(1.0, above=0)
     weight_decay: float = setting(0.0, least=0, most=1e3)
-    average: float = setting(0.0, least=0, most=0.5)
 
 
 def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device) -> AdamW:
@@ -88,47 +82,3 @@ def values_of(parameter: Tensor) -> Tensor:
     gradient = parameter.grad
     assert gradient is not None
     return gradient._values() if gradient.is_sparse else gradient
-
-
-class WeightAverage:
-    """The average of a direction's weights over its updates, in which newer ones weigh more.
-
-    After update t the weights after update k count as the power k^(1/share − 2) (Karras et al. 2024, *Analyzing and
-    improving the training dynamics of diffusion models*, Section 3.1): their mean age is `share` · t whatever t is, so
-    that neither the length of the run nor its first, poor weights matter. A share of 1/2 is the plain mean.
-
-    Args:
-        parameters: the weights; the average begins as what they are now.
-        share: above 0 and at most 1/2.
-    """
-
-    def __init__(self, parameters: Sequence[Tensor], share: float) -> None:
-        self._parameters = parameters
-        self._power = 1 / share - 1
-        self.tensors = [parameter.detach().clone() for parameter in parameters]
-
-    @torch.no_grad()
-    def add(self, update: int) -> None:
-        """Take in the weights after update `update` (from 1): all of the first ten, and every tenth from there on."""
-        if update > EVERY and update % EVERY:
-            return
-        before = update - (EVERY if update > EVERY else 1)
-        share = 1 - (before / update) ** self._power
-        for average, parameter in zip(self.tensors, self._parameters, strict=True):
-            average.lerp_(parameter, share)
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """The weights are their average as long as this lasts, and are then what they were before."""
-        self._swap()
-        try:
-            yield
-        finally:
-            self._swap()
-
-    @torch.no_grad()
-    def _swap(self) -> None:
-        for average, parameter in zip(self.tensors, self._parameters, strict=True):
-            kept = parameter.clone()
-            parameter.copy_(average)
-            average.copy_(kept)

@@ -23,7 +23,7 @@ from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
-from pretrain.optimiser import WeightAverage, new_adagrad, new_optimiser
+from pretrain.optimiser import new_adagrad, new_optimiser
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
 
@@ -96,7 +96,6 @@ class TrainingSetup:
             encoder=self.encoder.to(device),
             output_layers=self.output_layers.to(device),
             optimisers={},
-            averages={},
             generators={
                 direction: torch.Generator(device).manual_seed(2 * seed + DIRECTIONS.index(direction))
                 for direction in self.processes.directions
@@ -111,8 +110,6 @@ class TrainingSetup:
             state.optimisers[name] = (
                 new_optimiser(parameters, config, device) if adagrad is None else new_adagrad(parameters, **adagrad)
             )
-            if config.average:
-                state.averages[name] = WeightAverage(parameters, config.average)
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:

@@ -115,8 +115,6 @@ class TrainStep:
         inputs = StepInputs(words, batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
         state.recurrent[direction] = result.state if self._carry_state else None
-        if direction in state.averages:
-            state.averages[direction].add(state.update + 1)
         return torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
 
     def forward_backward_step(self, direction: str, inputs: StepInputs) -> StepResult:
@@ -166,8 +164,6 @@ class TrainStep:
                 set_rate(optimiser, rate)
                 optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-            if name in state.averages:
-                state.averages[name].add(state.update + 1)
         return steps
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, A
             setup.data.require_same_data(resumed["data"])
             with reading(run.checkpoint_path(resumed["update"])):
                 state.load(resumed, own=processes.stream_slice(setup.config.train.streams))
-            for name in ("encoder", "heads", "optimisers", "averages"):  # the state has copies
+            for name in ("encoder", "heads", "optimisers"):  # the state has copies
                 resumed[name].clear()
     processes.connect_groups(setup.execution.device)
     for direction, group in processes.groups.items():

@@ -1,7 +1,6 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +14,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from pretrain.data.batches import Batch
 from pretrain.data.windows import Position
 from pretrain.input_layers import INPUT, InputNetwork
-from pretrain.optimiser import WeightAverage
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.schedule import Progress
 
@@ -31,7 +29,6 @@ class TrainState:
     """Weights, optimiser, recurrent state, random state, data position, schedule, and the running totals.
 
     optimisers: one a direction (each is a model of its own), and one of each part that the directions share.
-    averages: of the weights of each, where the weights are averaged.
     generators: one a direction: dropout masks are drawn from it, so that one direction alone draws the same.
     input_network: makes word vectors, if the run trains one; the directions share it.
     update, updates: updates done, and of the whole run.
@@ -45,7 +42,6 @@ class TrainState:
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
     optimisers: dict[str, Optimizer]
-    averages: dict[str, WeightAverage]
     generators: dict[str, torch.Generator]
     recurrent: dict[str, EncoderState | None]
     input_network: InputNetwork | None = None
@@ -98,14 +94,6 @@ class TrainState:
         rows, places = batch.distinct_inputs(direction)
         return functional.embedding(places, self.input_network(rows))  # whose gradient knows no order of threads
 
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """The weights of what is trained here are their averages as long as this lasts, where there are any."""
-        with ExitStack() as stack:
-            for average in self.averages.values():
-                stack.enter_context(average.in_place())
-            yield
-
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint has of it: tensors and plain values."""
         return {
@@ -113,7 +101,6 @@ class TrainState:
             "heads": self.output_layers.state_dict(),
             "input": {} if self.input_network is None else self.input_network.state_dict(),
             "optimisers": {name: optimiser.state_dict() for name, optimiser in self.optimisers.items()},
-            "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {
                 name: None if state is None else [tuple(layer) for layer in state.layers]
@@ -133,9 +120,6 @@ class TrainState:
             self.input_network.load_state_dict(values["input"])
         for name, optimiser in self.optimisers.items():
             optimiser.load_state_dict(optimiser.state_dict() | {"state": values["optimisers"][name]["state"]})
-        for name, average in self.averages.items():
-            for tensor, value in zip(average.tensors, values["averages"][name], strict=True):
-                tensor.copy_(value)
         for name, generator in self.generators.items():
             if values["device"] == device.type:
                 generator.set_state(values["generators"][name])

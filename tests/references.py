@@ -235,20 +235,6 @@ def adamw_weights(
     return weights
 
 
-def average_of_weights(history: Sequence[np.ndarray], share: float) -> np.ndarray:
-    """The average of weights after updates 1, 2, …: those of the first ten and of every tenth count.
-
-    What is taken in after update t stands for the updates since the one before, each weighing as the power function
-    does: ∫ k^(1/share − 2) dk from that one to t.
-    """
-    power = 1 / share - 1
-    taken = [*range(1, min(len(history), 10) + 1), *range(20, len(history) + 1, 10)]
-    total = np.zeros_like(history[0])
-    for before, update in pairwise([0, *taken]):
-        total = total + history[update - 1] * (update**power - before**power) / taken[-1] ** power
-    return total
-
-
 def contrastive_losses(
     predictions: np.ndarray,
     targets: Sequence[int],

@@ -21,23 +21,13 @@ from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
 class FullSoftmaxOutput(SoftmaxOutput):
-    """A vector and a bias for each class.
+    """A vector and a bias for each class."""
 
-    Args:
-        bias_in_rows: whether the bias of a class is a last number behind its vector, so that both are read at once; it
-            cannot be where vectors are tied.
-    """
-
-    def __init__(
-        self, projection_size: int, classes: int, settings: "FullSoftmaxSettings", *, bias_in_rows: bool = False
-    ) -> None:
+    def __init__(self, projection_size: int, classes: int, settings: "FullSoftmaxSettings") -> None:
         super().__init__(classes)
-        self.rows = nn.Parameter(torch.empty(classes, projection_size + bias_in_rows))
+        self.rows = nn.Parameter(torch.empty(classes, projection_size))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
-        if bias_in_rows:
-            with torch.no_grad():
-                self.rows[:, -1].zero_()
-        self.bias = None if bias_in_rows else nn.Parameter(torch.zeros(classes))
+        self.bias = nn.Parameter(torch.zeros(classes))
         self.regularisation = settings.projection_regularisation
         self.projection = nn.Parameter(torch.eye(projection_size)) if self.regularisation else None
         self._tied = settings.tied

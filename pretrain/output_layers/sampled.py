@@ -11,17 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
-from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings
-from pretrain.output_layers.softmax import SoftmaxScorer
+from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 MOST_SAMPLES = 2**24
 # Classes whose scores are computed together in evaluation, so that they stay in a cache.
@@ -51,59 +49,53 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
 
-class SampledOutput(FullSoftmaxOutput):
+class SampledOutput(SoftmaxOutput):
     """A vector and a bias for each class, of which an update reads and changes those of a window's candidates.
 
-    Their gradients are sparse, so that Adagrad updates them, as all weights of the original ELMo. Those of tied vectors
-    are dense, since sparse ones can be summed only where all processes have the same rows, and the input layer reads
-    other words in each; so Adam updates them, as all other weights.
+    The bias of a class is a last number behind its vector, so that both are read at once. Their gradients are sparse,
+    so that Adagrad updates them, as all weights of the original ELMo.
     """
 
     def __init__(self, projection_size: int, classes: int, settings: "SampledSettings") -> None:
-        super().__init__(projection_size, classes, settings, bias_in_rows=not settings.tied)
-        if not settings.tied:
-            self.adagrad = {"rate_factor": settings.rate_factor, "accumulator": settings.accumulator}
+        super().__init__(classes)
+        self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))
+        nn.init.normal_(self.rows, std=projection_size**-0.5)
+        with torch.no_grad():
+            self.rows[:, -1].zero_()
+        self.adagrad = {"rate_factor": settings.rate_factor, "accumulator": settings.accumulator}
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; no target is masked."""
         assert targets.candidates is not None
         assert targets.candidates.ids is not None
-        ids = targets.candidates.ids
-        vectors, bias = self._vectors_and_bias(F.embedding(ids, self.rows, sparse=self.tied_rows is None), ids)
-        predictions = self.projected(states.flatten(0, 1))
-        return self.regularised(sampled_loss(predictions, vectors, bias, targets.candidates))
+        rows = F.embedding(targets.candidates.ids, self.rows, sparse=True)  # [U, P + 1]
+        return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
         """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
-        states = self.projected(states)
         first = self._scores(states, slice(candidates))
         sums = [first.logsumexp(dim=1)]
         for start in range(candidates, self.classes, SCORED_AT_ONCE):
             sums.append(self._scores(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(dim=1))
         total = torch.stack(sums).logsumexp(dim=0)
-        vectors, bias = self._vectors_and_bias(self.rows[classes], classes)
-        own = (states * vectors).sum(dim=1).float() + bias
+        rows = self.rows[classes]
+        own = (states * rows[:, :-1]).sum(dim=1).float() + rows[:, -1]
         return first - total.unsqueeze(1), own - total
 
     def scores_of_a_word(self, candidates: int) -> int:
         return max(candidates, min(SCORED_AT_ONCE, self.classes))
 
     def _scores(self, states: Tensor, classes: slice) -> Tensor:
-        """float32 [N, n] of projected states [N, P] and n classes."""
-        vectors, bias = self._vectors_and_bias(self.rows[classes], classes)
-        return (states @ vectors.T + bias).float()
-
-    def _vectors_and_bias(self, rows: Tensor, classes: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """The vectors [n, P] and the biases [n] of classes, from their rows."""
-        return (rows[:, :-1], rows[:, -1]) if self.bias is None else (rows, self.bias[classes])
+        """float32 [N, n] of states [N, P] and n classes."""
+        return (states @ self.rows[classes, :-1].T + self.rows[classes, -1]).float()
 
 
 @dataclass(frozen=True)
-class SampledSettings(FullSoftmaxSettings):
+class SampledSettings(SoftmaxSettings):
     """The sampled softmax; the default of `samples` is the original ELMo's.
 
     samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
-    rate_factor: how many times the schedule's learning rate that of its vectors is, where they are not tied.
+    rate_factor: how many times the schedule's learning rate that of its vectors is.
     accumulator: what Adagrad's sum of squares begins with.
     """
 
@@ -112,11 +104,6 @@ class SampledSettings(FullSoftmaxSettings):
     samples: int = setting(8192, least=1, most=MOST_SAMPLES)
     rate_factor: float = setting(20.0, above=0, most=1e6)
     accumulator: float = setting(0.0, least=0, most=1e6)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.projection_regularisation and not self.tied:
-            raise InputError("output_layer.projection_regularisation of a sampled softmax needs output_layer.tied=true")
 
     @property
     def candidates(self) -> SampleSettings:

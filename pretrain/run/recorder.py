@@ -27,7 +27,7 @@ from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
 
 # what only the processes of a direction have; the weights of every direction are everywhere, but may be old
-OF_A_DIRECTION = ("optimisers", "averages", "generators", "recurrent")
+OF_A_DIRECTION = ("optimisers", "generators", "recurrent")
 # evaluations of a run with --max-time: one before the first update, and one at each tenth
 EVALUATIONS = 11
 # the share of --max-time that evaluations may take
@@ -68,11 +68,10 @@ class Recorder:
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         state, is_best = self._state, False
-        with state.averaged():
-            gather_weights(self._processes, state)
-            with self._processes.raise_together():
-                if self._writer is not None:
-                    is_best = self._writer.evaluate()
+        gather_weights(self._processes, state)
+        with self._processes.raise_together():
+            if self._writer is not None:
+                is_best = self._writer.evaluate()
         is_best, state.evaluation_seconds, state.evaluation_words = self._processes.broadcast_from_rank0(
             (is_best, state.evaluation_seconds, state.evaluation_words)
         )

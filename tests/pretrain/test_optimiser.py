@@ -1,4 +1,4 @@
-"""The optimiser: its updates and the average of weights are those of their formulas, and a run goes on exactly."""
+"""The optimiser: its updates are those of their formulas."""
 
 import copy
 import math
@@ -10,25 +10,20 @@ import pytest
 import torch
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.model_directory import read_model_directory
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
 from pretrain.optimiser import (
     OptimiserConfig,
-    WeightAverage,
     clip_gradients,
     new_adagrad,
     new_optimiser,
     set_rate,
 )
 from pretrain.output_layers import SHARED
-from pretrain.run.directory import read_metrics
 from pretrain.step import TrainStep
-from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
-from tests.references import adamw_weights, average_of_weights
-
-BOTH = {"optimiser__average": 0.1, "optimiser__weight_decay": 0.5}
+from tests.references import adamw_weights
 
 
 def weights() -> list[torch.Tensor]:
@@ -184,46 +179,3 @@ def test_an_update_that_is_not_finite_does_not_change_what_is_shared(
     norms, changed = second_update(runs, monkeypatch, damaged=False, infinite=True, **ADAPTIVE)
     assert not any(map(math.isfinite, norms.values())), "so that the run stops"
     assert SHARED not in changed
-
-
-@pytest.mark.parametrize("share", [0.5, 0.1])
-def test_the_average_is_that_of_the_formula(share: float) -> None:
-    random = np.random.default_rng(3)
-    history = [weights()[1].numpy() + random.normal(size=(3, 4)) for _ in range(60)]
-    parameter = weights()[1]
-    average = WeightAverage([parameter], share)
-    assert_same(average.tensors, [parameter])
-    for update, values in enumerate(history, 1):
-        parameter.copy_(torch.tensor(values))
-        average.add(update)
-        if update in (1, 2, 10, 20, 60):
-            expected = average_of_weights(history[:update], share)
-            np.testing.assert_allclose(average.tensors[0].numpy(), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_a_run_with_both_goes_on_exactly_and_exports_the_average(runs: TinyRuns) -> None:
-    settings = BOTH | {"train__updates": 30, "log__checkpoint_updates": 12, "log__keep": 9}
-    whole = runs.run("whole", **settings)
-    end = last_checkpoint(whole)
-    assert_resumes_exactly(runs, "whole", 12, **settings)
-    exported = read_model_directory(whole.path)
-    assert exported.training["updates"] == 30
-    setup = runs.setup()
-    setup.encoder.load_weights(exported.encoder.weights())
-    assert exported.output_layer.weights is not None
-    setup.output_layers.load_state_dict(exported.output_layer.weights)
-    for direction in ("forward", "backward"):
-        modules = setup.encoder.direction(direction), setup.output_layers.direction(direction)
-        assert_same([each.data for module in modules for each in module.parameters()], end["averages"][direction])
-    name = "forward_lm.layers.0.projection_weight"
-    assert not torch.equal(exported.encoder.weights()[name], end["encoder"][name])
-
-
-def test_the_average_changes_what_is_evaluated_and_not_what_is_trained(runs: TinyRuns) -> None:
-    last, average = runs.run("last"), runs.run("average", optimiser__average=0.3)
-    for kind in ("encoder", "heads", "optimisers"):
-        assert_same(last_checkpoint(average)[kind], last_checkpoint(last)[kind], kind)
-    assert last_checkpoint(last)["averages"] == {}
-    lines = [read_metrics(run.path, "evaluation") for run in (last, average)]
-    assert lines[0][0] == lines[1][0], "before the first update they are the same"
-    assert lines[0][-1]["cosine"] != lines[1][-1]["cosine"]

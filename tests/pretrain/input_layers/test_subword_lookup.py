@@ -25,10 +25,8 @@ LOOKUP: dict[str, Any] = {
     "data__input_vectors": "none at all",
     "data__target_vectors": "none at all",
     "log__checkpoint_updates": 6,
-    "optimiser__average": 0.2,
 }
 TIED = LOOKUP | {"output_layer__tied": True, "output_layer__projection_regularisation": 0.15}
-TIED_SAMPLED = TIED | {"output_layer__kind": "sampled", "output_layer__samples": 60}
 
 
 @pytest.fixture
@@ -37,19 +35,17 @@ def runs(runs: TinyRuns, tiny_subwords: Corpus) -> TinyRuns:
     return runs
 
 
-@pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
+@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings)
     assert_resumes_exactly(runs, "run", 6, **settings)
     shared = {"input", "shared"} if settings is LOOKUP else {"shared"}
     checkpoint = last_checkpoint(run)
     assert checkpoint["optimisers"].keys() == {"forward", "backward", *shared}
-    assert checkpoint["averages"].keys() == {"forward", "backward", *shared}
 
 
-@pytest.mark.parametrize("settings", [TIED, TIED_SAMPLED], ids=["tied", "sampled"])
-def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    setup = runs.setup(encoder__dropout=0, **settings)
+def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
+    setup = runs.setup(encoder__dropout=0, **TIED)
     state = setup.new_state()
     network, layer = setup.input_network, setup.output_layers.direction("shared")
     assert network is not None
@@ -58,7 +54,7 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -
     assert not list(network.parameters())
     everything = [weight for name in state.optimisers for weight in state.parameters(name)]
     assert len({id(weight) for weight in everything}) == len(everything)
-    run = runs.run("run", **settings)
+    run = runs.run("run", **TIED)
     checkpoint = last_checkpoint(run)
     assert checkpoint["input"] == {}
     vectors = [name for name, weight in checkpoint["heads"].items() if weight.shape == layer.tied_rows.shape]
@@ -70,10 +66,10 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -
     assert model.output_layer.weights is not None
     assert torch.equal(stored.vectors, 8**0.5 * model.output_layer.weights["shared.rows"])
     best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
-    assert any(torch.equal(stored.vectors, 8**0.5 * each) for each in best["averages"]["shared"])
+    assert torch.equal(stored.vectors, 8**0.5 * best["heads"]["shared.rows"])
 
 
-@pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
+@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
 def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, settings: dict[str, Any]) -> None:
     setup = runs.setup(encoder__dropout=0, **settings)
     state = setup.new_state()
@@ -101,7 +97,7 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
 def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
     seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
-    run = runs.run("run", **TIED_SAMPLED | sizes | seldom)
+    run = runs.run("run", **TIED | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]
@@ -115,18 +111,17 @@ def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
     assert states.isfinite().all()
 
 
-@pytest.mark.parametrize("settings", [TIED, TIED_SAMPLED], ids=["tied", "sampled"])
 def test_going_on_with_other_text_takes_the_vectors_by_their_units(
-    runs: TinyRuns, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = runs.run("run", **settings)
+    run = runs.run("run", **TIED)
     words = write_corpus(
         runs.folder / "words", [[["w19", "w18"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
     )
     build_subwords(words.path, runs.folder / "units", like=str(run.path))
     before = runs.corpus
     runs.corpus = runs.folder / "units"
-    again = runs.run("again", "--init-from", str(run.path), **settings | {"train__updates": 1, "log__keep": 10})
+    again = runs.run("again", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
     units, stored = Corpus(runs.corpus), read_model_directory(run.path).read_stored_vectors()
     assert isinstance(stored, SubwordVectors)
     assert units.lexicon != list(stored.units), "they are counted in another text"
@@ -135,7 +130,7 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
         torch.testing.assert_close(8**0.5 * first[row], stored.vectors[list(stored.units).index(unit)], msg=unit)
     assert "start anew" in capsys.readouterr().out
     runs.corpus = before
-    same = runs.run("same", "--init-from", str(run.path), **settings | {"train__updates": 1, "log__keep": 10})
+    same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
     assert ", as it is" in capsys.readouterr().out
     heads = read_model_directory(run.path).output_layer.weights
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))

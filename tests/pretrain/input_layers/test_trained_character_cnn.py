@@ -34,7 +34,6 @@ ELMO: dict[str, Any] = CNN | {
     "output_layer__kind": "sampled",
     "output_layer__samples": 6,
     "data__target_vectors": "none at all",
-    "optimiser__average": 0.2,
 }
 
 

@@ -35,7 +35,7 @@ def settings_of(layer: str, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_resumed_run_ends_the_same_and_its_model_reads_words(runs: TinyRuns, layer: str) -> None:
-    settings = settings_of(layer, optimiser__average=0.2)
+    settings = settings_of(layer)
     run = runs.run("run", **settings)
     assert_resumes_exactly(runs, "run", 6, **settings)
     checkpoint, weights = last_checkpoint(run), read_model_directory(run.path).output_layer.weights
