@@ -1,0 +1,131 @@
+"""Compositional codes: the sum of which codewords, one of each codebook, is a word's vector?
+
+The Gumbel-softmax auto-encoder of Shu and Nakayama (2018, Section 4), with the values of its Section 5.1.
+Letters: n words, E width of vectors, M codebooks, K entries of each.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from elmoc.files.checksums import fingerprint
+from elmoc.settings import setting
+from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
+from pretrain.compact.learning import learn
+
+TEMPERATURE = 1.0
+# Weights begin uniform within it, as in the authors' code.
+FIRST_WEIGHTS = 0.01
+# The mean square of a number that vectors are scaled to before they are learned, about that of the GloVe vectors for
+# which the paper's rate and temperature were chosen.
+MEAN_SQUARE = 0.13
+# Words that the error is measured on after each part.
+VALIDATED = 4_096
+# Words that are encoded at once.
+ENCODED = 4_096
+# What keeps the logarithm of a score finite, as in the authors' code.
+LEAST_SCORE = 1e-8
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeSettings:
+    """How codes are learned; the defaults are the paper's."""
+
+    codebooks: int = setting(32, help="M", least=1, most=1_024)
+    entries: int = setting(16, help="K, the entries of each codebook", least=2, most=1 << 16)
+    steps: int = setting(200_000, help="updates", least=1)
+    batch_size: int = setting(128, help="words of an update", least=1)
+    learning_rate: float = setting(1e-4, help="of Adam", above=0, most=1)
+    seed: int = setting(1, help="of first weights, batches and noise", least=0, below=2**31)
+
+
+class CodeLearner(nn.Module):
+    """An auto-encoder with M choices among K codewords in its middle: equations 5 to 9 of the paper."""
+
+    def __init__(self, size: int, codebooks: int, entries: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(size, codebooks * entries // 2)
+        self.scores = nn.Linear(codebooks * entries // 2, codebooks * entries)
+        self.codebooks = nn.Parameter(torch.empty(codebooks, entries, size))
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -FIRST_WEIGHTS, FIRST_WEIGHTS)
+
+    def log_scores(self, vectors: Tensor) -> Tensor:
+        """Vectors [n, E] → log α [n, M, K]."""
+        scores = F.softplus(self.scores(torch.tanh(self.hidden(vectors))))
+        return (scores + LEAST_SCORE).log().view(-1, *self.codebooks.shape[:2])
+
+    def forward(self, vectors: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors [n, E] and noise G [n, M, K] → what is made of them again [n, E], and the choices d [n, M, K]."""
+        choices = ((self.log_scores(vectors) + noise) / TEMPERATURE).softmax(dim=2)
+        return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
+
+    @torch.no_grad()
+    def encode(self, vectors: Tensor) -> Tensor:
+        """The code int64 [n, M] of each vector [n, E]: the likeliest entries, without noise."""
+        return torch.cat([self.log_scores(block).argmax(dim=2) for block in vectors.split(ENCODED)])
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """The sums [n, E] of the codewords of codes [n, M]."""
+        return self.codebooks[torch.arange(codes.shape[1]), codes].sum(dim=1)
+
+
+def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
+    """− log(− log U), of a uniform U: − log of an exponential number."""
+    return -torch.empty(shape).exponential_(generator=generator).log()
+
+
+def squared_distance(vectors: Tensor, others: Tensor) -> Tensor:
+    """The scalar mean over words of ‖e − ẽ‖²: equation 3 of the paper."""
+    return (vectors - others).square().sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class LearnedCodes:
+    """Rows of words as codes, int64 [n, M], and the mean of the largest choice d that the learner made with noise."""
+
+    rows: CodedRows
+    codes: np.ndarray
+    mean_largest_choice: float
+
+
+def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> LearnedCodes:
+    """Codes and codebooks for vectors float32 [n, E]; the same from the same seed. `state` is that of `learn`."""
+    mean = rows.mean(axis=0)
+    scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
+    vectors = torch.from_numpy((rows - mean) * np.float32(scale))
+    torch.manual_seed(settings.seed)
+    learner = CodeLearner(rows.shape[1], settings.codebooks, settings.entries)
+    shape = settings.codebooks, settings.entries
+    validated = vectors[torch.randperm(len(vectors), generator=Generator().manual_seed(settings.seed))[:VALIDATED]]
+
+    def loss(generator: Generator) -> Tensor:
+        batch = vectors[torch.randint(len(vectors), (settings.batch_size,), generator=generator)]
+        return squared_distance(batch, learner(batch, gumbel_noise((len(batch), *shape), generator))[0])
+
+    @torch.no_grad()
+    def error() -> float:
+        return float(squared_distance(validated, learner.decode(learner.encode(validated)))) / scale**2
+
+    told = asdict(settings) | {"vectors": fingerprint(rows.tobytes())}
+    learn(
+        learner,
+        loss,
+        error,
+        steps=settings.steps,
+        rate=settings.learning_rate,
+        seed=settings.seed,
+        state=state,
+        settings=told,
+    )
+    codes = learner.encode(vectors).numpy()
+    with torch.no_grad():
+        noise = gumbel_noise((min(len(validated), 512), *shape), Generator().manual_seed(settings.seed))
+        largest = float(learner(validated[:512], noise)[1].amax(dim=2).mean())
+    codebooks = (learner.codebooks.detach().numpy() / scale).astype(np.float16)
+    packed = pack_codes(codes, settings.entries)
+    return LearnedCodes(CodedRows("summed", codes=packed, codebooks=codebooks, mean=mean), codes, largest)

@@ -1,0 +1,195 @@
+"""Learners of compact vectors: their plain twins, the files they write, and going on where they stopped."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import pretrain.compact.learning as learning
+from elmoc.corpus import Corpus
+from elmoc.word_vectors.coded_rows import hash_words
+from elmoc.word_vectors.compact import CompactVectors
+from elmoc.word_vectors.opening import open_word_vectors
+from pretrain.compact.__main__ import main
+from pretrain.compact.alone import AloneSettings, FilteredNetwork
+from pretrain.compact.codes import CodeLearner, gumbel_noise, squared_distance
+from pretrain.compact.report import balance, shared_codes, usage
+
+CODES = ("codes", "--codebooks", "3", "--entries", "5", "--steps", "200", "--learning-rate", "0.03")
+ALONE = ("alone", "--base-size", "12", "--inner-size", "16", "--epochs", "200", "--learning-rate", "0.01")
+WORDS = [f"w{number}" for number in range(40)]
+
+
+@pytest.fixture(autouse=True)
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "PART", 20)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> list[str]:
+    """Arguments that name vectors of forty words."""
+    generator = np.random.default_rng(3)
+    centres = generator.standard_normal((5, 6))
+    rows = centres[np.arange(40) % 5] + 0.1 * generator.standard_normal((40, 6)) + 2
+    lines = [" ".join([word, *(f"{number:.4f}" for number in row)]) for word, row in zip(WORDS, rows, strict=True)]
+    (tmp_path / "v.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "words").write_text("\n".join([*WORDS, "unheard-of"]) + "\n")
+    return [str(tmp_path / "v.txt"), "--words", str(tmp_path / "words")]
+
+
+def run(command: tuple[str, ...], table: list[str], out: Path, *more: str) -> int:
+    return main([command[0], table[0], str(out), *table[1:], *command[1:], *more])
+
+
+def plain_codes(learner: CodeLearner, vectors: Tensor, noise: Tensor) -> Tensor:
+    """The loss of Shu and Nakayama (2018), equations 3 to 9, number by number."""
+    total = vectors.new_zeros(())
+    codebooks, entries, _ = learner.codebooks.shape
+    for vector, drawn in zip(vectors, noise, strict=True):
+        hidden = torch.stack([torch.tanh(row @ vector + b) for row, b in zip(*layer(learner.hidden), strict=True)])
+        made = torch.zeros_like(vector)
+        for book in range(codebooks):
+            powers = []
+            for entry in range(entries):
+                place = book * entries + entry
+                score = learner.scores.weight[place] @ hidden + learner.scores.bias[place]
+                alpha = (1 + score.exp()).log() + 1e-8
+                powers.append((alpha.log() + drawn[book, entry]).exp())
+            for power, codeword in zip(powers, learner.codebooks[book], strict=True):
+                made = made + power / sum(powers) * codeword
+        total = total + sum((a - b) ** 2 for a, b in zip(vector, made, strict=True))
+    return total / len(vectors)
+
+
+def layer(linear: torch.nn.Linear) -> tuple[Tensor, Tensor]:
+    return linear.weight, linear.bias
+
+
+def assert_same_gradients(ours: Tensor, theirs: Tensor, module: torch.nn.Module) -> None:
+    torch.testing.assert_close(ours, theirs)
+    trained = [each for each in module.parameters() if each.requires_grad]
+    for mine, other in zip(*(torch.autograd.grad(loss, trained) for loss in (ours, theirs)), strict=True):
+        torch.testing.assert_close(mine, other)
+        assert mine.any()
+
+
+def test_the_code_learner_is_its_plain_twin() -> None:
+    torch.manual_seed(1)
+    learner = CodeLearner(5, 3, 4).double()
+    for weight in learner.parameters():
+        torch.nn.init.normal_(weight)
+    vectors = torch.randn(7, 5, dtype=torch.float64)
+    noise = gumbel_noise((7, 3, 4), torch.Generator().manual_seed(2)).double()
+    made, choices = learner(vectors, noise)
+    torch.testing.assert_close(choices.sum(dim=2), torch.ones(7, 3, dtype=torch.float64))
+    assert_same_gradients(squared_distance(vectors, made), plain_codes(learner, vectors, noise), learner)
+    cold, _ = learner(vectors, 1e6 * torch.nn.functional.one_hot(learner.encode(vectors), 4).double())
+    torch.testing.assert_close(learner.decode(learner.encode(vectors)), cold)
+    assert torch.equal(learner.encode(vectors), learner.log_scores(vectors).argmax(dim=2))
+
+
+def test_gumbel_noise_chooses_by_softmax() -> None:
+    chances = torch.tensor([0.5, 0.3, 0.2])
+    noise = gumbel_noise((20_000, 3), torch.Generator().manual_seed(1))
+    found = torch.bincount((chances.log() + noise).argmax(dim=1), minlength=3) / 20_000
+    torch.testing.assert_close(found, chances, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("kind", ["binary", "real"])
+def test_alone_is_its_plain_twin(kind: str, fixed: bool) -> None:
+    filters = AloneSettings(filter=kind, base_size=6, filters=3, entries=4).new_filters()
+    hashes = hash_words(WORDS)
+    torch.manual_seed(1)
+    network = FilteredNetwork(6, 8, 5, fixed_base=fixed).double()
+    vectors = torch.randn(len(WORDS), 5, dtype=torch.float64)
+    masks = torch.from_numpy(filters.masks(hashes)).double()
+    if kind == "binary":
+        assert set(masks.flatten().tolist()) == {0.0, 1.0}
+        assert float(masks.mean()) == pytest.approx(0.5, abs=0.2)
+    total = torch.zeros((), dtype=torch.float64)
+    for vector, chosen in zip(vectors, filters.numbers(hashes), strict=True):
+        mask = sum(torch.from_numpy(filters.columns[place, column]) for place, column in enumerate(chosen))
+        assert isinstance(mask, Tensor)
+        base = (mask.clamp(max=1) if kind == "binary" else mask).double() * network.base
+        hidden = [(row * base).sum().clamp(min=0) for row in network.inner.weight]
+        made = torch.stack([sum(w * h for w, h in zip(row, hidden, strict=True)) for row in network.outer.weight])
+        total = total + (vector - made).square().sum()
+    assert_same_gradients(squared_distance(vectors, network(masks)), total / len(WORDS), network)
+
+
+@pytest.mark.parametrize("command", [CODES, ALONE, (*ALONE, "--filter", "binary", "--fixed-base")])
+def test_the_error_that_is_told_is_that_of_the_file(
+    tmp_path: Path, table: list[str], command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.safetensors"
+    assert run(command, table, out) == 0
+    told, note = capsys.readouterr()
+    assert "1 words without a vector are left out" in note
+    vectors, rows = open_word_vectors(out), open_word_vectors(table[0]).lookup(WORDS)
+    assert isinstance(vectors, CompactVectors)
+    squares = [float(((a - b) ** 2).sum()) for a, b in zip(rows, vectors.lookup(WORDS), strict=True)]
+    pattern = r"loss ‖e − ẽ‖² (\S+) \(‖e‖² (\S+), around their mean (\S+)\), distance (\S+), cosine"
+    numbers = [float(each) for each in re.search(pattern, told).groups()]  # type: ignore[union-attr]
+    centred = float(np.square(rows - rows.mean(axis=0)).sum(axis=1).mean())
+    distance = np.mean([math.sqrt(each) for each in squares])
+    assert numbers == pytest.approx([np.mean(squares), np.square(rows).sum() / 40, centred, distance], rel=1e-3)
+    assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
+    assert not vectors.lookup(["unheard-of"]).any()
+    assert not out.with_suffix(".learning").exists()
+
+
+@pytest.mark.parametrize("command", [CODES, ALONE])
+def test_a_run_that_is_stopped_goes_on_to_the_same_file(
+    tmp_path: Path, table: list[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
+    assert run(command, table, whole) == 0
+    state = learning.torch.save
+
+    def interrupt(*arguments: Any) -> None:
+        if arguments[0]["done"] == 40:
+            raise KeyboardInterrupt
+        state(*arguments)
+
+    monkeypatch.setattr(learning.torch, "save", interrupt)
+    assert run(command, table, stopped) == 130
+    monkeypatch.setattr(learning.torch, "save", state)
+    assert run(command, table, stopped, "--seed", "2") == 1
+    assert "other settings" in capsys.readouterr().err
+    assert run(command, table, stopped) == 0
+    assert stopped.read_bytes() == whole.read_bytes()
+
+
+def test_a_table_of_a_corpus_has_its_words(tmp_path: Path, tiny_corpus: Corpus) -> None:
+    out = tmp_path / "out.safetensors"
+    assert main([*CODES[:1], str(tiny_corpus.path / "vectors/raw.npy"), str(out), *CODES[1:], "--most", "9"]) == 0
+    found = open_word_vectors(out).lookup(tiny_corpus.lexicon)
+    assert found.any(axis=1).tolist() == [row < 9 for row in range(tiny_corpus.types)]
+
+
+def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:
+    for arguments, said in (
+        ([table[0], str(tmp_path / "o.safetensors")], "--words"),
+        ([table[0], str(tmp_path / "o.bin"), *table[1:]], ".safetensors"),
+        ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries must be"),
+    ):
+        assert main(["codes", *arguments]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_how_codes_are_used() -> None:
+    codes = np.array([[0, 1], [0, 1], [2, 0], [0, 0]])
+    assert usage(codes, 4).tolist() == [[0.75, 0, 0.25, 0], [0.5, 0.5, 0, 0]]
+    bits = (0.75 * math.log2(4 / 3) + 0.25 * 2 + 1) / 2
+    assert balance(codes, 4).startswith(f"share of words a codeword: 0.00% to 75.0%; {bits:.2f} of 2.00 bits")
+    assert balance(codes, 4).endswith("unused codewords: 4 of 8")
+    rows = np.array([[1, 0], [1, 0.1], [-1, 1], [-1, 0.9]], dtype=np.float32)
+    text = shared_codes(["a", "b", "c", "d"], rows, codes)
+    assert text.startswith("codes shared with the nearest word: 75.0%, with another one: 50.0%")
+    assert text.endswith("words with the whole code of another: 50.0%\n  a b")
