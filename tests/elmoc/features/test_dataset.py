@@ -13,14 +13,10 @@ from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "compressed"])
-def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    write_sentences(tmp_path / "f.h5", {}, list(zip(LINES, STATES, strict=True)), compress=request.param)
-    return tmp_path / "f.h5"
-
-
-@pytest.mark.parametrize(("start", "workers"), [("fork", 4), ("spawn", 1)])
-def test_workers_read_the_same(file: Path, start: str, workers: int) -> None:
+@pytest.mark.parametrize(("compress", "start", "workers"), [(False, "fork", 4), (True, "fork", 4), (False, "spawn", 1)])
+def test_workers_read_the_same(tmp_path: Path, compress: bool, start: str, workers: int) -> None:
+    file = tmp_path / "f.h5"
+    write_sentences(file, {}, list(zip(LINES, STATES, strict=True)), compress=compress)
     dataset = FeatureDataset(file, select=[3, 0, 4, 1, 2, 2])
     np.testing.assert_array_equal(dataset[0], STATES[3], "the file is in use before the workers start")
     for _ in range(2 if start == "fork" else 1):

@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import signal
-import subprocess
+import socket
 import sys
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -14,63 +15,13 @@ import pytest
 from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.features import dump
+from elmoc.features.layouts.interface import LayoutWriter
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 
 Fails = Callable[[int], str]
 LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]
-# Kills a dump, in a process of its own, when it has added a number of sentences to its parts or its output.
-KILLS = """
-import json, os, signal, sys
-from elmoc.__main__ import main
-from elmoc.features import dump
-from elmoc.features.layouts.interface import LayoutWriter
-
-dump.words_of_a_part = lambda *_: 40
-added = []
-
-
-def counted(function):
-    def count_or_kill(*arguments):
-        added.append(1)
-        if len(added) == count:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments)
-
-    return count_or_kill
-
-
-dump.converted, LayoutWriter.add = counted(dump.converted), counted(LayoutWriter.add)
-for command in json.loads(sys.argv[1]):
-    added.clear()
-    for count in json.loads(sys.argv[2]):
-        pid = os.fork()
-        if not pid:
-            sys.exit(main(command))
-        status = os.waitpid(pid, 0)[1]
-        assert os.WIFSIGNALED(status), status
-        assert not os.path.exists(command[3])
-    count = -1
-    assert main(command) == 0
-"""
-RANKS = """
-import json, os, socket, sys
-from elmoc.__main__ import main
-from elmoc.features import dump
-
-dump.words_of_a_part = lambda *_: 40
-for command in json.loads(sys.argv[1]):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    pids = []
-    for rank in ("0", "1"):
-        pids.append(os.fork())
-        if not pids[-1]:
-            os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-            sys.exit(main(command))
-    assert not any([os.waitpid(pid, 0)[1] for pid in pids])
-"""
+FORK = get_context("fork")
 
 
 @pytest.fixture
@@ -99,10 +50,47 @@ def assert_same(path: Path, expected: Path) -> None:
     assert stored(path) == stored(expected)
 
 
-def run_python(*arguments: str) -> None:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def kill_when_added(sentences: int, arguments: list[str]) -> None:
+    """Run a dump in a process that is killed when it has added a number of sentences to its parts or its output."""
+
+    def dump_and_die() -> None:
+        added = []
+
+        def counted(function: Callable[..., object]) -> Callable[..., object]:
+            def count_or_kill(*arguments: object) -> object:
+                added.append(1)
+                if len(added) == sentences:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments)
+
+            return count_or_kill
+
+        dump.converted, LayoutWriter.add = counted(dump.converted), counted(LayoutWriter.add)
+        main(arguments)
+
+    process = FORK.Process(target=dump_and_die)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def run_together(*commands: list[str]) -> None:
+    """Run each command as one of several processes of a dump."""
+
+    def run(rank: int) -> None:
+        found = {"RANK": str(rank), "WORLD_SIZE": str(len(commands)), "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+        os.environ.update(found)
+        sys.exit(main(commands[rank]))
+
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    processes = [FORK.Process(target=run, args=(rank,)) for rank in range(len(commands))]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(commands)
 
 
 @pytest.fixture
@@ -156,9 +144,10 @@ def test_killed_dumps_go_on_to_the_same_files(
     ]
     for line in commands:
         assert main([*line[:3], f"{line[3]}.whole", *line[4:]]) == 0
-    resumed = [[*line, "--resume"] for line in commands]
-    run_python("-c", KILLS, json.dumps(resumed), "[17, 25, 3, 70]")  # the last one while the parts are copied
-    for line in commands:
+        for sentences_added in (17, 25, 3, 70):  # the last one while the parts are copied
+            kill_when_added(sentences_added, [*line, "--resume"])
+            assert not Path(line[3]).exists()
+        assert main([*line, "--resume"]) == 0
         assert_same(Path(line[3]), Path(f"{line[3]}.whole"))
     assert not list(tmp_path.glob(".*"))
 
@@ -170,8 +159,7 @@ def test_two_processes_make_one_file(model_path: Path, sentences: Path, document
     ]
     for line in commands:
         assert main([*line[:3], line[3].replace("/two/", "/one/"), *line[4:]]) == 0
-    run_python("-c", RANKS, json.dumps(commands))
-    for line in commands:
+        run_together(line, line)
         assert_same(Path(line[3]), Path(line[3].replace("/two/", "/one/")))
     assert sorted(os.listdir(tmp_path / "two")) == ["e2e.h5", "top.h5"]
 

@@ -138,12 +138,12 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 def test_processes_that_take_a_lock_in_turns_are_never_two(tmp_path: Path) -> None:
     """The lock's file is removed and made again all the time."""
     code = """
-import sys, time
+import sys
 from pathlib import Path
 from elmoc.errors import InputError
 from elmoc.files.writing import locked
-done, end = 0, time.monotonic() + 20
-while done < 100 and time.monotonic() < end:
+done = 0
+while done < 50:
     try:
         with locked(sys.argv[1]):
             count = int(Path(sys.argv[1]).read_text())
@@ -155,5 +155,5 @@ while done < 100 and time.monotonic() < end:
     (tmp_path / "count").write_text("0")
     processes = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "count"]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
-    assert (tmp_path / "count").read_text() == "300"
+    assert (tmp_path / "count").read_text() == "150"
     assert os.listdir(tmp_path) == ["count"]

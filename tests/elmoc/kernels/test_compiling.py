@@ -1,0 +1,70 @@
+"""Compiled kernels: compiled once and kept, made again where they are damaged, and what stands in the way is said."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from elmoc.kernels.compiling import KernelBuildError, build, kept_library, load_library
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A small C++ file."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/seven.cpp").write_text('extern "C" int seven() { return 7; }\n')
+    return tmp_path / "source/seven.cpp"
+
+
+@pytest.fixture
+def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache directory for compiled kernels."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "elmoc"
+
+
+def test_a_library_is_compiled_once_and_again_when_it_is_damaged(source: Path, fresh_cache: Path) -> None:
+    def made() -> int:
+        assert load_library(source, "c++ -O1")[0].seven() == 7
+        (library,) = fresh_cache.iterdir()  # nothing is left beside it
+        return library.stat().st_mtime_ns
+
+    compiled = made()
+    assert made() == compiled
+    (library,) = fresh_cache.iterdir()
+    content = library.read_bytes()
+    for damaged in (b"damaged", content[:1000] + bytes([content[1000] ^ 1]) + content[1001:]):
+        library.unlink()  # this process has it open
+        library.write_bytes(damaged)
+        made()
+        assert library.read_bytes() == content
+
+
+def test_whatever_keeps_kernels_from_being_compiled_is_said(
+    source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = fresh_cache.parent / "text"
+    text.write_text("no program")
+    text.chmod(0o755)
+    for compiler in ("false", "c++ --no-such-option --nor-this-one", str(text), "", "'unclosed"):
+        with pytest.raises(KernelBuildError):
+            load_library(source, compiler)
+    assert not list(fresh_cache.glob("*.so"))
+    fresh_cache.chmod(0o777)  # others may write to it
+    with pytest.raises(KernelBuildError):
+        load_library(source, "c++")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(text))
+    with pytest.raises(KernelBuildError):
+        load_library(source, "c++")
+
+
+def test_two_that_compile_at_once(source: Path, fresh_cache: Path, tmp_path: Path) -> None:
+    fresh_cache.mkdir()
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.2\necho library > "$2"\n')
+    compiler.chmod(0o755)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(lambda _: build(source, [str(compiler)], fresh_cache, "kernels"), range(2))
+    assert first == second == kept_library(fresh_cache, "kernels")
+    assert first.read_text() == "library\n"
+    assert list(fresh_cache.iterdir()) == [first]
