@@ -2,6 +2,7 @@
 
 import math
 import mmap
+import struct
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
@@ -18,6 +19,11 @@ MOST_COMPRESSION = 1032
 # The library crashes on attributes of some other classes (references, lists of any length).
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
 
+# where the library keeps strings of any length: the beginning of such a heap, and the head of an object in it
+_HEAP, _OBJECT = b"GCOL\1\0\0\0", struct.Struct("<H6xQ")
+# attributes are written first and the map of sentences last: heaps are looked for in so many bytes at both ends
+_HEAP_BYTES = 1 << 24
+
 
 class CheckedFile(AbstractContextManager["CheckedFile"]):
     """An HDF5 file opened for reading, and mapped into memory. Its methods raise whatever they find wrong.
@@ -30,6 +36,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         require_file(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _check_heaps(self._content)
             self.file = h5py.File(path, "r")
             self.root = h5py.h5g.open(self.file.id, b"/")
 
@@ -92,6 +99,22 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
+
+
+def _check_heaps(content: mmap.mmap) -> None:
+    """Raise an error where the objects of a heap do not end with it: the library would look for the end forever."""
+    for begin, end in ((0, _HEAP_BYTES), (max(0, len(content) - _HEAP_BYTES), len(content))):
+        heap = content.find(_HEAP, begin, end)
+        while heap >= 0:
+            place, heap_end = heap + _OBJECT.size, heap + _OBJECT.unpack_from(content, heap)[1]
+            while place + _OBJECT.size <= heap_end:
+                index, size = _OBJECT.unpack_from(content, place)
+                if (step := _OBJECT.size + -(-size // 8) * 8 if index else size) < _OBJECT.size:
+                    break
+                place += step
+            if not heap_end - _OBJECT.size < place <= heap_end:
+                raise ValueError("a heap of strings is not whole")
+            heap = content.find(_HEAP, heap + _OBJECT.size, end)
 
 
 def _text(text: str | bytes) -> str:

@@ -37,6 +37,34 @@ TINY = {
 }
 
 
+# `python -m pretrain`, which sends itself a signal before the N-th of its updates, lines of its log and renamed files
+SIGNALLED = """
+import os, sys
+from pretrain.__main__ import main
+from pretrain.run.directory import MetricsLog
+from pretrain.step import TrainStep
+
+number, left = int(sys.argv[1]), int(sys.argv[2])
+
+def counted(function):
+    def call(*arguments, **options):
+        global left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+    return call
+
+TrainStep.__call__, MetricsLog.write, os.replace = map(counted, (TrainStep.__call__, MetricsLog.write, os.replace))
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+def signalled(number: int, event: int, arguments: list[str]) -> list[str]:
+    """The words of a `WarmProcess`: a run that sends itself a signal before an event (see `SIGNALLED`)."""
+    return ["-c", SIGNALLED, str(int(number)), str(event), *arguments]
+
+
 class TinyRuns:
     """Starts runs on the tiny corpus, each in a directory of its own under `folder`."""
 

@@ -35,7 +35,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("streams", ["1", "2", "1,2"], ids=["stdout", "stderr", "both"])
+@pytest.mark.parametrize("streams", ["1", "1,2"], ids=["stdout", "both"])
 def test_a_reader_that_goes_away_asks_a_run_to_stop(runs: TinyRuns, streams: str) -> None:
     settings = {"evaluation__every_updates": 4}
     words = ["-c", LEAVE, streams, *runs.arguments("killed", **settings)]
@@ -48,8 +48,6 @@ def test_a_reader_that_goes_away_asks_a_run_to_stop(runs: TinyRuns, streams: str
     if streams == "1":
         assert "what this run prints is not taken" in process.stderr
         assert process.stderr.endswith("\ninterrupted\n")
-    elif streams == "2":
-        assert "stopped after saving" in process.stdout
     runs.run("killed", "--resume", **settings)
     assert last_checkpoint(run)["update"] == 12
 
