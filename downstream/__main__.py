@@ -23,6 +23,7 @@ TASKS = {
     "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
     "ner": "named entities (CoNLL columns; entity F1)",
     "sst5": "sentiment in five classes (PTB-style trees; accuracy)",
+    "imdb": "sentiment of whole reviews in two classes (jsonl; accuracy)",
     "srl": "semantic role labelling (CoNLL-2012 columns; F1 as srl-eval counts)",
     "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
 }
