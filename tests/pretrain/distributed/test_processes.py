@@ -20,11 +20,11 @@ from elmoc.model_directory import read_model_directory
 from pretrain.data.windows import Window
 from pretrain.distributed.direction_group import SMALL, GradientReducer
 from pretrain.run.directory import RunDirectory, read_metrics
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, signalled
 from tests.pretrain.data.reading import windows_of_shards
 from tests.warm import WarmProcess, start_together
 
-UPDATES, EVERY = 100, 20
+UPDATES, EVERY = 40, 10
 SETTINGS: dict[str, Any] = {
     "data__target_vectors": "gaps",
     "encoder__dropout": 0.2,
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
     "train__updates": UPDATES,
     "train__window": 4,
     "schedule__base": 1e-3,  # with 1e-2, a difference in rounding grows tenfold every 20 updates
-    "evaluation__every_updates": 50,
+    "evaluation__every_updates": 20,
     "log__every_updates": EVERY,
     "log__checkpoint_updates": EVERY,
     "log__keep": 9,
@@ -42,52 +42,26 @@ SETTINGS: dict[str, Any] = {
 HALVES = {"train__parallel": "directions"}
 # both directions of a process at once, each with messages of its own
 SIDE_BY_SIDE = {"train__threads": 2}
+# by rank: the signal that a process sends itself, and before which event (see `signalled`)
+Signals = dict[int, tuple[int, int]]
 LOST = "another process of this run ended or was lost"
 # by how much runs with other numbers of processes differ at their end
 ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "recurrent": 5e-3}
 
 
-class Launch:
-    """`python -m pretrain` in processes that `torchrun` starts, two of them unless `torchrun` says otherwise."""
-
-    def __init__(self, runs: TinyRuns, name: str, *options: str, torchrun: tuple[str, ...] = (), **settings: Any):
-        self.run = RunDirectory(runs.folder / name)
-        self._logs = runs.folder / f"{name}-logs{time.monotonic_ns()}"
-        command = ["-m", "torch.distributed.run", "--redirects=3", f"--log-dir={self._logs}"]
-        command += ["--nproc-per-node=2", *torchrun, "-m", "pretrain"]
-        command += runs.arguments(name, *options, **(SETTINGS | settings))
-        self.process = WarmProcess(command, log=runs.folder / f"{name}-torchrun")
-
-    def wait_for_checkpoint(self, update: int) -> None:
-        """Wait until the checkpoint of an update is there."""
-        while not (self.run.checkpoints / f"{update:09d}.pt").exists():
-            assert self.process.poll() is None, self.process.stderr
-            time.sleep(0.005)
-
-    def kill(self, rank: int) -> None:
-        """Kill a process by its rank."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for child in children:
-            if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text():
-                os.kill(int(child), signal.SIGKILL)
-
-    def end(self) -> int:
-        """The exit status of `torchrun`, once it has ended."""
-        return self.process.wait()
-
-    def said(self, rank: int, stream: str = "stderr", attempt: int = 0) -> list[str]:
-        """What a process has said, but for its progress."""
-        (log,) = self._logs.glob(f"*/attempt_{attempt}/{rank}/{stream}.log")
-        return without_progress(log.read_text())
-
-
 class Together:
-    """The same processes without `torchrun`: they are there at once, where each that it starts imports PyTorch."""
+    """`python -m pretrain` in several processes, which find each other as those of `torchrun` do."""
 
-    def __init__(self, runs: TinyRuns, name: str, *options: str, count: int = 2, **settings: Any):
+    def __init__(
+        self, runs: TinyRuns, name: str, *options: str, count: int = 2, signals: Signals | None = None, **settings: Any
+    ):
         self.run = RunDirectory(runs.folder / name)
-        command = ["-m", "pretrain", *runs.arguments(name, *options, **(SETTINGS | settings))]
-        self.processes = start_together(*[command] * count, log=runs.folder / f"{name}-rank")
+        arguments = runs.arguments(name, *options, **(SETTINGS | settings))
+        commands = [
+            signalled(*signals[rank], arguments) if signals and rank in signals else ["-m", "pretrain", *arguments]
+            for rank in range(count)
+        ]
+        self.processes = start_together(*commands, log=runs.folder / f"{name}-rank")
 
     def end(self) -> list[int]:
         """The exit statuses, once all have ended."""
@@ -197,19 +171,16 @@ def test_each_process_reads_its_own_streams(tiny_corpus: Corpus) -> None:
 
 
 def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRuns, alone: RunDirectory) -> None:
-    launch = Launch(runs, "halves", **HALVES)
-    launch.wait_for_checkpoint(EVERY)
-    launch.process.send_signal(signal.SIGTERM)
-    assert launch.end() != 0
-    assert "stopped after saving" in launch.said(0, "stdout")[-1]
-    assert [launch.said(rank) for rank in range(2)] == [["interrupted"]] * 2
-    assert EVERY <= last_checkpoint(launch.run)["update"] < UPDATES
+    together = Together(runs, "halves", signals={1: (signal.SIGTERM, 15)}, **HALVES)
+    assert together.end() == [130, 130]
+    assert [together.said(rank) for rank in range(2)] == [["interrupted"]] * 2
+    assert EVERY <= last_checkpoint(together.run)["update"] < UPDATES
     together = Together(runs, "halves", "--resume", **HALVES)
     assert together.end() == [0, 0], together.said(0)
-    assert_same_end(launch.run, alone)
-    models = [read_model_directory(run.path) for run in (launch.run, alone)]
+    assert_same_end(together.run, alone)
+    models = [read_model_directory(run.path) for run in (together.run, alone)]
     assert_same(*(dict(model.encoder.state_dict()) for model in models))
-    one, two = (read_metrics(run.path, "train")[-1] for run in (launch.run, alone))
+    one, two = (read_metrics(run.path, "train")[-1] for run in (together.run, alone))
     del one["words_per_second"], two["words_per_second"]
     assert one == two
 
@@ -252,31 +223,64 @@ def test_every_part_has_the_gradients_of_all_processes(
 ) -> None:
     if layer.get("input_layer__kind") == "subwords":
         runs.corpus = tiny_subwords.path
-    settings = SIDE_BY_SIDE | {"train__updates": 40} | layer
+    settings = SIDE_BY_SIDE | {"train__updates": 20} | layer
     together = Together(runs, "pair", **settings)
     assert together.end() == [0, 0], together.said(0)
     assert_close_end(together.run, runs.run("alone", **SETTINGS | settings))
 
 
+# the clock of each process goes on whenever it is looked at, that of the second one twice as fast
+CLOCK = """
+import itertools, os, sys, types
+from pretrain import train
+from pretrain.__main__ import main
+ticks = itertools.count()
+speed = 0.01 * (1 + int(os.environ["RANK"]))
+train.time = types.SimpleNamespace(monotonic=lambda: speed * next(ticks))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_a_time_limit_ends_all_processes_at_once(runs: TinyRuns) -> None:
-    together = Together(runs, "run", "--max-time=5s", train__updates=10**6)
-    assert together.end() == [0, 0], [together.said(rank) for rank in range(2)]
-    checkpoint = last_checkpoint(together.run)
-    assert 0 < checkpoint["update"] < 10**6
-    assert checkpoint["seconds"] > 1.5
+    arguments = runs.arguments("run", "--max-time=1s", **SETTINGS | {"train__updates": 10**6})
+    processes = start_together(*[["-c", CLOCK, *arguments]] * 2, log=runs.folder / "rank")
+    assert [process.wait() for process in processes] == [0, 0], [process.stderr for process in processes]
+    checkpoint = last_checkpoint(RunDirectory(runs.folder / "run"))
+    assert 10 < checkpoint["update"] < 25
+    assert 1 <= checkpoint["seconds"] < 1.2
 
 
 # killed, and going on with as many processes or another number
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_killed_and_resumed_it_ends_the_same(runs: TinyRuns, pair: RunDirectory, rank: int) -> None:
+    together = Together(runs, "run", signals={rank: (signal.SIGKILL, 25)}, **SIDE_BY_SIDE)
+    assert together.end() == ([-signal.SIGKILL, 1] if rank == 0 else [1, -signal.SIGKILL])
+    (line,) = together.said(1 - rank)
+    assert line.startswith(f"error: rank 1: {LOST}" if rank == 0 else f"error: {LOST}")
+    together = Together(runs, "run", "--resume", **SIDE_BY_SIDE)
+    assert together.end() == [0, 0], together.said(0)
+    assert_same_end(together.run, pair)
+
+
+@pytest.mark.slow
 def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, pair: RunDirectory) -> None:
-    launch = Launch(runs, "run", torchrun=("--max-restarts=1",), **SIDE_BY_SIDE)
-    launch.wait_for_checkpoint(EVERY)
-    launch.kill(1)
-    assert launch.end() == 0
-    (line,) = launch.said(0)
+    run, logs = RunDirectory(runs.folder / "run"), runs.folder / "logs"
+    command = ["-m", "torch.distributed.run", "--redirects=3", f"--log-dir={logs}", "--nproc-per-node=2"]
+    command += ["--max-restarts=1", "-m", "pretrain", *runs.arguments("run", **(SETTINGS | SIDE_BY_SIDE))]
+    launch = WarmProcess(command, log=runs.folder / "torchrun")
+    while not (run.checkpoints / f"{EVERY:09d}.pt").exists():
+        assert launch.poll() is None, launch.stderr
+        time.sleep(0.005)
+    for child in Path(f"/proc/{launch.pid}/task/{launch.pid}/children").read_text().split():
+        if "\0RANK=1\0" in Path(f"/proc/{child}/environ").read_text():
+            os.kill(int(child), signal.SIGKILL)
+    assert launch.wait() == 0
+    (log,) = logs.glob("*/attempt_0/0/stderr.log")
+    (line,) = without_progress(log.read_text())
     assert line.startswith(f"error: {LOST}")
-    assert_same_end(launch.run, pair)
+    assert_same_end(run, pair)
 
 
 def test_one_process_goes_on_unasked_with_runs_of_its_own_launch_alone(
@@ -292,15 +296,6 @@ def test_one_process_goes_on_unasked_with_runs_of_its_own_launch_alone(
     assert "holds a run already: go on with it by --resume" in capsys.readouterr().err
 
 
-def test_without_the_first_process_the_others_end_with_a_sentence(runs: TinyRuns) -> None:
-    launch = Launch(runs, "run")
-    launch.wait_for_checkpoint(EVERY)
-    launch.kill(0)
-    assert launch.end() != 0
-    (line,) = launch.said(1)
-    assert line.startswith(f"error: rank 1: {LOST}")
-
-
 def test_begun_by_two_processes_and_ended_by_one(runs: TinyRuns, pair: RunDirectory, alone: RunDirectory) -> None:
-    cut_off(pair, runs.folder / "run", 60)
+    cut_off(pair, runs.folder / "run", 20)
     assert_close_end(runs.run("run", "--resume", **SETTINGS), alone)
