@@ -17,7 +17,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.encoders.windows import CarriedState, encode_next
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import (
     ModelDirectory,
@@ -27,7 +27,7 @@ from elmoc.model_directory import (
     write_model_directory,
 )
 from elmoc.sharing.hub import download_model, is_hub_name
-from elmoc.sharing.training_record import training_words
+from elmoc.sharing.model_card import training_words
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import WordVectors
@@ -42,6 +42,8 @@ class ElmoC:
     Every sentence is read from zero state between `<s>` and `</s>`, so its vectors do not depend on what stands
     around it (`embed_documents` carries the state on instead). Layer states are float32 [L + 1, n, 2P] on the CPU,
     layer 0 first; `[:, i]` belongs to the i-th token. States that are not finite are an `InputError`.
+
+    training_words: how many words it has read in training, by its record; None where that does not say.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class ElmoC:
         self.pooling = POOLINGS[0] if pooling is None else pooling
         self._options: dict[str, Any] = {"dtype": dtype, "pooling": pooling}
         self.fingerprint = directory.encoder.fingerprint()
+        with reading(f"the training record of {directory.path or 'this model'}"):
+            self.training_words = training_words(directory.training)
         self._rows = WordRows(directory.transform, word_vectors)
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
 
@@ -144,11 +148,6 @@ class ElmoC:
             "precision": self.precision,
             **({} if self._subwords is None else {"pooling": self.pooling}),
         }
-
-    @property
-    def training_words(self) -> int | None:
-        """How many words it has read in training, by its record; None where that does not say."""
-        return training_words(self.directory.training)
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.settings import counted
-from elmoc.sharing.training_record import trainings_of
+from elmoc.sharing.model_card import trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 
+from elmoc.errors import InputError, shortened
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc neighbours`."""
@@ -24,22 +26,25 @@ def add_word_arguments(parser: argparse.ArgumentParser) -> None:
 
 def positive(text: str) -> int:
     """A number from 1 on, as an option has it."""
-    number = int(text)
-    if number < 1:
+    if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
     return number
 
 
 def run(arguments: argparse.Namespace) -> None:
     """List what the parsed command line asks for."""
-    from elmoc.looking.uses import find_uses, nearest_uses, query_use
+    from elmoc.looking.uses import Use, find_uses, nearest_uses, positions
     from elmoc.model import ElmoC
 
-    word, ignore_case = arguments.word, arguments.ignore_case
-    query = query_use(arguments.sentence, word, ignore_case=ignore_case)
-    found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
+    word, ignore_case, tokens = arguments.word, arguments.ignore_case, arguments.sentence.split()
+    found = positions(tokens, word, ignore_case)
+    if not found:
+        raise InputError(f"--in does not have the token {shortened(word)!r}")
+    query = Use(tuple(tokens), found[0])
+    uses, count = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
     elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
-    nearest = nearest_uses(elmo, query, found.uses, top=arguments.top, layer=arguments.layer)
-    print(f"{found.describe(word, arguments.corpus)}; nearest to: {query.marked()}\n\ncosine      line  use")
+    nearest = nearest_uses(elmo, query, uses, top=arguments.top, layer=arguments.layer)
+    print(f"{count:,} uses of {shortened(word)!r}, {len(uses):,} of them read; nearest to: {query.marked()}")
+    print("\ncosine      line  use")
     for use, cosine in nearest:
         print(f"{cosine:6.3f} {use.line:9,}  {use.marked()}")

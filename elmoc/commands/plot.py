@@ -24,15 +24,10 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or f"{word}.png"
     figure_format(output)  # a wrong one is told before words are read
     with locked(output):
-        found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
+        uses, count = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
-        clusters = draw_uses(
-            elmo,
-            found.uses,
-            output,
-            title=f"{word!r}: {len(found.uses):,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}",
-            layer=arguments.layer,
-        )
-    print(f"{output}: {found.describe(word, arguments.corpus)}, {len(clusters)} clusters")
+        title = f"{word!r}: {len(uses):,} of {count:,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}"
+        clusters = draw_uses(elmo, uses, output, title=title, layer=arguments.layer)
+    print(f"{output}: {len(uses):,} of {count:,} uses, {len(clusters)} clusters")
     for number, words in enumerate(clusters, 1):
         print(f"  {number}: {', '.join(words) or '–'}")

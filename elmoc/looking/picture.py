@@ -1,7 +1,9 @@
-"""Picture: the uses of a word in two dimensions, coloured by cluster, with some of their contexts written in."""
+"""Picture: the uses of a word in two dimensions, in clusters, with the words that tell these apart."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -9,25 +11,24 @@ import numpy as np
 
 from elmoc.errors import InputError
 from elmoc.files.figures import new_figure, save_figure
-from elmoc.looking.clusters import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 
-# Okabe and Ito's, which the colour-blind can tell apart.
+# Okabe and Ito's, which the colour-blind can tell apart: one a cluster
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-# Principal components in which clusters are looked for; two of them are shown.
+# principal components in which clusters are looked for; two of them are shown
 COMPONENTS = 5
-MOST_LABELS, LABEL_WORDS = 40, 2
+# words on each side of a use among which the words of a cluster are looked for, and words that its label shows
+NEAR_WORDS, LABEL_WORDS = 4, 2
+# width and height that a label takes, as shares of the picture
+_LABEL = np.array([0.2, 0.03])
+# uses whose silhouettes are computed, to choose the number of clusters
+_MOST_COMPARED = 2000
+# occurrences that a word is taken to have had everywhere, so that rare words tell little
+_PRIOR = 2.0
 
 
-def draw_uses(
-    elmo: ElmoC,
-    uses: Sequence[Use],
-    output: Path | str,
-    *,
-    title: str,
-    layer: str,
-) -> list[list[str]]:
+def draw_uses(elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: str, layer: str) -> list[list[str]]:
     """Draw the uses in their first two principal components; returns the telling words of each cluster.
 
     `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `output` is replaced when it is
@@ -43,56 +44,78 @@ def draw_uses(
     words = telling_words(uses, labels, 6)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
-        _draw(figure, points[:, :2], labels, words, title)
-        _write_labels(figure.axes[0], uses, points[:, :2], labels)
+        _draw(figure.add_subplot(), points[:, :2], labels, uses, words)
+        figure.axes[0].set_title(title, loc="left", fontsize=13, parse_math=False)
         save_figure(figure, output)
     return words
 
 
-def _draw(figure: Any, points: np.ndarray, labels: np.ndarray, words: list[list[str]], title: str) -> None:
-    axes = figure.add_subplot()
+def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
+    """float64 [n, count]: the vectors, each of length 1, in their first principal components (or all, if fewer)."""
+    directions = vectors.astype(np.float64)
+    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
+    left, scale, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    components: np.ndarray = (left * scale)[:, :count]
+    return components
+
+
+def cluster(points: np.ndarray) -> np.ndarray:
+    """int [n]: the cluster of each point, the largest first: by k-means with the best silhouette."""
+    from sklearn.cluster import KMeans  # of an extra
+    from sklearn.metrics import silhouette_score
+
+    best, labels = -1.0, np.zeros(len(points), dtype=np.int64)
+    for number in range(2, min(len(COLOURS), len(points) - 1, len(np.unique(points, axis=0))) + 1):
+        found = KMeans(number, n_init=10, random_state=0).fit_predict(points)
+        quality = silhouette_score(points, found, sample_size=min(len(points), _MOST_COMPARED), random_state=0)
+        if quality > best:
+            best, labels = quality, found
+    rank = {number: place for place, (number, _) in enumerate(Counter(labels.tolist()).most_common())}
+    return np.array([rank[label] for label in labels.tolist()])
+
+
+def telling_words(uses: Sequence[Use], labels: np.ndarray, count: int) -> list[list[str]]:
+    """For each cluster, at most `count` words that are more frequent near its uses than near the others and far off."""
+    near: list[Counter[str]] = [Counter() for _ in range(int(labels.max()) + 1)]
+    far = Counter[str]()
+    for use, label in zip(uses, labels, strict=True):
+        around = [word for words in use.around(NEAR_WORDS) for word in words]
+        near[label].update(map(str.lower, around))
+        far.update(map(str.lower, use.tokens))
+        far.subtract(map(str.lower, around))
+    together, telling = sum(near, Counter[str]()), []
+    for here in near:
+        gains = {}
+        for word, number in here.items():
+            shares = ((other[word], max(1, other.total())) for other in (together - here, far))
+            ratios = [(number + _PRIOR) / (here.total() * times / total + _PRIOR) for times, total in shares]
+            gains[word] = sqrt(number) * log(min(ratios)) if any(map(str.isalpha, word)) else 0.0
+        best = sorted(here, key=lambda word: (-gains[word], word))
+        telling.append([word for word in best if gains[word] > 0][:count])
+    return telling
+
+
+def _draw(axes: Any, points: np.ndarray, labels: np.ndarray, uses: Sequence[Use], words: list[list[str]]) -> None:
     for number, telling in enumerate(words):
         mine = points[labels == number]
         name = f" {', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")  # one with _ first is in no legend
         axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=COLOURS[number], label=name)
-    axes.set_title(title, loc="left", fontsize=13, parse_math=False)
     axes.set(xticks=[], yticks=[])
-    for side in axes.spines.values():
-        side.set_color("#cccccc")
     axes.margins(0.08)
-    axes.legend(
-        title="words near the uses of each cluster",
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.01),
-        ncols=2,
-        frameon=False,
-        alignment="left",
-    )
-
-
-def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
-    """Write a few words of context beside some points, where no label covers another."""
-    from matplotlib.patheffects import withStroke
-
-    axes.figure.canvas.draw()  # from here on it is known where everything stands
-    renderer, inside, taken = axes.figure.canvas.get_renderer(), axes.get_window_extent(), list[Any]()
-    for index in np.random.default_rng(0).permutation(len(points))[: 6 * MOST_LABELS]:
-        if len(taken) == MOST_LABELS:
-            break
-        near = uses[index].marked(LABEL_WORDS).replace("… ", "").replace(" …", "").replace("[", "").replace("]", "")
-        text = axes.annotate(
-            "".join(each if each.isprintable() else " " for each in near),
-            points[index],
-            xytext=(4, 3),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=COLOURS[int(labels[index])],
-            parse_math=False,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )
-        text.set_in_layout(False)
-        box = text.get_window_extent(renderer).padded(3.0)  # pixels
-        if any(box.overlaps(other) for other in taken) or not (inside.x0 < box.x0 and box.x1 < inside.x1):
-            text.remove()
-        else:
-            taken.append(box)
+    heading, below = "words near the uses of each cluster", (0.5, -0.01)
+    axes.legend(title=heading, loc="upper center", bbox_to_anchor=below, ncols=2, frameon=False, alignment="left")
+    places, taken = (points - points.min(axis=0)) / np.ptp(points, axis=0).clip(1e-12), list[np.ndarray]()
+    for index in np.random.default_rng(0).permutation(len(points)):
+        if all((abs(places[index] - other) > _LABEL).any() for other in taken):
+            taken.append(places[index])
+            before, after = uses[index].around(LABEL_WORDS)
+            context = " ".join([*before, uses[index].tokens[uses[index].position], *after])
+            axes.annotate(
+                "".join(each if each.isprintable() else " " for each in context),
+                points[index],
+                xytext=(4, 3),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=COLOURS[int(labels[index])],
+                parse_math=False,
+            ).set_in_layout(False)

@@ -1,6 +1,6 @@
-"""Model card: what the `README.md` of a model directory says, written from its config and training record.
+"""Model card: what a model says of itself and of its training, in the `README.md` and the config of its directory.
 
-Hubs read the block at its top (YAML) and show the rest.
+Hubs read the block at the top of the card (YAML) and show the rest.
 """
 
 import re
@@ -11,29 +11,9 @@ from typing import Any
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.files.records import toml_text
-from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
-from elmoc.sharing.training_record import GENERAL
+from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource
 
-_FRONT_MATTER = """\
-library_name: elmoc
-pipeline_tag: feature-extraction
-tags:
-- elmo
-- contextual-word-representations
-# language: the code of the text's language
-# license: that of the weights, which is for you to say
-"""
-# of the held-out metrics, those that a card shows
-_METRICS = {
-    "cosine": "cosine with the true next word",
-    "accuracy_at_1": "accuracy@1",
-    "accuracy_at_10": "accuracy@10",
-    "reciprocal_rank": "mean reciprocal rank",
-    "perplexity": "perplexity",
-    "vocabulary_perplexity": "perplexity over the whole vocabulary",
-    "word_perplexity": "perplexity of words",
-}
 # what a card shows of a training record, and under which name
 _FACTS = {
     "corpus": "corpus",
@@ -44,9 +24,25 @@ _FACTS = {
     "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
     "updates": "updates",
 }
-_WHAT_IT_IS = """Contextual word representations: one vector a layer for every token of a sentence, from a \
-bidirectional language model."""
-_USE = """\
+_CARD = """\
+---
+library_name: elmoc
+pipeline_tag: feature-extraction
+tags:
+- elmo
+- contextual-word-representations
+# language: the code of the text's language
+# license: that of the weights, which is for you to say
+---
+
+# {title}
+
+Contextual word representations: one vector a layer for every token of a sentence, from a bidirectional language model.
+
+{facts}
+
+## Use
+
 ```python
 from elmoc import ElmoC
 
@@ -58,9 +54,26 @@ states = elmo.embed(["The", "cat", "sat", "."])  # a tensor {shape}
 elmoc dump-features DIRECTORY sentences.txt features.h5
 ```
 
-Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`."""
-_NEEDED = """The word vectors are needed to use it: in this directory under the name above, where they were in \
-training, or where `vectors` (`--vectors`) says."""
+Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`. The word vectors are needed to use
+it: in this directory under the name above, where they were in training, or where `vectors` (`--vectors`) says.
+
+## Training
+
+{training}
+
+## Licence
+
+For you to say, here and in the block at the top.
+
+## Citation
+
+ELMo: Peters et al. 2018, Deep Contextualized Word Representations, https://doi.org/10.18653/v1/N18-1202
+{elmo_c}The program: elmoc {version}
+"""
+_ELMO_C = """\
+ELMo-C: Li et al. 2019, Efficient Contextual Representation Learning With Continuous Outputs,
+https://doi.org/10.1162/tacl_a_00289
+"""
 
 
 def model_card(
@@ -74,8 +87,7 @@ def model_card(
         output_layer: the kind of output layer that it was trained against.
     """
     imported, sizes = "imported" in training, encoder.config.sizes
-    title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
-    rows = {
+    facts = {
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
         "parameters of the encoder": f"{sum(parameter.numel() for parameter in encoder.parameters()):,}",
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is context-independent",
@@ -83,23 +95,22 @@ def model_card(
         "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
-    title = _plain(training.get("name") or title)
-    parts = [f"---\n{_FRONT_MATTER}---", f"# {title}", _WHAT_IT_IS, _table("", "", rows)]
-    parts += ["## Use", _USE.format(shape=[sizes.layers + 1, 4, encoder.width])]
-    if not word_vectors.origin.startswith("random:"):
-        parts.append(_NEEDED)
-    if not imported:
-        parts += ["## Training", *_trainings(training)]
+    parts = list(_trainings(training))
     if recipe := training.get("recipe"):
         sections: dict[str, dict[str, Any]] = {}
         for key, value in recipe.items():  # `section.name` as a config file has them
             section, _, name = key.partition(".")
             sections.setdefault(section, {})[name] = value
-        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{toml_text(sections)}```"]
-    citations = "\n\n".join([ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT])
-    parts += ["## Licence", "For you to say, here and in the block at the top."]
-    parts += ["## Citation", f"```bibtex\n{citations}\n```"]
-    return "\n\n".join(parts) + "\n"
+        parts += ["The settings of `python -m pretrain`:", f"```toml\n{toml_text(sections)}```"]
+    title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
+    return _CARD.format(
+        title=_plain(training.get("name") or title),
+        facts=_table("| |", facts),
+        shape=[sizes.layers + 1, 4, encoder.width],
+        training="\n\n".join(parts),
+        elmo_c="" if imported else _ELMO_C,
+        version=VERSION,
+    )
 
 
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
@@ -110,33 +121,28 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
             yield from _trainings(training[name])
     if "imported" in training:
         yield f"It was imported from another tool: {_shown(training['imported'].get('from'))}"
-    rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
-    tokens = training.get("tokens_by_source", {})
-    if rows:
-        text = "new text" if "started_from" in training and GENERAL in tokens else "text"
-        yield _table("", "", rows | {f"licence of the {text}": _plain(training.get("licence") or "not stated")})
-    if tokens:
-        yield _table("kind of text", "tokens in the corpus", {f"`{kind}`": _shown(tokens[kind]) for kind in tokens})
+    if rows := {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}:
+        yield _table("| |", rows | {"licence of the text": _plain(training.get("licence") or "not stated")})
+    if tokens := training.get("tokens_by_source", {}):
+        yield _table("kind of text | tokens |", {f"`{kind}`": _shown(tokens[kind]) for kind in tokens})
     held_out = training.get("held_out", {})
-    kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
-    for kind in ("", *(kinds if len(kinds) > 1 else ())):  # of one kind, the figures are those of the whole
-        prefix = f"{kind}/" if kind else ""
-        metrics = {
-            label: " | ".join(_shown(held_out.get(prefix + key)) for key in (name, f"constant_{name}"))
-            for name, label in _METRICS.items()
-            if prefix + name in held_out
-        }
-        if metrics:
-            yield f"On held-out text{f' of the kind `{kind}`' if kind else ''}:"
-            yield _table("metric", "model | best constant prediction", metrics)
+    metrics = {}
+    for name, value in held_out.items():  # `kind/metric` is that of one kind of text
+        kind, slash, metric = name.rpartition("/")
+        if not metric.startswith(("constant_", *(f"{direction}_" for direction in DIRECTIONS))):
+            metrics[name.replace("_", " ")] = (
+                f"{_shown(value)} | {_shown(held_out.get(f'{kind}{slash}constant_{metric}'))}"
+            )
+    if metrics:
+        yield _table("on held-out text | model | best constant prediction |", metrics)
     if "started_from" in training:
         known = list(_trainings(training["started_from"]))
         yield "It went on from a model of which this is known:" + ("" if known else " nothing.")
         yield from known
 
 
-def _table(first: str, second: str, rows: Mapping[str, str]) -> str:
-    lines = [f"| {first} | {second} |", f"|{'---|' * (second.count('|') + 2)}"]
+def _table(heading: str, rows: Mapping[str, str]) -> str:
+    lines = [f"| {heading}", f"|{'---|' * heading.count('|')}"]
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
@@ -146,13 +152,41 @@ def _plain(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value of a training record in a cell of a table: a number, or a text or file as code."""
+    """A value of a training record in a cell of a table: a number, or a text or the name of a file."""
     if value is None:
         return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.4g}"
+    if isinstance(value, (int, float)):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(map(_shown, value[:10])) + (", …" if len(value) > 10 else "")
     return f"`{_plain(Path(value).name)}`"
+
+
+def training_words(record: Mapping[str, Any]) -> int | None:
+    """How many words were read in this training and in those before it; None where one of them does not say.
+
+    Of directions that were trained apart and joined, the larger number; of subwords, the words that they make.
+    """
+    if parts := parts_of(record):
+        of_parts = [training_words(part) for part in parts]
+        return None if None in of_parts else max(words for words in of_parts if words is not None)
+    earlier = training_words(record["started_from"]) if "started_from" in record else 0
+    if earlier is None or "words" not in record:
+        return None
+    return (earlier + round(record["words"] / record.get("units_of_a_word", 1))) or None
+
+
+def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The record of each training: of this one, or of the directions that were trained apart, and of those before."""
+    if parts := parts_of(record):
+        for part in parts:
+            yield from trainings_of(part)
+        return
+    yield record
+    if "started_from" in record:
+        yield from trainings_of(record["started_from"])
+
+
+def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records of directions that were trained apart and joined."""
+    return [record[name] for name in DIRECTIONS if isinstance(record.get(name), dict)]

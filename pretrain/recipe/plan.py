@@ -13,7 +13,6 @@ from elmoc.files.records import read_json, toml_value, write_json, write_toml
 from elmoc.files.writing import atomic_path
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import differences, parse_duration
-from elmoc.sharing.training_record import GENERAL
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
@@ -31,6 +30,8 @@ SMALL_FROM_WORDS, SMALL_FROM_SECONDS = 10_000_000, 2 * 3600
 UPDATES_AT_LEAST, STREAMS_AT_LEAST = 40, 4
 # Held-out tokens of general text, at most, that an adapted model is evaluated on.
 GENERAL_HELD_OUT_TOKENS = 50_000
+# the kind of text that an adapted model (`--init-from`) reads beside the new text
+GENERAL = "general"
 # An adapted model is trained with the settings of the training before it (those of `_KEPT` sections, without
 # `_NOT_KEPT`, which are of a run), at half of its learning rate: its output layer and encoder are near their end.
 _KEPT = ("encoder", "output_layer", "train", "optimiser")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from elmoc.looking.clusters import cluster, principal_components, telling_words
+from elmoc.looking.picture import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use
 
 

@@ -21,7 +21,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_they_are_ordered_by_cosine(text: Path, model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path)
-    query, uses = Use(("on", "the", "left", "bank"), 3), find_uses(text, "bank").uses
+    query, (uses, _) = Use(("on", "the", "left", "bank"), 3), find_uses(text, "bank")
     nearest = nearest_uses(elmo, query, uses, top=4, layer="average")
     vector = elmo.embed(query.tokens).mean(0)[3]
     cosines = {
@@ -36,7 +36,7 @@ def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest
     words = ["--word", "bank", "--in", "The left bank of the a .", "--top", "2"]
     assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
     first, _, head, best, second = capsys.readouterr().out.splitlines()
-    assert first == "text.txt has 9 uses of 'bank'; nearest to: The left [bank] of the a ."
+    assert first == "9 uses of 'bank', 9 of them read; nearest to: The left [bank] of the a ."
     assert head.split() == ["cosine", "line", "use"]
     assert best == " 1.000         1  The left [bank] of the a ."
     assert "[bank]" in second

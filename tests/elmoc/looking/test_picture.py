@@ -50,7 +50,7 @@ def test_a_picture_of_all_uses(
     said = capsys.readouterr()
     assert "warning" not in said.err
     first, *clusters = said.out.splitlines()
-    assert first == "bank.png: text.txt has 16 uses of 'bank', 2 clusters"
+    assert first == "bank.png: 16 of 16 uses, 2 clusters"
     assert len(clusters) == 2
     [axes] = figures[0].axes
     points = [group.get_offsets() for group in axes.collections]

@@ -25,32 +25,31 @@ def places(uses: list[Use]) -> list[tuple[int, int]]:
 
 
 def test_tokens_are_found_and_equal_sentences_count_once(text: Path) -> None:
-    found = find_uses(text, "bank")
-    assert (places(found.uses), found.count) == ([(1, 1), (4, 3)], 3)
-    assert found.uses[0].tokens == ("The", "bank", "of", "the", "river", ".")
-    both = find_uses(text, "BANK", ignore_case=True)
-    assert (places(both.uses), both.count) == ([(1, 1), (4, 0), (4, 3)], 4)
+    found, count = find_uses(text, "bank")
+    assert (places(found), count) == ([(1, 1), (4, 3)], 3)
+    assert found[0].tokens == ("The", "bank", "of", "the", "river", ".")
+    both, count = find_uses(text, "BANK", ignore_case=True)
+    assert (places(both), count) == ([(1, 1), (4, 0), (4, 3)], 4)
     zipped = text.with_suffix(".gz")
     zipped.write_bytes(gzip.compress(TEXT.encode()))
-    assert find_uses(zipped, "bank").uses == found.uses
+    assert find_uses(zipped, "bank") == (found, 3)
 
 
 def test_each_use_of_many_is_kept_as_often(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("".join(f"w{number} x\n" for number in range(2000)))
-    found = find_uses(text, "x", most=400)
-    assert (len(found.uses), found.count) == (400, 2000)
-    assert found.uses == find_uses(text, "x", most=400).uses, "the same each time"
-    assert found.describe("x", "text.txt") == "text.txt has 2,000 uses of 'x', of which 400 are read"
-    quarters = Counter(use.line * 4 // 2001 for use in found.uses)
+    found, count = find_uses(text, "x", most=400)
+    assert (len(found), count) == (400, 2000)
+    assert found == find_uses(text, "x", most=400)[0], "the same each time"
+    quarters = Counter(use.line * 4 // 2001 for use in found)
     assert min(quarters.values()) > 70, "from everywhere in the text"
-    assert places(found.uses) == sorted(places(found.uses))
+    assert places(found) == sorted(places(found))
 
 
 def test_of_a_long_line_only_what_is_near_is_read(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text(" ".join([*["a"] * 1000, "x", *["b"] * 1000]) + "\n")
-    [use] = find_uses(text, "x").uses
+    [use], _ = find_uses(text, "x")
     assert use.tokens == (*["a"] * CONTEXT_WORDS, "x", *["b"] * CONTEXT_WORDS)
     assert use.tokens[use.position] == "x"
 
@@ -58,14 +57,14 @@ def test_of_a_long_line_only_what_is_near_is_read(tmp_path: Path) -> None:
 def test_the_word_is_marked() -> None:
     use = Use(tuple("abcdefg"), 3)
     assert use.marked() == "a b c [d] e f g"
-    assert use.marked(2) == "… b c [d] e f …"
-    assert Use(("a",), 0).marked(0) == "[a]"
-    assert use.around(2) == ("b", "c", "e", "f")
+    assert Use(("w",) * 30, 15).marked() == " ".join(["…", *["w"] * 12, "[w]", *["w"] * 12, "…"])
+    assert Use(("a",), 0).marked() == "[a]"
+    assert use.around(2) == (("b", "c"), ("e", "f"))
 
 
 def test_vectors_are_those_of_the_place(text: Path, model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path)
-    uses = find_uses(text, "bank").uses
+    uses, _ = find_uses(text, "bank")
     for layer, chosen in (("average", [0, 1, 2]), ("top", [2]), ("1", [1])):
         vectors = use_vectors(elmo, uses, layer)
         for vector, use in zip(vectors, uses, strict=True):

@@ -2,10 +2,11 @@
 
 import tomllib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from elmoc.sharing.model_card import model_card
+from elmoc.sharing.model_card import model_card, training_words, trainings_of
 from tests.tiny import tiny_model
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with huggingface_hub")
@@ -42,8 +43,8 @@ def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
 def test_an_imported_model_is_cited_as_elmo() -> None:
     record = {"imported": {"from": "bilm-tf"}}
     card, further = card_of(**record), card_of(updates=7, started_from=record)
-    assert "Liunian" not in card
-    assert "Liunian" in further
+    assert "Li et al." not in card
+    assert "Li et al." in further
     assert "`bilm-tf`" in further
 
 
@@ -62,3 +63,31 @@ def test_an_adapted_model_says_what_each_kind_of_text_gave() -> None:
     card = card_of(**record, tokens_by_source={"new": 1000, "general": 20}, started_from=RECORD)
     for told in ("# Ada's model", "| `new` | 1,000 |", "| 0.4 | 0.1 |", "| 0.25 | – |", "7,000", "CC BY 4.0"):
         assert told in card
+
+
+BASE = {"words": 54_000, "corpus": "base", "tokens_by_source": {"words": 10**9, "novels": 7}}
+TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
+
+
+@pytest.mark.parametrize(
+    ("record", "words", "corpora"),
+    [
+        ({}, None, [None]),
+        (BASE, 54_000, ["base"]),
+        (TASK, 56_000, ["task", "base"]),
+        ({"words": 500, "corpus": "base", "started_from": TASK}, 56_500, ["base", "task"]),
+        ({"words": 0, "corpus": "task", "started_from": BASE}, 54_000, ["task", "base"]),
+        ({"forward": BASE, "backward": TASK}, 56_000, ["base", "task"]),
+        (
+            {"words": 1_000, "corpus": "task", "started_from": {"forward": BASE, "backward": BASE}},
+            55_000,
+            ["task", "base"],
+        ),
+        ({"forward": BASE, "backward": {}}, None, ["base", None]),
+        ({"words": 2_000, "corpus": "task", "started_from": {"imported": {}}}, None, ["task", None]),
+        ({"words": 110, "units_of_a_word": 1.1, "corpus": "units"}, 100, ["units"]),
+    ],
+)
+def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str | None]) -> None:
+    assert training_words(record) == words
+    assert list(dict.fromkeys(each.get("corpus") for each in trainings_of(record))) == corpora
