@@ -17,12 +17,23 @@ from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
-from elmoc.input_layers import InputLayer
-from elmoc.input_layers.identity import Identity
-from elmoc.input_layers.vector_projection import VectorProjection
 
 # The encoders there are, by the name that configs and model directories have for them.
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
+
+
+class VectorProjection(nn.Module):
+    """a_t = LayerNorm(W_in x_t + b_in), from word vectors x_t of E numbers to P (Li et al. 2019, Section 4.1)."""
+
+    def __init__(self, *, word_vector_size: int, projection_size: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(word_vector_size, projection_size)
+        self.norm = nn.LayerNorm(projection_size)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Word vectors [B, T, E] → [B, T, P]."""
+        normalised: Tensor = self.norm(self.projection(words))
+        return normalised
 
 
 @dataclass(frozen=True)
@@ -40,10 +51,10 @@ class EncoderConfig:
                 f"{self.word_vector_size} numbers"
             )
 
-    def build_input_layer(self) -> InputLayer:
-        """The input layer of a direction, with random weights."""
-        if self.sizes.input_layer == "identity":
-            return Identity()
+    def build_input_layer(self) -> nn.Module:
+        """What makes layer 0 [B, T, P] of word vectors [B, T, E] in a direction, with random weights."""
+        if self.sizes.input_layer == "identity":  # word vectors have the encoder's width, as in the original ELMo
+            return nn.Identity()
         return VectorProjection(word_vector_size=self.word_vector_size, projection_size=self.sizes.projection_size)
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +77,7 @@ class EncoderConfig:
 class DirectionEncoder(nn.Module):
     """One direction: an input layer and an encoder. It reads its words in its own reading order."""
 
-    def __init__(self, input_layer: InputLayer, encoder: Encoder) -> None:
+    def __init__(self, input_layer: nn.Module, encoder: Encoder) -> None:
         super().__init__()
         self.input_layer = input_layer
         self.encoder = encoder

@@ -21,15 +21,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
-from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.choose import choose_kernels
-from elmoc.kernels.lstm_step import (
+from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights, plain_recurrence
+from elmoc.kernels import (
     GatesBackward,
     GatesForward,
     LayerConstants,
     OutputBackward,
     OutputForward,
     StepKernels,
+    choose_kernels,
 )
 from elmoc.kernels.matmul import Matmul, prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
@@ -125,7 +125,7 @@ class Gradients(NamedTuple):
 class FusedRecurrence:
     """A `Recurrence`, equal to `plain_recurrence` up to rounding.
 
-    Layers that take turns may share a workspace. The default `kernels` are the fastest for device and types.
+    Layers that take turns may share a workspace. The default `kernels` are those for device and types.
     """
 
     def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:
@@ -135,10 +135,13 @@ class FusedRecurrence:
     def __call__(
         self, inputs: Tensor, state: LSTMState, weights: RecurrenceWeights, options: RecurrenceOptions
     ) -> tuple[Tensor, LSTMState]:
-        """As `plain_recurrence`."""
+        """As `plain_recurrence`, which runs where there are no kernels."""
         mask, lengths = options.dropout_mask, options.lengths
         device = inputs.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
+        kernels = self._kernels or choose_kernels(device, dtype, weights.bias.dtype)
+        if isinstance(kernels, str):
+            return plain_recurrence(inputs, state, weights, options)
         run = LayerRun(
             layer=LayerConstants(
                 bias=weights.bias.detach(),
@@ -150,7 +153,7 @@ class FusedRecurrence:
                 projection_clip=options.projection_clip,
                 norm_epsilon=options.norm_epsilon,
             ),
-            kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
+            kernels=kernels,
             prepared=PreparedWeights(weights, dtype),
             workspace=self._workspace,
             keep=torch.is_grad_enabled()

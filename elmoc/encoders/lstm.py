@@ -15,7 +15,7 @@ from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm_inference import LstmInference
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.kernels.choose import choose_kernels
+from elmoc.kernels import choose_kernels
 from elmoc.kernels.inference import inference_kernels
 from elmoc.settings import setting
 
@@ -51,6 +51,8 @@ class LstmSizes(EncoderSizes):
         if not fast:
             return "the plain recurrence"
         kernels = choose_kernels(device.type, dtype, torch.float32)
+        if isinstance(kernels, str):
+            return f"the plain recurrence, because {kernels}"
         return f"the fused recurrence (between its products: {kernels.description})"
 
 

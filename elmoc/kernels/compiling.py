@@ -1,7 +1,6 @@
-"""Compiled libraries: how a C++ file of ours is compiled on this machine, and kept safely.
+"""Compiled libraries: how a C++ file of ours is compiled on this machine, once for a processor, and kept.
 
-It is compiled once for a processor, and the library is kept in the user's cache directory; from there it is loaded only
-if it is whole.
+The library is kept in the user's cache directory.
 """
 
 import ctypes
@@ -47,52 +46,35 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
         version = _run([*command, "--version"]).stdout
         sources = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]  # with what it includes
         parts = (*sources, compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
-        name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        folder = cache_path()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:  # its libraries run as this user
-            raise KernelBuildError(f"others may write to {folder}: `chmod go-w` it, or set XDG_CACHE_HOME")
+        name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        library = cache_path() / f"{source.stem}-{name}.so"
+        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = library.parent.stat()
+        if folder.st_uid != os.getuid() or folder.st_mode & 0o022:  # its libraries run as this user
+            raise KernelBuildError(f"others may write to {library.parent}: `chmod go-w` it, or set XDG_CACHE_HOME")
         try:
-            loaded = ctypes.CDLL(str(kept_library(folder, name) or build(source, command, folder, name)))
-        except OSError:  # what was kept is not for this system
-            loaded = ctypes.CDLL(str(build(source, command, folder, name)))
+            loaded = ctypes.CDLL(str(library))
+        except OSError:  # it is not there yet, or not whole
+            build(source, command, library)
+            loaded = ctypes.CDLL(str(library))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         # there is no home directory (RuntimeError), the command has an open quote (ValueError), it does not end
         raise KernelBuildError(f"kernels compiled by {compiler} cannot be kept or loaded ({error})") from None
     return loaded, found
 
 
-def kept_library(folder: Path, name: str) -> Path | None:
-    """The library of that name that was compiled before; one that is damaged is removed.
-
-    Its name ends in the hash of its content: a damaged one would crash the process that loads it.
-    """
-    for library in folder.glob(f"{name}-*.so"):
-        if library == _path_of(folder, name, library):
-            return library
-        library.unlink(missing_ok=True)
-    return None
-
-
-def build(source: Path, command: list[str], folder: Path, name: str) -> Path:
-    """Compile a C++ file into a library in `folder`; a `KernelBuildError` when the compiler cannot.
-
-    It gets its name when it is whole, which says what it holds: several processes can do this at once.
-    """
-    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
+def build(source: Path, command: list[str], library: Path) -> None:
+    """Compile a C++ file; a `KernelBuildError` when the compiler cannot. Several processes can do this at once."""
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
+        output = Path(scratch) / library.name
         for flags in FLAGS:
-            output = Path(scratch) / name
             run = _run([*command, *COMMON_FLAGS, *flags, str(source), "-o", str(output)])
             if run.returncode == 0:
                 output.chmod(0o700)
-                return output.replace(_path_of(folder, name, output))
+                output.replace(library)  # which gets its name when it is whole
+                return
     said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
     raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
-
-
-def _path_of(folder: Path, name: str, library: Path) -> Path:
-    """Where a library with the content of `library` is kept."""
-    return folder / f"{name}-{hashlib.sha256(library.read_bytes()).hexdigest()[:16]}.so"
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ from elmoc.encoders.bidirectional import reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
+from tests.elmoc.kernels.reference import ReferenceKernels
 
 BATCH, TIME, INPUT, PROJECTION, CELL = 4, 6, 5, 3, 7
 FULL, PADDED = [TIME] * BATCH, [6, 4, 4, 1]  # AllenNLP's cell wants the longest first
@@ -107,7 +108,9 @@ def sum_of(state: LSTMState) -> Tensor:
 @pytest.mark.parametrize("lengths", [None, [3, 1]])
 @pytest.mark.parametrize("norm", [True, False], ids=["layer norm", "no norm"])
 @pytest.mark.parametrize("clips", [(0.0, 0.0), (0.4, 0.3)], ids=["no clips", "clips"])
-@pytest.mark.parametrize("recurrence", [plain_recurrence, FusedRecurrence()], ids=["plain", "fused"])
+@pytest.mark.parametrize(
+    "recurrence", [plain_recurrence, FusedRecurrence(kernels=ReferenceKernels())], ids=["plain", "fused"]
+)
 def test_gradients_are_those_of_finite_differences(
     lengths: list[int] | None, norm: bool, clips: tuple[float, float], recurrence: Recurrence
 ) -> None:

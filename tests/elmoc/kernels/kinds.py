@@ -6,11 +6,11 @@ from functools import lru_cache
 import pytest
 import torch
 
+from elmoc.kernels import StepKernels
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels
 from elmoc.kernels.inference import InferenceKernels
-from elmoc.kernels.lstm_step import StepKernels
-from elmoc.kernels.reference import ReferenceKernels
+from tests.elmoc.kernels.reference import ReferenceKernels
 
 
 def triton_kernels(dtype: torch.dtype) -> StepKernels:

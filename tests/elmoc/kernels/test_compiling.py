@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elmoc.kernels.compiling import KernelBuildError, build, kept_library, load_library
+from elmoc.kernels.compiling import KernelBuildError, build, load_library
 
 
 @pytest.fixture
@@ -33,11 +33,10 @@ def test_a_library_is_compiled_once_and_again_when_it_is_damaged(source: Path, f
     assert made() == compiled
     (library,) = fresh_cache.iterdir()
     content = library.read_bytes()
-    for damaged in (b"damaged", content[:1000] + bytes([content[1000] ^ 1]) + content[1001:]):
-        library.unlink()  # this process has it open
-        library.write_bytes(damaged)
-        made()
-        assert library.read_bytes() == content
+    library.unlink()  # this process has it open
+    library.write_bytes(b"damaged")
+    made()
+    assert library.read_bytes() == content
 
 
 def test_whatever_keeps_kernels_from_being_compiled_is_said(
@@ -63,8 +62,8 @@ def test_two_that_compile_at_once(source: Path, fresh_cache: Path, tmp_path: Pat
     compiler = tmp_path / "compiler"
     compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.2\necho library > "$2"\n')
     compiler.chmod(0o755)
+    library = fresh_cache / "kernels.so"
     with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(lambda _: build(source, [str(compiler)], fresh_cache, "kernels"), range(2))
-    assert first == second == kept_library(fresh_cache, "kernels")
-    assert first.read_text() == "library\n"
-    assert list(fresh_cache.iterdir()) == [first]
+        list(threads.map(lambda _: build(source, [str(compiler)], library), range(2)))
+    assert library.read_text() == "library\n"
+    assert list(fresh_cache.iterdir()) == [library]

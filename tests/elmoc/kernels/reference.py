@@ -3,14 +3,13 @@
 import torch
 from torch import Tensor
 
-from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
+from elmoc.kernels import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 
 class ReferenceKernels:
-    """The kernels in plain PyTorch; `reason` says why nothing faster runs."""
+    """The kernels in plain PyTorch."""
 
-    def __init__(self, reason: str = "") -> None:
-        self.description = f"PyTorch, because {reason}" if reason else "PyTorch"
+    description = "PyTorch"
 
     def parts(self, streams: int) -> tuple[int, int]:
         """One: each sum over streams is taken whole."""
