@@ -14,9 +14,8 @@ from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.encoders.inference import InferenceEncoder, length_bucketed
+from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
-from elmoc.encoders.windows import CarriedState, encode_next
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import (

@@ -9,9 +9,6 @@ and multiplications are in its type S (bfloat16), the cell state, layer normalis
 (float32); without it both are the type of the weights.
 """
 
-import math
-from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,36 +29,6 @@ from elmoc.kernels import (
     choose_kernels,
 )
 from elmoc.kernels.matmul import Matmul, prepare_input_gradient, prepare_linear, weight_gradient_matmul
-
-
-class Workspace:
-    """Memory for activations, used again in the next window: on the CPU fresh memory costs as much as a multiplication.
-
-    Several layers may share one, in several threads. On a GPU PyTorch's own allocator does this.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[str, list[torch.UntypedStorage]] = defaultdict(list)
-
-    def __reduce__(self) -> tuple[type["Workspace"], tuple[()]]:
-        """Copied and pickled without its content, which means nothing."""
-        return Workspace, ()
-
-    def take(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-        """A tensor with arbitrary contents."""
-        numel = math.prod(shape)
-        if device.type == "cpu":
-            with suppress(IndexError):
-                whole = torch.empty(0, dtype=dtype).set_(self._free[name].pop())
-                if len(whole) >= numel:
-                    return whole[:numel].view(shape)
-        return torch.empty(shape, dtype=dtype, device=device)
-
-    def give(self, **tensors: Tensor) -> None:
-        """Give back what was taken, under the same names; it must not be read any more."""
-        for name, tensor in tensors.items():
-            if tensor.device.type == "cpu":
-                self._free[name].append(tensor.untyped_storage())
 
 
 class PreparedWeights:
@@ -94,7 +61,6 @@ class LayerRun:
     layer: LayerConstants
     kernels: StepKernels
     prepared: PreparedWeights
-    workspace: Workspace
     keep: bool  # whether activations are kept for the backward pass
 
 
@@ -125,11 +91,10 @@ class Gradients(NamedTuple):
 class FusedRecurrence:
     """A `Recurrence`, equal to `plain_recurrence` up to rounding.
 
-    Layers that take turns may share a workspace. The default `kernels` are those for device and types.
+    The default `kernels` are those for device and types.
     """
 
-    def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:
-        self._workspace = workspace or Workspace()
+    def __init__(self, kernels: StepKernels | None = None) -> None:
         self._kernels = kernels
 
     def __call__(
@@ -155,7 +120,6 @@ class FusedRecurrence:
             ),
             kernels=kernels,
             prepared=PreparedWeights(weights, dtype),
-            workspace=self._workspace,
             keep=torch.is_grad_enabled()
             and any(tensor is not None and tensor.requires_grad for tensor in (inputs, *state, *weights)),
         )
@@ -177,7 +141,7 @@ class _FusedLayer(torch.autograd.Function):
         time, width = inputs.shape[1:]
         activations = start_forward(run, inputs, hidden, cell)
         joined, gates, cells, projected, moments = activations
-        gated_cell = run.workspace.take("gated_cell", cell.shape, prepared.dtype, inputs.device)
+        gated_cell = torch.empty(cell.shape, dtype=prepared.dtype, device=inputs.device)
         outputs = torch.empty(time, *hidden.shape, dtype=layer.bias.dtype, device=inputs.device)
         for step in range(time):
             kept = step % len(gates)
@@ -191,15 +155,12 @@ class _FusedLayer(torch.autograd.Function):
             kernels.output_forward(
                 layer, step, OutputForward(projected[kept], before, hidden_after, moments[kept], outputs[step])
             )
-        run.workspace.give(gated_cell=gated_cell)
         last = final_outputs(outputs, hidden, layer.lengths), cells[time % len(cells)].clone()
         if run.keep:
             # the weights are saved so that changing one before the backward pass is an error
             ctx.save_for_backward(*activations, *weights)
             ctx.run, ctx.types = run, (inputs.dtype, hidden.dtype, cell.dtype)
             ctx.set_materialize_grads(False)
-        else:
-            run.workspace.give(**activations._asdict())
         return outputs.transpose(0, 1), *last
 
     @staticmethod
@@ -225,7 +186,6 @@ class _FusedLayer(torch.autograd.Function):
         of_inputs = grads.joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
         for tensor in activations:
             increment_version(tensor)  # a second backward pass would find other values in these
-        run.workspace.give(**activations._asdict(), gated_cells=grads.gated_cells)
         return (
             None,
             of_inputs,
@@ -244,15 +204,15 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
     (batch, time, width), (projection, size) = inputs.shape, (hidden.shape[1], cell.shape[1])
     accumulated, stored, steps = run.layer.bias.dtype, run.prepared.dtype, time if run.keep else 1
 
-    def take(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-        return run.workspace.take(name, shape, dtype, inputs.device)
+    def empty(dtype: torch.dtype, *shape: int) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=inputs.device)
 
     activations = Activations(
-        joined=take("joined", stored, time + 1, batch, width + projection),
-        gates=take("gates", stored, steps, batch, 4 * size),
-        cells=take("cells", accumulated, steps + 1, batch, size),
-        projected=take("projected", stored, steps, batch, projection),
-        moments=take("moments", accumulated, steps, batch, 2),
+        joined=empty(stored, time + 1, batch, width + projection),
+        gates=empty(stored, steps, batch, 4 * size),
+        cells=empty(accumulated, steps + 1, batch, size),
+        projected=empty(stored, steps, batch, projection),
+        moments=empty(accumulated, steps, batch, 2),
     )
     activations.joined[:time, :, :width].copy_(inputs.transpose(0, 1))
     activations.joined[0, :, width:].copy_(hidden)
@@ -283,7 +243,7 @@ def start_backward(run: LayerRun, activations: Activations, *given: Tensor | Non
         torch.empty_like(activations.joined[:time]),
         torch.empty_like(activations.projected),
         torch.empty(cell_shape, dtype=activations.joined.dtype, device=device),
-        run.workspace.take("gated_cells", (time, *cell_shape), activations.joined.dtype, device),
+        torch.empty((time, *cell_shape), dtype=activations.joined.dtype, device=device),
     )
 
 

@@ -1,4 +1,6 @@
-"""Inference encoder: the layer states of sentences and windows, without autograd, in a chosen precision.
+"""Inference encoder: the layer states of sentences, without autograd, in a chosen precision.
+
+They are read from zero state, or with the state carried from one to the next.
 
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
@@ -8,20 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, pad
 
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.input_layers import InputLayer
-from elmoc.input_layers.vector_projection import VectorProjection
 
 _PADDED_WORDS = 16384  # of a padded batch, where only the encoder's own `forward` runs
 # Words that an input layer reads at once, at least. Libraries add up the products of fewer rows in another order, and
 # in bf16 a difference in the last bit grows.
 _LEAST_WORDS = 64
-# Columns of an input layer's product, at least. With fewer than 12, libraries add up the products of every other word
-# in another order.
-_LEAST_COLUMNS = 16
+# The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state.
+CarriedState = dict[str, EncoderState]
 
 
 class InferenceEncoder:
@@ -141,7 +139,7 @@ class InferenceEncoder:
         with torch.inference_mode():
             spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
             read = torch.cat((vectors, spare)).unsqueeze(0)
-            inputs = _layer_0(self.encoder.direction(direction).input_layer, read).squeeze(0)[: len(vectors)]
+            inputs: Tensor = self.encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
@@ -160,16 +158,30 @@ class InferenceEncoder:
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
 
-def _layer_0(input_layer: InputLayer, words: Tensor) -> Tensor:
-    """What an input layer makes of words [1, m, E]; of each the same, wherever it stands."""
-    if not isinstance(input_layer, VectorProjection) or input_layer.projection.out_features >= _LEAST_COLUMNS:
-        states: Tensor = input_layer(words)
-        return states
-    width = input_layer.projection.out_features
-    weight = pad(input_layer.projection.weight, (0, 0, 0, _LEAST_COLUMNS - width))
-    bias = pad(input_layer.projection.bias, (0, _LEAST_COLUMNS - width))
-    states = input_layer.norm(linear(words, weight, bias)[..., :width])
-    return states
+def encode_next(
+    inference: InferenceEncoder, ids: Sequence[Tensor], table: Tensor, carried: CarriedState
+) -> list[Tensor]:
+    """Layer states [L + 1, n, 2P] of sentences without `<s>` and `</s>`, each read from its row of a state.
+
+    Args:
+        ids: int64 [n + 2] of each sentence, `<s>` and `</s>` included.
+        table: the word vectors [types, E] of ids.
+        carried: the states before the sentences, in their first B rows, which become those after them.
+    """
+    lengths = torch.tensor([len(each) for each in ids])
+    halves = []
+    for direction in inference.encoder.directions:
+        backward, state = direction == "backward", carried.get(direction)
+        read = [each.flip(0) if backward else each for each in ids]
+        padded = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
+        if state is not None:
+            state = state.map(lambda tensor: tensor[: len(ids)])
+        output = inference.run(direction, table[padded], state, lengths=lengths)
+        carried[direction] = output.state
+        states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
+        whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]
+        halves.append([each.flip(1) if backward else each for each in whole])
+    return [torch.cat(each, dim=-1)[:, 1:-1].clone() for each in zip(*halves, strict=True)]
 
 
 def length_bucketed(

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.lstm_inference import LstmInference
+from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from elmoc.kernels import choose_kernels
-from elmoc.kernels.inference import inference_kernels
 from elmoc.settings import setting
 
 
@@ -40,8 +39,7 @@ class LstmSizes(EncoderSizes):
     residual: bool = True
 
     def builder(self, *, fast: bool) -> Callable[[], "LstmStack"]:
-        workspace = Workspace()
-        return lambda: LstmStack(self, recurrence=lambda: FusedRecurrence(workspace) if fast else plain_recurrence)
+        return lambda: LstmStack(self, recurrence=FusedRecurrence if fast else lambda: plain_recurrence)
 
     @property
     def description(self) -> str:

@@ -1,28 +1,128 @@
 """LSTM inference: a stack of LSTM layers over whole sentences of any length, without padding, on the CPU.
 
 A batch has rows that read one sentence behind the other, so that nearly all of them end together, and its words are
-packed: step t holds those rows alone that have more than t words. The layer states are written where they belong.
+packed: step t holds those rows alone that have more than t words. `kernels/inference.cpp` runs a layer over all steps,
+and writes the layer states where they belong.
 
-Letters: B sentences, M words of the text, N words that are read, P projection, C cell, L layers.
+Letters: B sentences, M words of the text, N words that are read, I the width of what a layer reads, P projection, C
+cell, L layers. S is the type of the factors of matrix products, float32 or bfloat16; sums and states are float32.
 """
 
+import ctypes
 import heapq
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from elmoc.encoders import EncoderState, SentenceWords
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.inference import (
-    SPARE_WORDS,
-    InferenceKernels,
-    PackedLayer,
-    Rows,
-    pack_bias,
-    pack_projection,
-    pack_step,
-)
+from elmoc.kernels.compiling import KernelBuildError, default_compiler
+from elmoc.kernels.cpu import SOURCE, addresses, load
+
+SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
+
+# Of a panel of the step's weight, of any panel, and of a block of a panel in bfloat16.
+_CELLS, _COLUMNS, _DEPTH = 16, 64, 32
+
+
+class _Arguments(ctypes.Structure):
+    """As `Arguments` in `inference.cpp`, which says what each is."""
+
+    _fields_ = tuple(
+        (name, kind)
+        for kind, names in (
+            (ctypes.c_void_p, "inputs active places strides begins step_weight projection bias"),
+            (ctypes.c_void_p, "norm_weight norm_bias hidden cell outputs"),
+            (ctypes.c_int64, "steps batch input_size projection_size cell_size layer residual threads"),
+            (ctypes.c_float, "cell_clip projection_clip epsilon"),
+        )
+        for name in names.split()
+    )
+
+
+class Rows(NamedTuple):
+    """The rows of a batch, sorted by their number of words, most first: words are packed step by step."""
+
+    size: int  # B
+    active: Tensor  # int64 [steps]: how many rows go on at each step
+    places: Tensor  # int64 [N]: where the state of layer 0 of each word is in the layer states
+    strides: Tensor  # int64 [N]: from there to that of the next layer
+    begins: Tensor  # bool [N]: whether a word is read from zero state, behind other words of its row
+
+
+class PackedLayer:
+    """A layer's weights as the kernels read them, and its options."""
+
+    def __init__(self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype) -> None:
+        (size, cells), width = weights.projection.shape, weights.input.shape[1]
+        self.input_size, self.projection_size, self.cell_size, self.options = width, size, cells, options
+        self.padded_input_size = start = _padded(width, _DEPTH)
+        step = torch.zeros(4, _padded(cells, 32), start + _padded(size, _DEPTH), dtype=dtype)
+        step[:, :cells, :width] = weights.input.view(4, cells, -1)
+        step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
+        # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows lie together
+        self.step = _panels(step.view(4, -1, _CELLS, step.shape[2]).transpose(0, 1))
+        projection = torch.zeros(_padded(size, _COLUMNS), _padded(cells, 32), dtype=dtype)
+        projection[:size, :cells] = weights.projection
+        self.projection = _panels(projection.view(-1, 4, _CELLS, projection.shape[1]))  # S [panels of columns, C, 64]
+        bias = torch.zeros(4, _padded(cells, 32))
+        bias[:, :cells] = weights.bias.view(4, cells)
+        self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()  # [panels of 16 cells, 4 gates of 16]
+        # [P] each, or None
+        self.norm = [
+            None if each is None else each.detach().clone() for each in (weights.norm_weight, weights.norm_bias)
+        ]
+
+
+def _padded(size: int, to: int) -> int:
+    return -(-size // to) * to
+
+
+def _panels(weight: Tensor) -> Tensor:
+    """[panels, 4, 16, K] → [panels, K, 4, 16], in bfloat16 [panels, K / 32, 4, 16, 16, 2]."""
+    if weight.dtype == torch.float32:
+        return weight.permute(0, 3, 1, 2).contiguous()
+    panels, _, _, depth = weight.shape
+    return weight.reshape(panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2).permute(0, 3, 1, 4, 2, 5).contiguous()
+
+
+class InferenceKernels:
+    """The kernels for this processor.
+
+    Args:
+        dtype: S.
+        tiles: whether bfloat16 products may run on AMX tiles.
+        avx512: whether they may use AVX-512; without it they are those of a processor that has AVX2 alone.
+
+    Raises `KernelBuildError` where they cannot be compiled, or the processor has neither AVX-512 nor AVX2.
+    """
+
+    def __init__(self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True) -> None:
+        library, self.description = load(
+            default_compiler() + ("" if avx512 else " -mno-avx512f"), SOURCE.with_name("inference.cpp")
+        )
+        support = library.support()
+        if not support:
+            raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")
+        names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
+        self.dtype = dtype
+        self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
+        self.run = getattr(library, names[dtype] + ("_tiles" if self.on_tiles else ""))
+        self.has_threads = bool(library.has_threads())
+
+
+@lru_cache
+def inference_kernels(dtype: torch.dtype) -> InferenceKernels | None:
+    """The kernels for factors in a type; None where there are none."""
+    if dtype not in (torch.float32, torch.bfloat16):
+        return None
+    try:
+        return InferenceKernels(dtype)
+    except KernelBuildError:
+        return None
 
 
 class LstmInference:
@@ -44,7 +144,7 @@ class LstmInference:
         self.residual = residual
         self._kernels = kernels
         with torch.no_grad():
-            self._layers = [pack_layer(*layer, kernels.dtype) for layer in layers]
+            self._layers = [PackedLayer(*layer, kernels.dtype) for layer in layers]
 
     def __call__(
         self,
@@ -76,20 +176,19 @@ class LstmInference:
         packed[: len(source), : inputs.shape[1]] = inputs[source]
         after = []
         for index, layer in enumerate(self._layers):
-            before = zero_state(layer, rows.size) if state is None else state.layers[index]
-            hidden, cell = (
-                tensor.float() if state is None else tensor.float()[own_rows.argsort()] for tensor in before
+            if state is None:
+                hidden, cell = torch.zeros(rows.size, layer.projection_size), torch.zeros(rows.size, layer.cell_size)
+            else:
+                hidden, cell = (tensor.float()[own_rows.argsort()] for tensor in state.layers[index])
+            arguments = _Arguments(
+                *addresses(packed, *rows[1:], layer.step, layer.projection, layer.bias),
+                *addresses(*layer.norm, hidden, cell, layer_states),
+                *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
+                *(index + 1, self.residual and index > 0, threads if self._kernels.has_threads else 1),
+                *layer.options[:3],
             )
-            self._kernels.run(
-                layer,
-                rows,
-                packed,
-                (hidden, cell),
-                layer_states,
-                index=index + 1,
-                residual=self.residual and index > 0,
-                threads=threads,
-            )
+            if self._kernels.run(ctypes.byref(arguments)):
+                raise MemoryError(f"no memory for the states of {rows.size} rows")
             if carry:
                 after.append(LSTMState(hidden[own_rows], cell[own_rows]))
         return EncoderState(tuple(after)) if carry else None
@@ -99,28 +198,6 @@ def most_rows(layer: PackedLayer) -> int:
     """Rows whose factors stay in the second cache while the panels of a weight pass by."""
     width = layer.step[0].numel() // layer.bias[0].numel()
     return max(64, min(1024, 2**20 // (width * layer.step.itemsize)))
-
-
-def pack_layer(weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype) -> PackedLayer:
-    """A layer's weights as the kernels read them, with factors of products in `dtype`."""
-    return PackedLayer(
-        step=pack_step(weights.input, weights.hidden, dtype),
-        projection=pack_projection(weights.projection, dtype),
-        bias=pack_bias(weights.bias),
-        norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach().clone(),
-        norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach().clone(),
-        input_size=weights.input.shape[1],
-        projection_size=len(weights.projection),
-        cell_size=weights.projection.shape[1],
-        cell_clip=options.cell_clip,
-        projection_clip=options.projection_clip,
-        epsilon=options.norm_epsilon,
-    )
-
-
-def zero_state(layer: PackedLayer, batch: int) -> LSTMState:
-    """The state before any word."""
-    return LSTMState(torch.zeros(batch, layer.projection_size), torch.zeros(batch, layer.cell_size))
 
 
 def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:

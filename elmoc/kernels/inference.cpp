@@ -1,6 +1,6 @@
 // An LSTM layer for inference: all steps of a packed batch, its matrix products and what stands between them.
 //
-// Compiled on the user's machine by compiling.py and called by inference.py, which has the layouts of weights and states.
+// Compiled on the user's machine by compiling.py and called by lstm_inference.py, which has the layouts of weights and states.
 // S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
 // computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
 // It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support`
@@ -21,7 +21,7 @@ static int omp_get_thread_num() { return 0; }
 static int omp_get_num_threads() { return 1; }
 #endif
 
-// The arguments, in the order and with the types of `_Arguments` in inference.py. B rows are sorted by their number of
+// The arguments, in the order and with the types of `_Arguments` in lstm_inference.py. B rows are sorted by their number of
 // words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.
 struct Arguments {
     void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output

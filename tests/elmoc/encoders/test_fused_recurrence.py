@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
-from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
@@ -137,7 +137,7 @@ def small_encoder() -> DirectionEncoder:
 
 
 def test_windows_after_each_other_do_not_disturb_one_another() -> None:
-    """Memory is used again only after the backward pass, so several windows may be open at once."""
+    """Several windows may be open at once."""
     encoder, vectors = small_encoder(), torch.randn(3, 2, 4, 4)
     alone = []
     for window in vectors:
@@ -202,18 +202,6 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(ends[1][name], value, atol=1e-3, rtol=1e-3)
-
-
-def test_memory_is_taken_again() -> None:
-    workspace = Workspace()
-    first = workspace.take("gates", (4, 5), torch.float32, torch.device("cpu"))
-    address = first.data_ptr()
-    workspace.give(gates=first)
-    second = workspace.take("gates", (3, 6), torch.bfloat16, torch.device("cpu"))
-    assert second.data_ptr() == address
-    assert second.shape == (3, 6)
-    assert second.is_contiguous()
-    assert workspace.take("gates", (4, 5), torch.float32, torch.device("cpu")).data_ptr() != address
 
 
 @pytest.mark.parametrize(("weights", "autocast"), [(torch.bfloat16, False), (torch.float64, True)])

@@ -11,8 +11,7 @@ from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.lstm_inference import LstmInference, schedule
-from elmoc.kernels.inference import InferenceKernels, inference_kernels
+from elmoc.encoders.lstm_inference import InferenceKernels, LstmInference, inference_kernels, schedule
 from tests.elmoc.kernels.kinds import avx2_kernels
 
 WIDTH = 20

@@ -6,10 +6,10 @@ from functools import lru_cache
 import pytest
 import torch
 
+from elmoc.encoders.lstm_inference import InferenceKernels
 from elmoc.kernels import StepKernels
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels
-from elmoc.kernels.inference import InferenceKernels
 from tests.elmoc.kernels.reference import ReferenceKernels
 
 
