@@ -23,20 +23,23 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "elmoc"
 
 
-def test_a_library_is_compiled_once_and_again_when_it_is_damaged(source: Path, fresh_cache: Path) -> None:
-    def made() -> int:
+def test_a_library_is_compiled_once_and_again_when_it_is_damaged(
+    source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> Path:
         assert load_library(source, "c++ -O1")[0].seven() == 7
         (library,) = fresh_cache.iterdir()  # nothing is left beside it
-        return library.stat().st_mtime_ns
+        return library
 
-    compiled = made()
-    assert made() == compiled
-    (library,) = fresh_cache.iterdir()
-    content = library.read_bytes()
-    library.unlink()  # this process has it open
-    library.write_bytes(b"damaged")
-    made()
-    assert library.read_bytes() == content
+    compiled = made().stat().st_mtime_ns
+    library = made()
+    assert library.stat().st_mtime_ns == compiled
+    other = fresh_cache.parent / "other/elmoc"  # of the first this process has it open
+    other.mkdir(mode=0o700, parents=True)
+    (other / library.name).write_bytes(b"damaged")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(other.parent))
+    assert load_library(source, "c++ -O1")[0].seven() == 7
+    assert [each.read_bytes() for each in other.iterdir()] == [library.read_bytes()]
 
 
 def test_whatever_keeps_kernels_from_being_compiled_is_said(
