@@ -17,6 +17,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing
 from elmoc.settings import check_settings
+from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, unpack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.compact.alone import AloneSettings, learn_alone
@@ -60,20 +61,20 @@ def make(options: argparse.Namespace) -> None:
         refuse_existing(out)
         words, rows = read_table(options.table, options.words, options.most)
         state = out.with_suffix(".learning")
+        learned: CodedRows | FilteredRows
         if isinstance(settings, CodeSettings):
             learned = learn_codes(rows, settings, state)
-            vectors = CompactVectors.of_words(words, learned.rows)
         else:
-            vectors = CompactVectors.of_words(words, learn_alone(words, rows, settings, state))
+            learned = learn_alone(words, rows, settings, state)
+        vectors = CompactVectors.of_words(words, learned)
         with atomic_path(out) as partial:
             vectors.write(partial)
         state.unlink(missing_ok=True)
     print(f"{out}: {len(words):,} words, {human_bytes(out.stat().st_size)} (as float32 {human_bytes(rows.nbytes)})")
     print(reconstruction(words, rows, vectors))
-    if isinstance(settings, CodeSettings):
-        print(f"mean largest choice before argmax, with noise: {learned.mean_largest_choice:.3f}")
-        print(balance(learned.codes, settings.entries))
-        print(shared_codes(words, rows, learned.codes))
+    if isinstance(learned, CodedRows):
+        codes = unpack_codes(learned.codes, len(learned.codebooks), learned.entries)
+        print(balance(codes, learned.entries), shared_codes(rows, codes), sep="\n")
 
 
 def read_table(origin: str, words: Path | None, most: int | None) -> tuple[list[str], np.ndarray]:

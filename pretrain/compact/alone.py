@@ -5,7 +5,7 @@ Letters: n words, E width of vectors, D_o width of the base vector, D_inter unit
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,32 +15,29 @@ from torch import Generator, Tensor, nn
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import FilteredRows, Filters, hash_words
-from pretrain.compact.codes import ENCODED, squared_distance
-from pretrain.compact.learning import learn
+from pretrain.compact.learning import LearnerSettings, learn, squared_distance
 
-FILTERS = ("binary", "real")
+# M, c and p_o, of which the paper found no other values better.
+COLUMNS, CHOICES, ZEROS = 8, 64, 0.5
+# Words whose error is computed at once.
+MEASURED = 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
-class AloneSettings:
+class AloneSettings(LearnerSettings):
     """How ALONE is learned; the defaults are the paper's."""
 
-    filter: str = setting("real", help="what masks the base vector", choices=FILTERS)
+    filter: str = setting("real", help="what masks the base vector", choices=("binary", "real"))
     base_size: int = setting(300, help="D_o, numbers of the base vector", least=1, most=1 << 16)
     inner_size: int = setting(1_200, help="D_inter, units between", least=1, most=1 << 20)
-    filters: int = setting(8, help="M, columns that are summed into a filter", least=1, most=64)
-    entries: int = setting(64, help="c, columns that each is chosen from", least=2, most=1 << 16)
-    zeros: float = setting(0.5, help="p_o, the share of zeros in a binary filter", above=0, below=1)
     fixed_base: bool = setting(False, help="whether the base vector stays as it is drawn")
     epochs: int = setting(1_000, help="times that as many words are read as there are", least=1)
     batch_size: int = setting(256, help="words of an update", least=1)
     learning_rate: float = setting(1e-3, help="of Adam", above=0, most=1)
-    seed: int = setting(1, help="of filters, first weights and batches", least=0, below=2**31)
 
     def new_filters(self) -> Filters:
         """The filters of words."""
-        zeros = self.zeros if self.filter == "binary" else None
-        return Filters(self.base_size, self.filters, self.entries, self.seed, zeros)
+        return Filters(self.base_size, COLUMNS, CHOICES, self.seed, ZEROS if self.filter == "binary" else None)
 
 
 class FilteredNetwork(nn.Module):
@@ -59,9 +56,8 @@ class FilteredNetwork(nn.Module):
 
 
 def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings, state: Path) -> FilteredRows:
-    """A network that makes vectors like float32 [n, E] of words; the same from the same seed. `state`: see `learn`."""
-    filters, hashes = settings.new_filters(), hash_words(words)
-    vectors = torch.from_numpy(rows)
+    """A network that makes vectors like float32 [n, E] of words, the same from the same seed. `state`: see `learn`."""
+    filters, hashes, vectors = settings.new_filters(), hash_words(words), torch.from_numpy(rows)
     torch.manual_seed(settings.seed)
     network = FilteredNetwork(settings.base_size, settings.inner_size, rows.shape[1], fixed_base=settings.fixed_base)
 
@@ -73,21 +69,10 @@ def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings,
 
     @torch.no_grad()
     def error() -> float:
-        blocks = torch.arange(len(words)).split(ENCODED)
+        blocks = torch.arange(len(words)).split(MEASURED)
         return float(sum(error_of(block) * len(block) for block in blocks)) / len(words)
 
-    told = asdict(settings) | {
-        "vectors": fingerprint("\n".join(words).encode("utf-8", "surrogatepass"), rows.tobytes())
-    }
-    learn(
-        network,
-        loss,
-        error,
-        steps=settings.epochs * -(-len(words) // settings.batch_size),
-        rate=settings.learning_rate,
-        seed=settings.seed,
-        state=state,
-        settings=told,
-    )
+    steps = settings.epochs * -(-len(words) // settings.batch_size)
+    learn(network, loss, error, settings, steps=steps, state=state, data=fingerprint(hashes.tobytes(), rows.tobytes()))
     inner, outer = (layer.weight.detach().numpy().astype(np.float16) for layer in (network.inner, network.outer))
     return FilteredRows(filters, hashes, base=network.base.detach().numpy(), inner=inner, outer=outer)

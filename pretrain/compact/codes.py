@@ -4,7 +4,7 @@ The Gumbel-softmax auto-encoder of Shu and Nakayama (2018, Section 4), with the 
 Letters: n words, E width of vectors, M codebooks, K entries of each.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
-from pretrain.compact.learning import learn
+from pretrain.compact.learning import LearnerSettings, learn, squared_distance
 
 TEMPERATURE = 1.0
 # Weights begin uniform within it, as in the authors' code.
@@ -23,24 +23,19 @@ FIRST_WEIGHTS = 0.01
 # The mean square of a number that vectors are scaled to before they are learned, about that of the GloVe vectors for
 # which the paper's rate and temperature were chosen.
 MEAN_SQUARE = 0.13
-# Words that the error is measured on after each part.
-VALIDATED = 4_096
-# Words that are encoded at once.
-ENCODED = 4_096
+# Words that the error is measured on after each part, and words that are encoded at once.
+VALIDATED = ENCODED = 4_096
 # What keeps the logarithm of a score finite, as in the authors' code.
 LEAST_SCORE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodeSettings:
+class CodeSettings(LearnerSettings):
     """How codes are learned; the defaults are the paper's."""
 
     codebooks: int = setting(32, help="M", least=1, most=1_024)
     entries: int = setting(16, help="K, the entries of each codebook", least=2, most=1 << 16)
     steps: int = setting(200_000, help="updates", least=1)
-    batch_size: int = setting(128, help="words of an update", least=1)
-    learning_rate: float = setting(1e-4, help="of Adam", above=0, most=1)
-    seed: int = setting(1, help="of first weights, batches and noise", least=0, below=2**31)
 
 
 class CodeLearner(nn.Module):
@@ -64,7 +59,6 @@ class CodeLearner(nn.Module):
         choices = ((self.log_scores(vectors) + noise) / TEMPERATURE).softmax(dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
-    @torch.no_grad()
     def encode(self, vectors: Tensor) -> Tensor:
         """The code int64 [n, M] of each vector [n, E]: the likeliest entries, without noise."""
         return torch.cat([self.log_scores(block).argmax(dim=2) for block in vectors.split(ENCODED)])
@@ -79,29 +73,15 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return -torch.empty(shape).exponential_(generator=generator).log()
 
 
-def squared_distance(vectors: Tensor, others: Tensor) -> Tensor:
-    """The scalar mean over words of ‖e − ẽ‖²: equation 3 of the paper."""
-    return (vectors - others).square().sum(dim=1).mean()
-
-
-@dataclass(frozen=True)
-class LearnedCodes:
-    """Rows of words as codes, int64 [n, M], and the mean of the largest choice d that the learner made with noise."""
-
-    rows: CodedRows
-    codes: np.ndarray
-    mean_largest_choice: float
-
-
-def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> LearnedCodes:
-    """Codes and codebooks for vectors float32 [n, E]; the same from the same seed. `state` is that of `learn`."""
+def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> CodedRows:
+    """Codes and codebooks for vectors float32 [n, E], the same from the same seed. `state` is that of `learn`."""
     mean = rows.mean(axis=0)
     scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))
-    torch.manual_seed(settings.seed)
-    learner = CodeLearner(rows.shape[1], settings.codebooks, settings.entries)
     shape = settings.codebooks, settings.entries
-    validated = vectors[torch.randperm(len(vectors), generator=Generator().manual_seed(settings.seed))[:VALIDATED]]
+    torch.manual_seed(settings.seed)
+    learner = CodeLearner(rows.shape[1], *shape)
+    validated = vectors[torch.randperm(len(vectors))[:VALIDATED]]
 
     def loss(generator: Generator) -> Tensor:
         batch = vectors[torch.randint(len(vectors), (settings.batch_size,), generator=generator)]
@@ -111,21 +91,11 @@ def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> Learne
     def error() -> float:
         return float(squared_distance(validated, learner.decode(learner.encode(validated)))) / scale**2
 
-    told = asdict(settings) | {"vectors": fingerprint(rows.tobytes())}
-    learn(
-        learner,
-        loss,
-        error,
-        steps=settings.steps,
-        rate=settings.learning_rate,
-        seed=settings.seed,
-        state=state,
-        settings=told,
-    )
-    codes = learner.encode(vectors).numpy()
+    learn(learner, loss, error, settings, steps=settings.steps, state=state, data=fingerprint(rows.tobytes()))
     with torch.no_grad():
-        noise = gumbel_noise((min(len(validated), 512), *shape), Generator().manual_seed(settings.seed))
-        largest = float(learner(validated[:512], noise)[1].amax(dim=2).mean())
+        some = validated[:512]
+        choices = learner(some, gumbel_noise((len(some), *shape), Generator().manual_seed(settings.seed)))[1]
+        print(f"largest choice d of each codebook, with noise, on average: {float(choices.amax(dim=2).mean()):.3f}")
+        codes = pack_codes(learner.encode(vectors).numpy(), settings.entries)
     codebooks = (learner.codebooks.detach().numpy() / scale).astype(np.float16)
-    packed = pack_codes(codes, settings.entries)
-    return LearnedCodes(CodedRows("summed", codes=packed, codebooks=codebooks, mean=mean), codes, largest)
+    return CodedRows("summed", codes=codes, codebooks=codebooks, mean=mean)

@@ -15,12 +15,14 @@ from pretrain.input_layers import InputNetwork, MadeTable
 class NumberTable(MadeTable):
     """What is known of each type of a corpus is its number.
 
-    rows  int32 [V, 1]
+    rows   int32 [V, 1]
+    types  V strings
     """
 
     def __init__(self, name: str, corpus: Corpus) -> None:
         numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
         super().__init__(name, numbers, corpus.lexicon_fingerprint)
+        self.types = corpus.lexicon
 
 
 class LookupNetwork(InputNetwork):

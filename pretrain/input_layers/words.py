@@ -14,14 +14,6 @@ from pretrain.input_layers import InputLayerSettings, LexiconTable
 from pretrain.input_layers.lookup import LookupNetwork, NumberTable
 
 
-class WordTable(NumberTable):
-    """The word types of a corpus, by their numbers."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        super().__init__("words", corpus)
-        self.words = corpus.lexicon
-
-
 class WordNetwork(LookupNetwork):
     """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S where they are tied."""
 
@@ -49,10 +41,10 @@ class WordInput(InputLayerSettings):
     kind: ClassVar[str] = "words"
     shared: ClassVar[bool] = True
 
-    def open_table(self, corpus: Corpus, name: str) -> WordTable:
+    def open_table(self, corpus: Corpus, name: str) -> NumberTable:
         corpus.require_words()
-        return WordTable(corpus)
+        return NumberTable("words", corpus)
 
     def build(self, projection_size: int, table: LexiconTable) -> WordNetwork:
-        assert isinstance(table, WordTable)
-        return WordNetwork(table.words, projection_size)
+        assert isinstance(table, NumberTable)
+        return WordNetwork(table.types, projection_size)

@@ -17,8 +17,9 @@ from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.compact.__main__ import main
 from pretrain.compact.alone import AloneSettings, FilteredNetwork
-from pretrain.compact.codes import CodeLearner, gumbel_noise, squared_distance
-from pretrain.compact.report import balance, shared_codes, usage
+from pretrain.compact.codes import CodeLearner, gumbel_noise
+from pretrain.compact.learning import squared_distance
+from pretrain.compact.report import balance, shared_codes
 
 CODES = ("codes", "--codebooks", "3", "--entries", "5", "--steps", "200", "--learning-rate", "0.03")
 ALONE = ("alone", "--base-size", "12", "--inner-size", "16", "--epochs", "200", "--learning-rate", "0.01")
@@ -103,7 +104,7 @@ def test_gumbel_noise_chooses_by_softmax() -> None:
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_alone_is_its_plain_twin(kind: str, fixed: bool) -> None:
-    filters = AloneSettings(filter=kind, base_size=6, filters=3, entries=4).new_filters()
+    filters = AloneSettings(filter=kind, base_size=6).new_filters()
     hashes = hash_words(WORDS)
     torch.manual_seed(1)
     network = FilteredNetwork(6, 8, 5, fixed_base=fixed).double()
@@ -185,11 +186,10 @@ def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], cap
 
 def test_how_codes_are_used() -> None:
     codes = np.array([[0, 1], [0, 1], [2, 0], [0, 0]])
-    assert usage(codes, 4).tolist() == [[0.75, 0, 0.25, 0], [0.5, 0.5, 0, 0]]
     bits = (0.75 * math.log2(4 / 3) + 0.25 * 2 + 1) / 2
     assert balance(codes, 4).startswith(f"share of words a codeword: 0.00% to 75.0%; {bits:.2f} of 2.00 bits")
     assert balance(codes, 4).endswith("unused codewords: 4 of 8")
     rows = np.array([[1, 0], [1, 0.1], [-1, 1], [-1, 0.9]], dtype=np.float32)
-    text = shared_codes(["a", "b", "c", "d"], rows, codes)
+    text = shared_codes(rows, codes)
     assert text.startswith("codes shared with the nearest word: 75.0%, with another one: 50.0%")
-    assert text.endswith("words with the whole code of another: 50.0%\n  a b")
+    assert text.endswith("words with the whole code of another: 50.0%")

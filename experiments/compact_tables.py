@@ -1,0 +1,223 @@
+"""Tables of three papers on compact word vectors, in miniature: each figure beside the paper's.
+
+    python -m experiments.compact_tables TABLE OUT --vectors FILE --words LEXICON --data DIR
+
+TABLE is `codes` (Shu and Nakayama 2018, Table 2 and Figure 3), `imdb` (their Table 3), `alone` (Takase and Kobayashi
+2020, Figure 3), `tying` (Press and Wolf 2017, Tables 3, 4 and 7) or `plot`, of size against quality. LEXICON has a word
+a line, most frequent first; DIR is the folder with imdb/, lm/ and wordsim/. A row whose output is in OUT is not made
+again. The figures show shapes alone: other vectors, less text and fewer steps than the papers'.
+"""
+
+import argparse
+import itertools
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib import pyplot
+from scipy.sparse import csr_matrix, save_npz
+from scipy.stats import spearmanr
+
+from elmoc.corpus import Corpus
+from elmoc.files.text import read_lines
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.lexicon_vectors import LexiconVectors
+from elmoc.word_vectors.opening import open_word_vectors
+from pretrain import CONFIGS
+from pretrain.run.directory import read_metrics
+
+WORDS = 75_000  # the paper: 75,102 of IMDB that GloVe has
+STEPS, RATE = 10_000, 1e-3  # the paper: 200,000 at 1e-4
+# M x K: loss with 75,102 GloVe vectors
+CODES = {
+    "8x64": 21.9, "16x32": 20.4, "32x16": 19.1, "64x8": 15.5, "8x8": 29.1, "8x16": 27.0, "8x32": 24.4,
+    "16x8": 25.8, "16x16": 22.8, "32x8": 21.9, "16x64": 16.9, "32x32": 14.3, "64x16": 11.5,
+}  # fmt: skip
+REVIEWS, READ, EPOCHS = 2_500, 200, 4  # the paper: 25,000 reviews of 400 words, 15 epochs
+# accuracy with GloVe vectors
+IMDB = {
+    "whole": 87.18, "pruned80": 86.25, "pruned90": 84.96, "pq10x256": 86.21, "pq60x256": 87.11,
+    "codes8x64": 86.66, "codes16x32": 87.37, "codes32x16": 87.80, "codes64x8": 88.15,
+}  # fmt: skip
+ALONE_WORDS, ALONE_EPOCHS = 5_000, 300  # the paper: 5,000 and 1,000
+INNER_SIZES = (600, 1200, 1800, 2400)
+PAIRS = ("EN-SIMLEX-999", "EN-WS-353-ALL", "EN-RG-65", "EN-VERB-143", "EN-MEN-TR-3k")
+# test perplexity on the BBC's news
+TYING = {"lm_small": 110.8, "lm_small_wt": 106.8, "lm_small_pr": 108.7, "lm_small_wt_pr": 98.9}
+LM_EPOCHS, MIN_COUNT = 3, 6  # the paper: 13 epochs, 10,000 types
+# ρ of the cosines of all pairs of words, small model of PTB
+CORRELATIONS = {("in", "out"): 0.13, ("in", "tied"): 0.31, ("out", "tied"): 0.65}
+COMPARED = 2_000  # words
+# compress-fasttext: bytes a row of product quantisation, cosine of seen words
+PUBLISHED = {25: 0.787, 50: 0.901, 100: 0.979, 150: 0.995, 300: 0.9996}
+
+
+class Tables:
+    """The tables, made of what the project's commands print."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.out, self.data, self.vectors, self.words = options.out, options.data, options.vectors, options.words
+
+    def row(self, name: str, *words: object) -> str:
+        """What a command of the project prints, kept as OUT/NAME.txt; it is run where that is not there."""
+        file = self.out / f"{name}.txt"
+        if not file.exists():
+            print("$ python -m", *words, flush=True)
+            line = [sys.executable, "-m", *map(str, words)]
+            file.write_text(subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        return file.read_text()
+
+    def lexicon(self) -> tuple[list[str], np.ndarray]:
+        """The first words and their vectors, float32 [n, E]."""
+        words = list(itertools.islice(read_lines(self.words), WORDS))
+        return words, open_word_vectors(self.vectors, only=words).lookup(words)
+
+    def size(self, file: Path, words: int) -> float:
+        """Bytes a word: of pruned vectors as a sparse matrix, of whole ones as float32, of others without hashes."""
+        if file.with_suffix(".npz").exists():
+            return file.with_suffix(".npz").stat().st_size / words
+        vectors = open_word_vectors(file)
+        return (
+            4 * vectors.size if isinstance(vectors, LexiconVectors) else file.stat().st_size / len(vectors.hashes) - 8
+        )
+
+    def similarity(self, name: str, vectors: Path) -> str:
+        """Spearman's ρ × 100 of the cosines of words and what people said, for each file of pairs."""
+        files = [self.data / f"wordsim/{pairs}.txt" for pairs in PAIRS]
+        lines = self.row(f"similarity_{name}", "downstream", "similarity", vectors, *files).splitlines()
+        return " ".join(f"{line.split()[0]} {line.split()[-1]}" for line in lines if line.startswith("EN-"))
+
+    def code(self, cell: str) -> str:
+        """Learn codes of the first words."""
+        books, entries = cell.split("x")
+        what = ("--codebooks", books, "--entries", entries, "--steps", STEPS, "--learning-rate", RATE)
+        source = (self.vectors, self.out / f"codes{cell}.safetensors", "--words", self.words, "--most", WORDS)
+        return self.row(f"codes{cell}", "pretrain.compact", "codes", *source, *what)
+
+    def codes(self) -> None:
+        """Table 2 and Figure 3: losses by M and K, and how evenly codewords are used."""
+        for cell, paper in CODES.items():
+            _, error, _, use, *_ = self.code(cell).splitlines()
+            size = self.size(self.out / f"codes{cell}.safetensors", WORDS)
+            print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {error}; {use}")
+
+    def prune(self, name: str, words: list[str], rows: np.ndarray) -> None:
+        """Write vectors of which a share of the numbers, the smallest ones, are zeros (`whole`: none)."""
+        share = int(name.removeprefix("pruned").replace("whole", "0")) / 100
+        kept = np.where(np.abs(rows) < np.quantile(np.abs(rows), share), 0, rows)
+        LexiconVectors(torch.from_numpy(kept), words).write(self.out / f"{name}.safetensors")
+        if share:
+            save_npz(self.out / f"{name}.npz", csr_matrix(kept))
+
+    def imdb(self) -> None:
+        """Table 3: accuracy of an LSTM on reviews, with vectors of the same words kept in different ways."""
+        words, rows = self.lexicon()
+        reviews = list(read_lines(self.data / "imdb/train.jsonl.gz"))
+        parts = {"train": reviews[:REVIEWS], "dev": reviews[12_000:12_500], "test": reviews[-REVIEWS:]}
+        for name, part in parts.items():
+            (self.out / f"{name}.jsonl").write_text("\n".join(part) + "\n")
+        data = [word for name in parts for word in (f"--{name}", self.out / f"{name}.jsonl")]
+        for name, paper in IMDB.items():
+            file = self.out / f"{name}.safetensors"
+            if name.startswith("codes"):
+                self.code(name.removeprefix("codes"))
+            elif not file.exists():
+                self.prune(name, words, rows)
+            what = ("--vectors", file, "--words", READ, "--epochs", EPOCHS, "--seeds", 1)
+            text = self.row(f"imdb_{name}", "downstream", "imdb", "--small", *data, *what)
+            print(
+                f"{name:11} {self.size(file, len(words)):7.1f} bytes, paper {paper}, accuracy {text.split()[-1]}",
+                flush=True,
+            )
+
+    def alone(self) -> None:
+        """Figure 3: word similarity and error of ALONE by the width of its network."""
+        pairs = [line.split()[:2] for name in PAIRS[:3] for line in read_lines(self.data / f"wordsim/{name}.txt")]
+        chosen = dict.fromkeys([word for pair in pairs for word in pair] + self.lexicon()[0])
+        (self.out / "alone.words").write_text("\n".join(list(chosen)[:ALONE_WORDS]) + "\n")
+        print("whole", self.similarity("whole", self.vectors))
+        cells = [(size, [kind]) for size in INNER_SIZES for kind in ("real", "binary")]
+        for size, what in [*cells, (1200, ["real", "--fixed-base"]), (1200, ["binary", "--fixed-base"])]:
+            name = "".join([f"alone{size}", *what])
+            made = self.out / f"{name}.safetensors"
+            source = (self.vectors, made, "--words", self.out / "alone.words")
+            options = ("--inner-size", size, "--epochs", ALONE_EPOCHS, "--filter", *what)
+            text = self.row(name, "pretrain.compact", "alone", *source, *options)
+            print(
+                f"{name}: {(300 + 600 * size) / 1e6:.2f}M, {text.splitlines()[1]}; {self.similarity(name, made)}",
+                flush=True,
+            )
+
+    def tying(self) -> None:
+        """Tables 7, 3 and 4: perplexity, and what the vectors of words are worth and have in common."""
+        documents = "\n".join(read_lines(self.data / "lm/news_bbc-00.txt.gz")).split("\n\n")
+        held_out = documents[9::10]
+        del documents[9::10]
+        for name, texts in (("train", documents), ("held_out", held_out)):
+            (self.out / f"bbc_{name}.txt").write_text("\n\n".join(texts) + "\n")
+        path = self.out / "bbc"
+        what = ("--held-out", self.out / "bbc_held_out.txt", "--min-count", MIN_COUNT)
+        self.row("bbc_corpus", "data_scripts.build_corpus", self.out / "bbc_train.txt", path, *what)
+        corpus = Corpus(path)
+        marks = corpus.record.held_out_sentences / corpus.record.held_out_tokens  # <s>, foreseen, and not in the paper
+        for name, paper in TYING.items():
+            sets = (f"data.corpus={path}", f"train.epochs={LM_EPOCHS}", "evaluation.every_updates=1000000")
+            more = [word for each in sets for word in ("--set", each)]
+            self.row(f"{name}_run", "pretrain", CONFIGS / f"lm/{name}.toml", self.out / name, *more)
+            perplexity = read_metrics(self.out / name, "evaluation")[-1]["vocabulary_perplexity"]
+            words = math.exp(math.log(perplexity) / (1 - marks))
+            print(f"{name:14} perplexity {perplexity:.1f}, without <s> {words:.1f}, paper {paper}")
+        made = {"in": "lm_small", "tied": "lm_small_wt"}
+        vectors = {kind: open_word_vectors(self.out / name) for kind, name in made.items()}
+        weights = read_model_directory(self.out / "lm_small").output_layer.weights
+        vectors["out"] = LexiconVectors(weights["shared.rows"], corpus.lexicon)
+        compared = [word for word in corpus.lexicon if word.isalpha()][:COMPARED]
+        cosines = {}
+        for kind, read in vectors.items():
+            file = self.out / f"{kind}_of_lm.safetensors"
+            read.write(file)
+            print(f"{kind:5}", self.similarity(kind, file))
+            rows = torch.nn.functional.normalize(torch.from_numpy(read.lookup(compared))).numpy()
+            cosines[kind] = (rows @ rows.T)[np.triu_indices(len(compared), 1)]
+        for (one, other), paper in CORRELATIONS.items():
+            print(f"ρ({one}, {other}) {spearmanr(cosines[one], cosines[other]).statistic:.2f}, paper {paper}")
+
+    def plot(self) -> None:
+        """OUT/compact.png: bytes a word against the mean cosine to the whole vectors."""
+        words, rows = self.lexicon()
+        series: dict[str, list[tuple[float, float]]] = {"compress-fasttext (published)": list(PUBLISHED.items())}
+        for file in sorted(self.out.glob("*.safetensors")):
+            if kind := re.match(r"codes|pq|pruned|alone(?=\d+real\.)", file.name):
+                found = open_word_vectors(file).lookup(words)
+                has = found.any(axis=1)
+                pair = (torch.from_numpy(each[has]) for each in (found, rows))
+                cosine = float(torch.nn.functional.cosine_similarity(*pair).mean())
+                series.setdefault(kind[0], []).append((self.size(file, len(words)), cosine))
+        _, axes = pyplot.subplots(figsize=(7, 4.5))
+        for name, points in series.items():
+            axes.plot(*zip(*sorted(points), strict=True), "o-", label=name, markersize=4)
+            print(name, *(f"{size:.1f} bytes {cosine:.3f}" for size, cosine in sorted(points)), sep="\n  ")
+        axes.set(xscale="log", xlabel="bytes a word, without hashes", ylabel="mean cosine to the whole vectors")
+        axes.legend()
+        pyplot.savefig(self.out / "compact.png", dpi=110, bbox_inches="tight")
+
+
+def main() -> None:
+    """Make the rows of a table that are not there, and print it."""
+    parser = argparse.ArgumentParser(description="Tables of papers on compact word vectors, in miniature.")
+    parser.add_argument("table", choices=("codes", "imdb", "alone", "tying", "plot"))
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--vectors", required=True, metavar="FILE", help="fastText vectors")
+    parser.add_argument("--words", required=True, type=Path, metavar="LEXICON", help="lexicon.txt of a corpus")
+    parser.add_argument("--data", required=True, type=Path, metavar="DIR")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    getattr(Tables(options), options.table)()
+
+
+if __name__ == "__main__":
+    main()
