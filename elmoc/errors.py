@@ -10,9 +10,13 @@ from contextlib import contextmanager, suppress
 # what PyTorch says when memory ran out, on the CPU and on a GPU
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
 # the extras of this project, by the packages that they install
-_EXTRAS = {"nltk": "data", "matplotlib": "plots", "huggingface_hub": "hub", "tokenizers": "subwords"} | dict.fromkeys(
-    ("allennlp", "sklearn", "scipy"), "downstream"
-)
+_EXTRAS = {
+    "nltk": "data",
+    "matplotlib": "plots",
+    "huggingface_hub": "hub",
+    "tokenizers": "subwords",
+    "faiss": "pack",
+} | dict.fromkeys(("allennlp", "sklearn", "scipy"), "downstream")
 # characters of a printed line: what is damaged, and quoted in it, may be longer
 _LONGEST = 800
 

@@ -146,6 +146,7 @@ class ElmoC:
             "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,
             **({} if self._subwords is None else {"pooling": self.pooling}),
+            **({} if (packed := self.directory.training.get("packed")) is None else {"packed_from": packed["model"]}),
         }
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":

@@ -2,11 +2,12 @@
 
     config.json           version, encoder, directions, the word vectors by origin and fingerprint, the output layer,
                           checksums
-    model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
+    model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`); of a
+                          packed model, matrices are float16, or int8 with a float32 scale a row (`NAME.scale`)
     heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
                           the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
-    character_cnn.safetensors, subwords.safetensors, lexicon.safetensors   the word vectors, where a network makes them
-                          that was imported or trained: a character CNN, a lookup of subwords or of words
+    character_cnn.safetensors, subwords.safetensors, lexicon.safetensors, compact.safetensors   the word vectors, where
+                          they go with the model: a character CNN, a lookup of subwords or of words, rows of a packed one
     README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
@@ -37,7 +38,13 @@ from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT, VERSION = "elmoc-model", 3
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
+WEIGHT_TYPES = ("float32", "float16", "int8")
 _OF_TARGETS = "targets."
+_SCALE = ".scale"
+# Significant bits of a scale. 127 times such a scale is exact in float32, so weights that were read are written again
+# as the same numbers.
+_SCALE_BITS = 16
+_LEAST_SCALE = 2.0**-100  # of a row of zeros
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,8 @@ class ModelDirectory:
 
     path: where it was read from.
     checksums: of its files of tensors, as they were written.
-    stored_vectors: its word vectors, or the file of them, where a network makes them that goes with the model.
+    stored_vectors: its word vectors, or the file of them, where they go with the model.
+    weight_type: of the matrices of the encoder in the file, one of `WEIGHT_TYPES`; here they are float32.
     """
 
     encoder: BidirectionalEncoder
@@ -97,6 +105,7 @@ class ModelDirectory:
     path: Path | None = None
     checksums: dict[Path, FileChecksum] = field(default_factory=dict)
     stored_vectors: Path | StoredVectors | None = None
+    weight_type: str = "float32"
 
     def read_stored_vectors(self) -> StoredVectors | None:
         """The content of the file; None where there is none."""
@@ -165,7 +174,7 @@ def _keep_others(path: Path, folder: Path) -> None:
 def _write_tensors(model: ModelDirectory, folder: Path) -> list[Path]:
     """Write the encoder and the output layers; returns all files of tensors that are there now, stored vectors too."""
     transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
-    save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
+    save_file(packed_weights(contiguous(model.encoder.weights()), model.weight_type) | transform, folder / WEIGHTS)
     if model.output_layer.weights is not None:
         targets = {} if model.output_layer.transform is None else model.output_layer.transform.arrays
         of_targets = {f"{_OF_TARGETS}{name}": torch.from_numpy(array) for name, array in targets.items()}
@@ -186,6 +195,8 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = EncoderConfig.from_dict(record.encoder, word_vector_size=size, where=str(path / "config.json"))
     checksums = {path / name: checksum for name, checksum in record.checksums.items() if name != CARD}
     tensors = _read_tensors(path / WEIGHTS, checksums)
+    with reading(path / WEIGHTS):
+        tensors, weight_type = unpacked_weights(tensors)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
         shapes = TransformKind.parse(record.word_vectors.post_processing).shapes(size)
@@ -214,6 +225,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         path=path,
         checksums=checksums,
         stored_vectors=stored if is_there else None,
+        weight_type=weight_type,
     )
 
 
@@ -259,6 +271,39 @@ def _model_path(path: Path) -> Path:
 def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a state dict as safetensors takes them."""
     return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+
+def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str, Tensor]:
+    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors (biases, norms) in float32.
+
+    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows].
+    """
+    packed = dict(weights)
+    for name, matrix in weights.items():
+        if matrix.dim() < 2 or weight_type == "float32":
+            continue
+        packed[name] = matrix.half()
+        if weight_type == "int8":
+            mantissa, exponent = torch.frexp(matrix.abs().amax(dim=1) / 127)
+            scale = torch.ldexp(torch.ceil(mantissa * 2**_SCALE_BITS), exponent - _SCALE_BITS).clamp(min=_LEAST_SCALE)
+            packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
+            packed[name + _SCALE] = scale
+    return packed
+
+
+def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
+    """Weights in float32 from those of a file, and the type of its matrices."""
+    unpacked, weight_type = {}, "float32"
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int8:
+            weight_type = "int8"
+            unpacked[name] = tensor.float() * tensors[name + _SCALE][:, None]
+        elif tensor.dtype == torch.float16:
+            weight_type = "float16"
+            unpacked[name] = tensor.float()
+        elif name.removesuffix(_SCALE) == name:
+            unpacked[name] = tensor
+    return unpacked, weight_type
 
 
 def _read_tensors(file: Path, checksums: Mapping[Path, FileChecksum]) -> dict[str, Tensor]:

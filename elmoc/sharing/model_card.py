@@ -24,6 +24,14 @@ _FACTS = {
     "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
     "updates": "updates",
 }
+# what a card shows of the model that a packed one was made from
+_PACKED = {
+    "parent": "packed by `elmoc pack` from",
+    "model": "its fingerprint",
+    "word_vectors": "its word vectors",
+    "word_vectors_fingerprint": "their fingerprint",
+    "weights": "type of the encoder's matrices",
+}
 _CARD = """\
 ---
 library_name: elmoc
@@ -95,6 +103,8 @@ def model_card(
         "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
+    if packed := training.get("packed"):
+        facts |= {label: _shown(packed[name]) for name, label in _PACKED.items()}
     parts = list(_trainings(training))
     if recipe := training.get("recipe"):
         sections: dict[str, dict[str, Any]] = {}

@@ -43,7 +43,7 @@ class NgramKind:
     def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """int64 [n] twice: of all n-grams of the words, in their order, the place of the word, and the bucket.
 
-        They are those of `push_subwords` in fasttext/lookup.cpp: of the characters of the word between < and >, without
+        They are those of `push_subwords` in fasttext.cpp: of the characters of the word between < and >, without
         < and > alone; bytes count as signed numbers.
         """
         encoded = [b"<%b>" % word.encode("utf-8", "surrogatepass") for word in words]

@@ -102,6 +102,23 @@ class FastTextVectors:
             raise InputError(f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite")
         return vectors
 
+    def contents(self) -> tuple[Header, dict[bytes, int], np.ndarray]:
+        """The header, how often each word occurs, most frequent first, and float32 [buckets, E], the rows of n-grams.
+
+        The rows are mapped; their numbers may lie at any byte.
+        """
+        with open(self.origin, "rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        header, counts, position = _read_header(content), dict[bytes, int](), _START.size
+        for number in range(header.entries):
+            end = content.find(b"\0", position)
+            if number < header.words:
+                counts[content[position:end]] = int.from_bytes(content[end + 1 : end + 9], "little")
+            position = end + _BEHIND_WORD
+        position += _MATRIX.size + 4 * header.words * header.dim
+        numbers = np.frombuffer(content, np.float32, header.bucket * header.dim, position)
+        return header, counts, numbers.reshape(header.bucket, header.dim)
+
 
 def _read_header(content: mmap.mmap) -> Header:
     """The header of a file, if its sizes can be true: look-ups believe them."""

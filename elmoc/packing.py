@@ -1,0 +1,309 @@
+"""Packing: how a model and its fastText file become one small model directory, and how near it stays to them.
+
+Letters: V words of the fastText file, E width of word vectors, P projection, M codebooks.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from elmoc.corpus import END
+from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.errors import InputError
+from elmoc.files.text import read_lines
+from elmoc.files.writing import human_bytes
+from elmoc.input_layers.vector_projection import VectorProjection
+from elmoc.model import ElmoC
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
+from elmoc.word_vectors.coded_rows import CodedRows
+from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, NgramKind, Ngrams
+from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
+
+# of config.json, README.md and the headers of tensors
+_OTHER_BYTES = 32_000
+# What of the mean squared weight of a direction of word vectors counts in addition, so that no direction is given up
+# because this encoder does not read it.
+_LEAST_WEIGHT = 0.03
+# The share of n-grams in the room for vectors; codes of an n-gram a number of its vector; and the fewest of a word: of
+# less room, fewer words get a row.
+_NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.4, 1 / 6, 1 / 4
+# Words whose n-grams are counted at once.
+_BLOCK_WORDS = 1 << 14
+# Words that are compared: of each band of frequency, and of a text.
+_BAND_WORDS, _TEXT_WORDS = 1000, 20_000
+_BANDS = (0, 1_000, 10_000, 100_000)
+_SENTENCE_WORDS = 20  # of a sentence that is made up
+_SENTENCES = 256  # whose layer states are compared at once
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """What a fastText file has: words, most frequent first, and n-grams.
+
+    counts: int64 [V].
+    ngrams: which there are; None where the vectors were trained without.
+    ngram_rows: float32 [buckets, E], mapped; its numbers may lie at any byte.
+    ngram_counts: float64 [buckets]: how often each occurs in the words, however often these occur.
+    """
+
+    vectors: FastTextVectors
+    words: list[str]
+    counts: np.ndarray
+    ngrams: NgramKind | None
+    ngram_rows: np.ndarray
+    ngram_counts: np.ndarray
+
+    @classmethod
+    def of(cls, vectors: FastTextVectors) -> "Lexicon":
+        """Read it from the file; words that are not UTF-8 are left out, since no string is looked up by them."""
+        header, encoded, rows = vectors.contents()
+        valid = {word.decode("utf-8", "ignore"): count for word, count in encoded.items()}
+        words = [word for word in valid if word.encode() in encoded]
+        counts = np.array([valid[word] for word in words])
+        if header.maxn < header.shortest:
+            return cls(vectors, words, counts, None, rows, np.zeros(0))
+        kind = NgramKind(header.bucket, header.shortest, header.maxn)
+        ngram_counts = np.zeros(header.bucket)
+        for start in range(0, len(words), _BLOCK_WORDS):
+            _, buckets = kind.of_words(words[start : start + _BLOCK_WORDS])
+            ngram_counts += np.bincount(buckets, minlength=header.bucket)
+        return cls(vectors, words, counts, kind, rows, ngram_counts)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many words and n-grams get a row, and of how many codes, M, each."""
+
+    words: int
+    word_codes: int
+    ngrams: int
+    ngram_codes: int
+
+    @classmethod
+    def of(cls, lexicon: Lexicon, size: int, room: int) -> "Plan":
+        """What fits into `room` bytes of vectors `size` wide; an `InputError` where it is too little for any."""
+        tables = 1 if lexicon.ngrams is None else 2
+        room -= tables * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means
+        codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
+        of_ngrams = 0 if lexicon.ngrams is None else int(room * _NGRAM_SHARE)
+        ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
+        ngrams = min(of_ngrams // (ngram_codes + 6), int(np.count_nonzero(lexicon.ngram_counts)))
+        of_words = room - ngrams * (ngram_codes + 6)
+        fitting = [number for number in codes if len(lexicon.words) * (number + 10) <= of_words]
+        word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
+        words = min(of_words // (word_codes + 10), len(lexicon.words))
+        if words < ENTRIES or (lexicon.ngrams and ngrams < ENTRIES):
+            raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
+        return cls(words, word_codes, ngrams, ngram_codes)
+
+
+def encoder_metric(model: ModelDirectory) -> np.ndarray:
+    """float64 [E, E], lower triangle: C with ‖xC‖ = the length of what a raw vector x adds to the input projections."""
+    size = model.word_vectors.size
+    matrix = np.eye(size) if model.transform.matrix is None else model.transform.matrix.astype(np.float64)
+    total = np.zeros((size, size))
+    for direction in model.encoder.directions:
+        layer = model.encoder.direction(direction).input_layer
+        weight = (
+            layer.projection.weight.detach().double().numpy() if isinstance(layer, VectorProjection) else np.eye(size)
+        )
+        read = matrix @ weight.T  # [E, P]
+        total += read @ read.T
+    return np.linalg.cholesky(total + _LEAST_WEIGHT * np.trace(total) / size * np.eye(size))
+
+
+def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codebooks: int) -> CodedRows:
+    """Product quantisation of rows [n, E], where it costs the encoder least.
+
+    The mean is subtracted, and the axes are turned to the principal ones of what is left as `metric` [E, E] sees it, in
+    an order in which all codebooks get the same product of variances (Ge et al. 2013, Section 4). `weights` [n] is how
+    much each row counts.
+    """
+    share = weights / weights.sum()
+    mean = (share @ rows).astype(np.float32)
+    centred = rows - mean
+    covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
+    variances, axes = np.linalg.eigh(covariance)  # ascending
+    order = _balanced(np.log(np.maximum(variances, variances[-1] * 1e-9))[::-1], codebooks)
+    axes = axes[:, ::-1][:, order] / np.sqrt(variances.sum())
+    matrix = np.linalg.inv(metric @ axes).astype(np.float16)
+    turned = centred @ np.linalg.inv(matrix.astype(np.float64)).astype(np.float32)
+    norms = np.linalg.norm(turned, axis=1, keepdims=True)
+    turned /= np.maximum(norms, 1e-12)
+    codes, learned = quantise(turned, weights, codebooks)
+    return CodedRows(
+        "concatenated", codes=codes, codebooks=learned, norms=norms[:, 0].astype(np.float16), matrix=matrix, mean=mean
+    )
+
+
+def _balanced(logs: np.ndarray, codebooks: int) -> np.ndarray:
+    """The order of axes, whose logarithms of variances fall, in which consecutive D / M of them have like sums."""
+    parts: list[list[int]] = [[] for _ in range(codebooks)]
+    sums, size = np.zeros(codebooks), len(logs) // codebooks
+    for axis, log in enumerate(logs):
+        part = int(np.argmin(sums))
+        parts[part].append(axis)
+        sums[part] = sums[part] + log if len(parts[part]) < size else np.inf
+    return np.concatenate(parts)
+
+
+def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVectors:
+    """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams."""
+    words = lexicon.words[: plan.words]
+    weights = np.sqrt(np.maximum(lexicon.counts[: plan.words], 1).astype(np.float64))
+    rows = code_rows(lexicon.vectors.lookup(words), weights, metric, plan.word_codes)
+    ngrams = None if lexicon.ngrams is None else _pack_ngrams(lexicon, lexicon.ngrams, plan, metric)
+    return CompactVectors.of_words(words, rows, ngrams)
+
+
+def _pack_ngrams(lexicon: Lexicon, kind: NgramKind, plan: Plan, metric: np.ndarray) -> Ngrams:
+    """The n-grams that would be missed most: by count × length of what the encoder reads of a row."""
+    used = np.flatnonzero(lexicon.ngram_counts)
+    counts = lexicon.ngram_counts[used]
+    rows = np.array(lexicon.ngram_rows[used], dtype=np.float32)
+    lengths = np.linalg.norm(rows @ metric.astype(np.float32), axis=1)
+    kept = np.sort(np.argsort(-counts * lengths, kind="stable")[: plan.ngrams])
+    pruned = np.setdiff1d(np.arange(len(used)), kept)
+    rest = (
+        np.zeros(rows.shape[1], np.float32)
+        if not len(pruned)
+        else np.average(rows[pruned], axis=0, weights=counts[pruned])
+    )
+    coded = code_rows(rows[kept], np.sqrt(counts[kept]), metric, plan.ngram_codes)
+    return Ngrams(kind, used[kept].astype(np.int32), coded, rest.astype(np.float32))
+
+
+def packed_model(elmo: ElmoC, vectors: CompactVectors, weight_type: str) -> ElmoC:
+    """The model with its encoder in another type and with compact vectors, as its directory will be read."""
+    parent = elmo.directory
+    assert parent.path is not None, "it was read"
+    encoder = BidirectionalEncoder(parent.encoder.config, directions=parent.encoder.directions, fast=True)
+    encoder.load_weights(unpacked_weights(packed_weights(contiguous(parent.encoder.weights()), weight_type))[0])
+    packed = {
+        "parent": str(parent.path.parent if parent.path.name == "model" else parent.path),
+        "model": elmo.fingerprint,
+        "word_vectors": parent.word_vectors.file_name,
+        "word_vectors_fingerprint": parent.word_vectors.fingerprint,
+        "weights": weight_type,
+    }
+    source = replace(parent.word_vectors, origin=FILE_NAME, fingerprint=vectors.fingerprint)
+    directory = replace(
+        parent,
+        encoder=encoder,
+        output_layer=OutputLayerRecord(parent.output_layer.config, None),
+        word_vectors=source,
+        training=parent.training | {"packed": packed},
+        stored_vectors=vectors,
+        weight_type=weight_type,
+        path=None,
+    )
+    return ElmoC(directory, vectors)
+
+
+def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC:
+    """The model in `size` bytes, as its directory is to be written; what it weighs and costs is printed.
+
+    Args:
+        elmo: a model that reads a fastText file.
+        size: of all files of the directory, at most.
+        weight_type: of the encoder's matrices: `int8` or `float16`.
+        text: a file of one tokenised sentence a line on which both models are compared; None is a text of words of the
+            lexicon.
+
+    Raises `InputError` for a model with other word vectors, and where the size is too small.
+    """
+    if not isinstance(elmo.word_vectors, FastTextVectors):
+        raise InputError(f"pack takes models that read a fastText .bin file, not {elmo.word_vectors.origin}")
+    lexicon = Lexicon.of(elmo.word_vectors)
+    weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type).values()
+    encoder_bytes = sum(each.nbytes for each in weights)
+    encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
+    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - _OTHER_BYTES)
+    vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
+    packed = packed_model(elmo, vectors, weight_type)
+    parts = {name: tensor.nbytes for name, tensor in vectors.tensors().items()}
+    of_words = sum(each for name, each in parts.items() if name.startswith("words."))
+    of_ngrams = sum(parts.values()) - of_words
+    print(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
+    print(f"{plan.words:,} words of {plan.word_codes} codes: {human_bytes(of_words)}")
+    if len(lexicon.words[: plan.words]) > len(vectors.hashes):
+        print(f"  {plan.words - len(vectors.hashes):,} of them have the hash of another and share its row")
+    print(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} codes: {human_bytes(of_ngrams)}")
+    sentences = sentences_of(lexicon, text)
+    print("mean cosine with the original\n  of word vectors:")
+    for name, cosine in compare_words(lexicon, vectors, sentences).items():
+        print(f"    {name:24} {cosine:.4f}")
+    print(f"  of layer states, on {text or 'words of the lexicon'}, by layer and their mean:")
+    for name, layers in compare_states(elmo, packed, sentences, frozenset(lexicon.words)).items():
+        print(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers)}  {np.mean(layers):.4f}", flush=True)
+    return packed
+
+
+def sentences_of(lexicon: Lexicon, text: str | None) -> list[list[str]]:
+    """On which models are compared: the first words of a text of one tokenised sentence a line.
+
+    Without one, words of the lexicon as often as they occur, and every twentieth made of halves of two of them.
+    """
+    sentences = list[list[str]]()
+    if text is not None:
+        read = 0
+        for line in read_lines(text):
+            sentences.append(line.split())
+            read += len(sentences[-1])
+            if read >= _TEXT_WORDS:
+                break
+        return sentences
+    generator = np.random.Generator(np.random.Philox(key=SEED))
+    shape = _TEXT_WORDS // (4 * _SENTENCE_WORDS), _SENTENCE_WORDS + 1
+    counts = lexicon.counts * np.array([word != END for word in lexicon.words])
+    drawn = generator.choice(len(lexicon.words), size=shape, p=counts / counts.sum())
+    for numbers in drawn.tolist():
+        *words, last = (lexicon.words[number] for number in numbers)
+        first = words[-1]
+        sentences.append([*words[:-1], first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
+    return sentences
+
+
+def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[Sequence[str]]) -> dict[str, float]:
+    """The mean cosine of packed and original word vectors, by rank of the word, and of unseen words.
+
+    Of each band a sample; words whose original vector is zero are left out.
+    """
+    generator = np.random.Generator(np.random.Philox(key=SEED))
+    bands: dict[str, list[str]] = {}
+    for start, end in zip(_BANDS, (*_BANDS[1:], len(lexicon.words)), strict=True):
+        if len(ranks := range(start, min(end, len(lexicon.words)))):
+            drawn = generator.choice(len(ranks), size=min(_BAND_WORDS, len(ranks)), replace=False)
+            bands[f"words {start + 1:,} to {ranks[-1] + 1:,}"] = [
+                lexicon.words[ranks[index]] for index in drawn.tolist()
+            ]
+    unseen = {word for sentence in sentences for word in sentence}.difference(lexicon.words)
+    bands["unseen words"] = sorted(unseen)[:_BAND_WORDS]
+    return {
+        name: float(np.nanmean(cosines(lexicon.vectors.lookup(words), packed.lookup(words))))
+        for name, words in bands.items()
+        if words
+    }
+
+
+def compare_states(
+    original: ElmoC, packed: ElmoC, sentences: Sequence[Sequence[str]], seen: Set[str]
+) -> dict[str, list[float]]:
+    """The mean cosine of layer states of two models, by layer, of words that are `seen` and of all others."""
+    found: dict[str, list[np.ndarray]] = {"words of the text": [], "unseen words": []}
+    for start in range(0, len(sentences), _SENTENCES):
+        some = sentences[start : start + _SENTENCES]
+        for words, before, after in zip(some, original.embed_batch(some), packed.embed_batch(some), strict=True):
+            for word, column in zip(words, cosines(before.numpy(), after.numpy()).T, strict=True):  # [n, L + 1]
+                found["words of the text" if word in seen else "unseen words"].append(column)
+    return {name: np.nanmean(columns, axis=0).tolist() for name, columns in found.items() if columns}
+
+
+def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The cosines of vectors [..., n]: [...]; NaN where the first one is zero, 0 where the second one alone is."""
+    lengths = np.linalg.norm(first, axis=-1) * np.maximum(np.linalg.norm(second, axis=-1), 1e-30)
+    with np.errstate(invalid="ignore"):
+        found: np.ndarray = (first * second).sum(axis=-1) / lengths
+    return found
