@@ -7,7 +7,7 @@
     heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
                           the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
     character_cnn.safetensors, subwords.safetensors, lexicon.safetensors, compact.safetensors   the word vectors, where
-                          they go with the model: a character CNN, a lookup of subwords or of words, rows of a packed one
+                          they go with the model: a character CNN, a lookup of subwords or of words, coded rows
     README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.

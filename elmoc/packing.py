@@ -59,9 +59,11 @@ class Lexicon:
     def of(cls, vectors: FastTextVectors) -> "Lexicon":
         """Read it from the file; words that are not UTF-8 are left out, since no string is looked up by them."""
         header, encoded, rows = vectors.contents()
-        valid = {word.decode("utf-8", "ignore"): count for word, count in encoded.items()}
-        words = [word for word in valid if word.encode() in encoded]
-        counts = np.array([valid[word] for word in words])
+        decoded = [word.decode("utf-8", "replace") for word in encoded]
+        valid = [
+            index for index, (word, text) in enumerate(zip(encoded, decoded, strict=True)) if text.encode() == word
+        ]
+        words, counts = [decoded[index] for index in valid], np.array(list(encoded.values()))[valid]
         if header.maxn < header.shortest:
             return cls(vectors, words, counts, None, rows, np.zeros(0))
         kind = NgramKind(header.bucket, header.shortest, header.maxn)
