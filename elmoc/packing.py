@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from elmoc.corpus import END
-from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.encoders.bidirectional import BidirectionalEncoder, VectorProjection
 from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
-from elmoc.input_layers.vector_projection import VectorProjection
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
