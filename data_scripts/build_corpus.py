@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from data_scripts.parts.pieces import NumberedPiece, TextPart, TextPiece, cut_pieces, number_piece, piece_key
-from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
@@ -31,8 +30,9 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path, locked
 from elmoc.process import progress_bar
-from elmoc.text.named_files import estimate_tokens, find_files, find_named_files, warn_of_raw_text
+from elmoc.text.named_files import estimate_tokens, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
+from elmoc.text.suitable import check_suitable, warn_of_raw_text
 
 LARGEST_SHARD = 10_000_000
 # A source has this many shards, unless it is too large or too small for it.
@@ -82,8 +82,9 @@ def build_corpus(
     some other directory.
     """
     train_files, held_out_files = find_text(files, held_out)
-    leave_out_files = find_files(leave_out)
-    check_suitable([*train_files, *held_out_files, *leave_out_files])
+    leave_out_files = list(find_named_files(leave_out))
+    for file in (*train_files, *held_out_files, *leave_out_files):
+        check_suitable(file)
     overlap = read_overlap(leave_out_files) if leave_out else None
     paths: defaultdict[tuple[bool, str], list[Path]] = defaultdict(list)  # by split and source
     for file, source in (train_files | held_out_files).items():

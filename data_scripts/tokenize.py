@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import run_command
 from elmoc.files.text import open_text, read_lines
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.text.named_files import sample_lines
+from elmoc.text.suitable import check_suitable, sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,
@@ -78,7 +77,7 @@ def tokenise_file(
     with locked(target):
         refuse_existing(target)
         sample = sample_lines(source, SAMPLE_CHARACTERS)
-        check_suitable([source])
+        check_suitable(source)
         text = "\n".join(sample)
         tokenised = looks_tokenised(text) if tokenised is None else tokenised
         wrapped = looks_wrapped(sample) if wrapped is None else wrapped

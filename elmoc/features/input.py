@@ -16,7 +16,7 @@ import xxhash
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
-from elmoc.text.named_files import sample_lines, warn_of_raw_text
+from elmoc.text.suitable import check_suitable, sample_lines, warn_of_raw_text
 
 # words of a sentence at most: its layer states, 1.2 GB at the paper's size, are in memory at once
 MOST_WORDS = 100_000
@@ -103,8 +103,11 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, wa
 
     So are sentences of more than `MOST_WORDS`, two documents with one key (`:` and `/` count as the same there, as for
     e2e-coref), and words with white space in them (which only documents can have) where sentences are to be found by
-    their words. With `warn` there is a warning on standard error of text that does not look tokenised.
+    their words. Text that is JSON lines or columns is an `InputError`, too. With `warn` there is a warning on standard
+    error of text that does not look tokenised.
     """
+    if not source.documents:
+        check_suitable(source.path, warn=warn)
     digest, keys = xxhash.xxh3_64(), set[str]()
     sentences = words = 0
     for sentence in source:

@@ -21,11 +21,6 @@ RUN = 8
 # instead of the hash of a word: of a word without letters and digits, and of a word that no sentence has
 _NOT_COUNTED, _OTHER = 0, 1
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# hashes of 64 bits that fit into a core's cache
-_BLOCK_TOKENS = 1 << 17
-# the first bits of a hash are looked up in a small table, before the sorted hashes are searched
-_TABLE_BITS = 22
-_SHIFT = np.uint64(64 - _TABLE_BITS)
 
 
 class Overlap:
@@ -45,16 +40,13 @@ class Overlap:
                 if word not in self._hash_of:
                     self._hash_of[word] = max(2, xxhash.xxh3_64_intdigest(word.encode()))
                 hashes.append(self._hash_of[word])
-        self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by length: sorted hashes, and their first bits
-        for length, values, _ in _runs(np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64)):
-            first_bits = np.zeros(1 << _TABLE_BITS, dtype=bool)
-            first_bits[values >> _SHIFT] = True
-            self._known[length] = np.unique(values), first_bits
+        runs = _runs(np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64))
+        self._known = {length: np.unique(values) for length, values, _ in runs}
 
     @property
     def fingerprint(self) -> str:
         """What names the sentences, as far as they can overlap."""
-        return fingerprint(*(hashes.tobytes() for hashes, _ in self._known.values()))
+        return fingerprint(*(hashes.tobytes() for hashes in self._known.values()))
 
     def hashes(self, words: Iterable[str]) -> np.ndarray:
         """uint64 [n]: what `find` takes for each word."""
@@ -70,18 +62,8 @@ class Overlap:
             starts: int64 [S], where sentences start, in order; the first at 0.
         """
         found = np.zeros(len(starts), dtype=bool)
-        ends = np.append(starts[1:], len(hashes))
-        first = 0
-        while first < len(starts):
-            last = max(first + 1, int(np.searchsorted(ends, starts[first] + _BLOCK_TOKENS, side="right")))
-            block = hashes[starts[first] : ends[last - 1]]
-            for length, values, sentences in _runs(block, starts[first:last] - starts[first]):
-                known, first_bits = self._known[length]
-                places = np.flatnonzero(first_bits[values >> _SHIFT])
-                nearest = np.searchsorted(known, values[places]).clip(max=len(known) - 1)
-                places = places[known[nearest] == values[places]]
-                found[first + sentences[places]] = True
-            first = last
+        for length, values, sentences in _runs(hashes, starts):
+            found[sentences[np.isin(values, self._known[length])]] = True
         return found
 
 

@@ -1,4 +1,4 @@
-"""Parts of the data scripts: ends that are held out, pieces of long lines, workers, and unsuitable text."""
+"""Parts of the data scripts: ends that are held out, pieces of long lines and workers."""
 
 import os
 import signal
@@ -15,7 +15,6 @@ import pytest
 from data_scripts.build_corpus import SHORTEST_END, held_out_ends, main
 from data_scripts.parts import pieces as module
 from data_scripts.parts.pieces import NumberedPiece, Segment, TextPiece, cut_pieces, number_piece, read_blocks
-from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import parallel_map
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
@@ -157,40 +156,3 @@ def runs(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-UNSUITABLE = {
-    "Chinese": "我们都是中国人，今天天气很好。他说：“明天会下雨吗？”\n大家都去公园散步。\n",
-    "Japanese of many loanwords": "コンピュータープログラムをアップデートしました。\nインターネットでテストした\n",
-    "Burmese": "မြန်မာနိုင်ငံသည်အရှေ့တောင်အာရှတွင်တည်ရှိသောနိုင်ငံဖြစ်သည်။ ထိုနိုင်ငံ၌လူဦးရေများသည်။\n",
-    "Thai": "ประเทศไทยเป็นประเทศที่ตั้งอยู่ในเอเชียตะวันออกเฉียงใต้ มีพรมแดนติดกับลาว\n",
-    "a table": "year\tsum\tplace\n1984\t3.5\tRome\n1985\t-\tOslo\n" * 20,
-    "CoNLL-U": "# sent_id = 1\n# text = It rained\n1\tIt\tPRON\t_\n2\trained\tVERB\t_\n\n" * 5,
-}
-SUITABLE = {
-    "tokenised Chinese": "我们 都 是 中国人 ， 今天 天气 很 好 。\n中华人民共和国 成立 了 。\n",
-    "a list of katakana words": "コンピューター\nインターネット\nスーパーマーケット\nエアー・コンディショナー\n",
-    "tokenised Thai": "ประเทศไทย เป็น ประเทศ ที่ ตั้ง อยู่ ใน เอเชีย\n",
-    "Korean": "대한민국은 민주공화국이다. 대한민국의 주권은 국민에게 있다.\n",
-    "a quotation in Chinese": "The novel begins: 我们都是中国人，今天天气很好。他说 . It goes on in English .\n",
-    "German": "Donaudampfschifffahrtsgesellschaftskapitän\nRindfleischetikettierungsüberwachungsgesetz\n",
-    "indented text": "\tIt rained .\n\tA cat sat .\t\n" * 20,
-    "words divided by tabs": "It\trained\t.\nA\tlarge\tcat\tsat\t.\nNo\t.\n" * 20,
-    "one object among text": '{"a": 1}\nIt rained .\n',
-}
-
-
-@pytest.mark.parametrize("name", [*UNSUITABLE, *SUITABLE])
-def test_columns_and_text_without_spaces_are_warned_of(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    (tmp_path / "a").write_text((UNSUITABLE | SUITABLE)[name])
-    check_suitable([tmp_path / "a"])
-    assert (f"{tmp_path}/a" in capsys.readouterr().err) == (name in UNSUITABLE)
-
-
-@pytest.mark.parametrize("text", ['\n{"text": "It rained ."}\n' * 9, f'{{"text": "{"It rained . " * 50_000}"}}\n'])
-def test_json_lines_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "a").write_text(text)
-    with pytest.raises(InputError, match="/a holds JSON lines"):
-        check_suitable([tmp_path / "a"])

@@ -1,20 +1,12 @@
 """Named files: what can be a file of text, what is a NAME and what a part of a path, and how much text there is."""
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.text.named_files import (
-    estimate_tokens,
-    find_files,
-    find_named_files,
-    sample_lines,
-    split_name,
-    warn_of_raw_text,
-)
+from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 
 
 def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,12 +16,12 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("folder/text").write_text("a\n")
     os.mkfifo("folder/pipe")
     Path("folder/nowhere").symlink_to("missing")
-    assert find_files(["folder"]) == find_files(["folder/*"]) == [Path("folder/text")]
+    assert find_named_files(["folder"]) == find_named_files(["folder/*"]) == {Path("folder/text"): ""}
     for name in ("pipe", "missing", "", "folder/nowhere", "folder/p*"):
         with pytest.raises(InputError):
-            find_files([name])
+            find_named_files([name])
     with pytest.raises(InputError, match="twice"):
-        find_files(["folder", "folder/text"])
+        find_named_files(["folder", "folder/text"])
 
 
 def test_a_name_is_none_of_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,34 +42,3 @@ def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.Mon
         Path(name).write_text("a" * 100)
     assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
     assert estimate_tokens(find_named_files(["x=folder"])) == (100 + 270) // 5
-
-
-RAW = "The cat sat, and it rained. Then we left; it was late."
-TOKENISED = "The cat sat , and it rained . Then we left ; it was late ."
-
-
-@pytest.mark.parametrize(
-    ("text", "warned"),
-    [
-        (f"{RAW} " * 20, True),
-        (f"{TOKENISED} " * 20 + f"{RAW} " * 2, True),
-        (f"{TOKENISED} " * 200 + RAW, False),
-        (TOKENISED, False),
-        ("", False),
-        ("Yahoo! and Jeopardy! are names .", False),
-        ("Look at &#91; 1 &#93; : &quot; it &apos;s &apos;&apos; &#x27; &quot; " * 20, False),
-        ("no: he left yes: A: no: " * 20, False),
-        ("@user lol :) #fun https://a.b/c?d=1 , ok ? " * 30, False),
-        ("1984 3.5 1985 4:30 " * 30, False),
-    ],
-)
-def test_text_that_looks_raw(capsys: pytest.CaptureFixture[str], text: str, warned: bool) -> None:
-    warn_of_raw_text("text.txt", Counter(text.split()).items())
-    assert ("text.txt" in capsys.readouterr().err) == warned
-
-
-def test_the_sample_is_the_beginning(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("abc\n\nd\nef\n")
-    assert sample_lines(tmp_path / "text.txt", 4) == ["abc", "", "d"]
-    assert sample_lines(tmp_path / "text.txt", 2) == ["ab"]
-    assert sample_lines(tmp_path / "text.txt", 100) == ["abc", "", "d", "ef"]

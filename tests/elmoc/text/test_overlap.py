@@ -7,7 +7,6 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from elmoc.text import overlap as module
 from elmoc.text.overlap import Overlap, overlapping_sentences
 from tests.references import plain_overlap
 from tests.tiny import Sentences, write_corpus
@@ -25,9 +24,7 @@ def found_in(overlap: Overlap, sentences: Sentences) -> list[bool]:
     return overlap.find(overlap.hashes(words), starts).tolist()
 
 
-@pytest.mark.parametrize("block", [1, 40, 1 << 17])
-def test_what_is_found_is_what_the_plain_program_finds(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(module, "_BLOCK_TOKENS", block)
+def test_what_is_found_is_what_the_plain_program_finds() -> None:
     generator = random.Random(1)
     known = drawn(generator, 30, 14)
     text = drawn(generator, 150, 12)
