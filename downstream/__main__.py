@@ -30,7 +30,7 @@ TASKS = {
 COMMANDS = {
     "sentences": "print the sentences of a task's files, the input of `elmoc dump-features`",
     "suite": "run a suite of probes for one encoder, and give its worth in one number",
-    "layers": "what a linear classifier finds in each layer, and how the mixes of probes weigh them",
+    "layers": "what a linear classifier finds in each layer",
     "similarity": "correlate cosines of words with human judgements of their similarity",
     "table": "gather the results of many runs into one table, with gains and how sure they are",
 }
@@ -68,7 +68,7 @@ def _dispatch(arguments: list[str]) -> None:
         import_module("downstream.similarity").run_similarity(rest)
     elif command == "layers":
         keep_freed_memory()
-        import_module("downstream.linear.command").run_layers(rest)
+        import_module("downstream.layers").run_layers(rest)
     else:
         keep_freed_memory()
         import_module("downstream.probe.cli").run_probes(_task(command), rest)

@@ -13,11 +13,6 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return 100 * np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
 
 
-def harmonic_mean(precision: np.ndarray, recall: np.ndarray) -> np.ndarray:
-    """F1 of precision and recall in percent, 0 where both are."""
-    return ratio(2 * precision * recall, precision + recall) / 100
-
-
 def count_labels(gold: Iterable[tuple[Any, ...]], predicted: Iterable[tuple[Any, ...]]) -> dict[str, np.ndarray]:
     """Label → float64 [3]: the number of right, of gold and of predicted items, which begin with their label."""
     expected, found = Counter(gold), Counter(predicted)

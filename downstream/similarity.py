@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from downstream.inputs.settings import add_model_options
 from downstream.text_table import Column, Table, text_table
 from elmoc.errors import reading
 from elmoc.files.text import read_lines
@@ -45,11 +44,10 @@ def run_similarity(arguments: Sequence[str]) -> None:
     parser.add_argument("source", metavar="VECTORS|MODEL", help=text)
     text = "two words and a score a line, divided by tabs or spaces (plain or .gz)"
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=text)
-    add_model_options(parser)
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
     words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
-    vectors = vectors_of(options.source, words, model_vectors=options.model_vectors, pooling=options.pooling)
+    vectors = vectors_of(options.source, words)
     correlations = {
         name: [correlation(file, dict(zip(words, found, strict=True))) for file in files]
         for name, found in vectors.items()
@@ -77,16 +75,14 @@ def read_pairs(path: Path) -> WordPairs:
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 
-def vectors_of(
-    source: str, words: Sequence[str], *, model_vectors: str | None = None, pooling: str | None = None
-) -> dict[str, np.ndarray]:
+def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
 
     Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
     """
     if not os.path.isdir(source):
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
-    model = ElmoC.from_pretrained(source, vectors=model_vectors, pooling=pooling)
+    model = ElmoC.from_pretrained(source)
     states = model.embed_batch([[word] for word in words])
     layer_0 = np.stack([each[0, 0].numpy() for each in states])
     if isinstance(model.word_vectors, SubwordVectors):

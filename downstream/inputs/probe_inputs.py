@@ -8,7 +8,7 @@ import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import dropout, embedding, layer_norm
+from torch.nn.functional import embedding
 
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.settings import AS_THEY_ARE, StateSettings, layer_rows
@@ -24,20 +24,16 @@ class ProbeInputs(torch.nn.Module):
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
     It is computed on the CPU, where the states are, so that only its result goes to another device.
     `size` (D) is 2P + E, or that of the only input. Raises `InputError` where the settings name a missing layer.
-
-    With `normalise_states` the layers of a word are normalised before (their section 3.2), by the word's own mean and
-    variance (Ba et al. 2016); allennlp's `ScalarMix` takes those of all words of a batch.
     """
 
     table: Tensor
     known: Tensor
-    sizes: Tensor
     mean: Tensor
     deviation: Tensor
 
     def __init__(self, sources: InputSources, settings: StateSettings = AS_THEY_ARE) -> None:
         super().__init__()
-        self._words, self._states, self._settings = sources.words, sources.states, settings
+        self._words, self._states = sources.words, sources.states
         self.size = 0
         if sources.states is not None:
             self._layers = layer_rows(settings.state_layers, sources.states.names)
@@ -47,9 +43,8 @@ class ProbeInputs(torch.nn.Module):
             width = sources.words.vectors.shape[1]
             self.register_buffer("table", sources.words.padded, persistent=False)  # [W + 1, E]
             self.register_buffer("known", sources.words.known, persistent=False)  # [W + 1, S]
-            self.register_buffer("sizes", torch.tensor(sources.words.sizes), persistent=False)
-            self.register_buffer("mean", torch.zeros(width))
-            self.register_buffer("deviation", torch.ones(() if len(sources.words.sizes) == 1 else width))
+            self.register_buffer("mean", torch.zeros(sources.words.known.shape[1], width))  # [S, E], see `distribution`
+            self.register_buffer("deviation", torch.ones(width))
             self.size += width
 
     def standardise_words(self, sentences: Sequence[Sentence]) -> None:
@@ -74,12 +69,10 @@ class ProbeInputs(torch.nn.Module):
             return
         width = self._states.width
         states = vectors = 0.0
-        self.eval()  # dropout would make states larger
         for sentence in sentences[:: -(-len(sentences) // MATCHED)]:
             x, _ = self([sentence])
             states += float(x[..., :width].square().sum()) / width
             vectors += float(x[..., width:].square().sum()) / (self.size - width)
-        self.train()
         if states and vectors:  # else there is nothing to match
             self.deviation *= math.sqrt(vectors / states)
 
@@ -91,23 +84,12 @@ class ProbeInputs(torch.nn.Module):
             states = self._states.lookup(sentences)  # [L + 1, n, 2P] each
             if self._layers != list(range(self._states.layers)):
                 states = [layers[self._layers] for layers in states]
-            if self._settings.normalise_states:
-                states = [layer_norm(layers, (self._states.width,)) for layers in states]
             weights = self.mix.gamma * self._shares()  # [L + 1]
-            mixed = PaddedMix.apply(weights.cpu(), states).to(weights.device)  # [B, T, 2P]
-            if self._settings.states_dropout:
-                mixed = dropout(mixed, self._settings.states_dropout, self.training)
-            parts.append(mixed)
+            parts.append(PaddedMix.apply(weights.cpu(), states).to(weights.device))  # [B, T, 2P]
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
             vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, S]
-            if len(self.sizes) > 1:
-                known = known.repeat_interleave(self.sizes, dim=2)  # [B, T, E]
-            vectors = (vectors - known * self.mean) / self.deviation
-            if self._states is not None and self.training and self._settings.vectors_dropout:
-                kept = torch.rand(rows.shape, device=rows.device) >= self._settings.vectors_dropout  # [B, T]
-                vectors = vectors * kept.unsqueeze(2)
-            parts.append(vectors)
+            parts.append((vectors - known @ self.mean) / self.deviation)
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
 
     def _shares(self) -> Tensor:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError
 from elmoc.settings import setting
 
@@ -39,23 +38,16 @@ INPUT_KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """What is done with layer states before and after they are mixed, and with the word vectors beside them."""
+    """How layer states are mixed, and what is done with the word vectors beside them."""
 
     state_layers: str = setting(
         "all", help="the layers that are mixed: all, top (the uppermost), or their numbers from 0, such as 0,2"
     )
-    normalise_states: bool = setting(
-        False, help="each layer of each word gets mean 0 and variance 1 before the mix (Peters et al. 2018, 3.2)"
-    )
     mix_rate: float = setting(
         1.0, help="learning rate of the scalar mix, as a multiple of that of all else", above=0, most=1_000_000
     )
-    states_dropout: float = setting(0.0, help="dropout on the mixed states in training", least=0, below=1)
     match_vectors: bool = setting(
         True, help="word vectors beside states are scaled to the states' root mean square over the training data"
-    )
-    vectors_dropout: float = setting(
-        0.0, help="share of words whose vectors beside states are zeros in a batch of training", least=0, below=1
     )
 
 
@@ -86,7 +78,7 @@ def layer_rows(state_layers: str, names: Sequence[str]) -> list[int]:
 
 
 def add_source_options(group: argparse._ActionsContainer) -> None:
-    """Add what `open_sources` is told: `--vectors`, `--features` or `--model`, and how a model is read."""
+    """Add what `open_sources` is told: `--vectors`, `--features` or `--model`."""
     group.add_argument(
         "--vectors",
         nargs="+",
@@ -97,20 +89,3 @@ def add_source_options(group: argparse._ActionsContainer) -> None:
     states = group.add_mutually_exclusive_group()
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory, read without a feature file")
-    add_model_options(group)
-
-
-def add_model_options(group: argparse._ActionsContainer) -> None:
-    """Add how a model is read."""
-    group.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
-    group.add_argument(
-        "--pooling",
-        choices=POOLINGS,
-        help="which state of a word a model of subwords gives: of its first subword (default), its last, or the mean",
-    )
-
-
-def require_model(options: argparse.Namespace) -> None:
-    """Raise an `InputError` where an option says how a model is read, and there is none: it would change nothing."""
-    if (options.model_vectors is not None or options.pooling is not None) and not options.model:
-        raise InputError("--model-vectors and --pooling say how --model DIR is read, which is not given")

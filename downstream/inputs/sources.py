@@ -84,13 +84,12 @@ class ModelStates:
     """Layer states computed from a model directory: those of a feature file of float32.
 
     The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
-    The `options` (`vectors`, `pooling`, `device`) go to `ElmoC.from_pretrained`.
     """
 
     def __init__(
-        self, path: Path, *, sentences: Sequence[Sentence], kept_bytes: float = KEPT_BYTES, **options: Any
+        self, path: Path, *, sentences: Sequence[Sentence], device: str = "cpu", kept_bytes: float = KEPT_BYTES
     ) -> None:
-        model = ElmoC.from_pretrained(path, precision="auto", **options)
+        model = ElmoC.from_pretrained(path, precision="auto", device=device)
         self.layers, self.names, self.width = model.layers, list(map(str, range(model.layers))), model.width
         self._description: dict[str, Any] = {"directory": str(path), **model.describe(), "layers": self.names}
         if model.training_words is not None:
@@ -148,20 +147,17 @@ class WordTable:
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
     def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
-        """Mean [E], and standard deviation around it, of the numbers of the distinct words that have a vector.
+        """Mean [S, E] and standard deviation around it [E] of the numbers of the distinct words that have a vector.
 
-        The deviation is that of all numbers of a source: of one source [], of several [E].
+        Row s of the mean is that of source s, and zero in the numbers of the others; the deviation is that of all
+        numbers of a source.
         """
         words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        vectors = self.vectors[[self._rows[word] for word in words]]
-        means, deviations = [], []
-        for block in vectors.split(self.sizes, dim=1):
-            block = block[block.any(dim=1)]
-            means.append(block.mean(dim=0))
-            deviations.append((block - means[-1]).std())
-        if len(deviations) == 1:
-            return means[0], deviations[0]
-        return torch.cat(means), torch.stack(deviations).repeat_interleave(torch.tensor(self.sizes))
+        blocks = self.vectors[[self._rows[word] for word in words]].split(self.sizes, dim=1)
+        known = [block[block.any(dim=1)] for block in blocks]
+        means = [block.mean(dim=0) for block in known]
+        deviations = [(block - mean).std().expand_as(mean) for block, mean in zip(known, means, strict=True)]
+        return torch.block_diag(*means), torch.cat(deviations)
 
     def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
         """int32 [B, time]: the row of each word in `padded`."""
@@ -218,8 +214,7 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
         if options.features is not None:
             states = FeatureStates(options.features, sentences=sentences)
         elif options.model is not None:
-            how = {"vectors": options.model_vectors, "pooling": options.pooling, "device": options.device}
-            states = ModelStates(options.model, sentences=sentences, **how)
+            states = ModelStates(options.model, sentences=sentences, device=options.device)
         else:
             raise InputError("inputs with layer states need --features FILE.h5 or --model DIR")
         print(f"states {options.features or options.model}: {states.layers} layers of {states.width}", flush=True)

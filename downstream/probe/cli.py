@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.settings import INPUT_KINDS, InputKind, add_source_options, require_model
+from downstream.inputs.settings import INPUT_KINDS, InputKind, add_source_options
 from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.settings import add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
@@ -16,21 +16,6 @@ from downstream.results.records import append_result, summary
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS = "3", 10_000
-# Options that `--help` shows beside those of the task's reader; `--help-all` shows all.
-USUAL = [
-    "help",
-    "help_all",
-    "train",
-    "dev",
-    "test",
-    "vectors",
-    "features",
-    "model",
-    "inputs",
-    "small",
-    "seeds",
-    "results",
-]
 
 
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -57,7 +42,6 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = _parser(task, full="--help-all" in arguments)
     options = parser.parse_args(arguments)
-    require_model(options)
     options.settings = chosen(options, task.small if options.small else task.published)
     options.reader = chosen(options, task.reader)
     options.kinds, options.seed_list = [], []
@@ -83,7 +67,7 @@ def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
     path: dict[str, Any] = {"type": Path, "metavar": "FILE"}
     folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
     add = parser.add_argument
-    add("--help-all", action="help", help="all options: saved probes, predictions, layer states, hyper-parameters")
+    add("--help-all", action="help", help="all options: saved probes, predictions, inputs, hyper-parameters")
     add("--train", nargs="+", **path, help="training data, plain or .gz")
     add("--dev", nargs="+", **path, help="chooses the best epoch")
     add("--test", nargs="+", **path, help="is reported; without it, dev is")
@@ -102,9 +86,9 @@ def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
     add("--evaluate-only", nargs="+", type=Path, metavar="PROBE", help="score saved probes (DIR/KIND.seedN) on --test")
     add("--predictions", **folder, help=f"write predictions to DIR/…{task.suffix}")
     add_options(parser, task.published)
-    shown = {*USUAL, *vars(task.reader)}
+    hidden = {*vars(task.published), "inputs", "name", "device", "save", "evaluate_only", "predictions", "word_column"}
     for action in parser._actions:
-        if not full and action.dest not in shown:
+        if not full and action.dest in hidden:
             action.help = argparse.SUPPRESS
     return parser
 

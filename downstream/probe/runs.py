@@ -21,7 +21,6 @@ from downstream.results.records import mean_and_deviation
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files.records import convert
-from elmoc.files.writing import refuse_existing
 from elmoc.version import VERSION
 
 # What a line of results says about the training of its probes: it stays true when they are scored on other data.
@@ -36,11 +35,6 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     options  those of `downstream.probe.cli.parse`
     """
     device = checked_device(options.device)
-    for kind in options.kinds:
-        for seed in options.seed_list:
-            path = _predictions_path(task, options, kind, seed)
-            if path is not None and not _is_saved(options, kind, seed):
-                refuse_existing(path)
     files = {"train": options.train, "dev": options.dev, "test": options.test}
     fraction = options.settings.train_fraction
     splits = {
@@ -50,14 +44,14 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     sources = open_sources(options.kinds, sentences=sentences, options=options)
     if sources.states is not None:
         layer_rows(options.settings.state_layers, sources.states.names)  # before anything is trained
-    vocabulary = task.vocabulary(splits["train"].examples)
+    vocabulary, reported = task.vocabulary(splits["train"].examples), list(splits.values())[-1]
     for kind in options.kinds:
         settings, selected = settings_of_inputs(options.settings, kind), sources.select(kind)
         facts = _facts(task, options, kind, splits, settings, selected)
         lines = []
         for seed in options.seed_list:
             path = Path(options.save or "", f"{kind.name}.seed{seed}")
-            if _is_saved(options, kind, seed):
+            if options.save and (path / RECORD).exists():
                 saved = read_probe(path)
                 saved.check_facts(facts)
                 print(f"{path}: {saved.content.record['scores'][0]:.2f}, trained before", flush=True)
@@ -71,41 +65,26 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
                 inputs.match_words(splits["train"].sentences)
             probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
             title, predictions = f"{task.name} {kind.name} seed {seed}", _predictions_path(task, options, kind, seed)
-            lines.append(facts | _train(task, probe, splits, settings, title=title, seed=seed, path=predictions))
+            trained = train_probe(
+                task,
+                probe,
+                train=splits["train"],
+                dev=splits["dev"],
+                settings=settings,
+                generator=np.random.default_rng(seed),
+                title=title,
+            )
+            scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=predictions)
+            print(
+                f"{title}: {reported.name} {scored['scores'][0]:.2f} (dev {trained['dev_scores'][0]:.2f} in epoch "
+                f"{trained['best_epochs'][0]} of {trained['epochs'][0]}; {trained['seconds'][0]:.0f} s, "
+                f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)",
+                flush=True,
+            )
+            lines.append(facts | scored | trained)
             if options.save:
                 save_probe(path, probe, vocabulary, lines[-1])
         yield joined(lines)
-
-
-def _train(
-    task: Task[Any, Any],
-    probe: Probe[Any, Any],
-    splits: Mapping[str, Split],
-    settings: TrainingSettings,
-    *,
-    title: str,
-    seed: int,
-    path: Path | None,
-) -> Line:
-    """What a line of results says of the training of a new probe, and of its scores on the reported split."""
-    reported = list(splits.values())[-1]
-    report = train_probe(
-        task,
-        probe,
-        train=splits["train"],
-        dev=splits["dev"],
-        settings=settings,
-        generator=np.random.default_rng(seed),
-        title=title,
-    )
-    scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=path)
-    print(
-        f"{title}: {reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in epoch {report.best_epoch} "
-        f"of {len(report.epochs)}; {report.seconds:.0f} s, {report.examples_per_second:,.0f} {task.unit} a second in "
-        "training)",
-        flush=True,
-    )
-    return scored | report.as_record()
 
 
 def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[Line]:
@@ -190,10 +169,6 @@ def _facts(
         **sources.describe(),
         "elmoc": VERSION,
     }
-
-
-def _is_saved(options: argparse.Namespace, kind: InputKind, seed: int) -> bool:
-    return bool(options.save) and Path(options.save, f"{kind.name}.seed{seed}", RECORD).exists()
 
 
 def _predictions_path(task: Task[Any, Any], options: argparse.Namespace, kind: InputKind, seed: int) -> Path | None:

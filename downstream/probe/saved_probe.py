@@ -13,7 +13,7 @@ from typing import Any
 import safetensors.torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.settings import INPUT_KINDS, layer_rows
+from downstream.inputs.settings import INPUT_KINDS
 from downstream.inputs.sources import InputSources
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
@@ -84,15 +84,6 @@ class SavedProbe:
             check_finite(weights)
             probe.load_state_dict(weights)
         return probe
-
-    def mix(self) -> tuple[dict[str, float], float]:
-        """Layer → softmax weight, and the scale of the mix; raises `InputError` for a probe that reads no layers."""
-        if self.content.record["mixes"][0] is None:
-            raise InputError(f"{self.path} reads word vectors alone and mixes no layers")
-        *weights, scale = self.content.record["mixes"][0]
-        names = self.content.record["features"]["layers"]
-        rows = layer_rows(self.content.settings["state_layers"], names)
-        return dict(zip((names[row] for row in rows), weights, strict=True)), scale
 
     def check_facts(self, facts: Mapping[str, Any]) -> None:
         """Raise an `InputError` unless it was trained with the task, settings, data and sources of a run's `facts`."""

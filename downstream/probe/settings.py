@@ -49,9 +49,7 @@ def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     """
     if not kind.states:
         return replace(settings, **vars(AS_THEY_ARE) | {"match_vectors": False})
-    if kind.words:
-        return settings
-    return replace(settings, vectors_dropout=AS_THEY_ARE.vectors_dropout, match_vectors=AS_THEY_ARE.match_vectors)
+    return settings if kind.words else replace(settings, match_vectors=AS_THEY_ARE.match_vectors)
 
 
 def size_setting(default: int, help: str, *, most: int = MOST_UNITS) -> Any:

@@ -3,8 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,52 +19,13 @@ CHUNK = 20
 DECAY_UPDATES = 100
 
 
-@dataclass(frozen=True)
-class TrainingReport:
-    """How the training of a probe went.
+def evaluate(
+    task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int
+) -> tuple[list[Any], np.ndarray, dict[str, float]]:
+    """Predict all examples of a split, without dropout, in batches of like length, and score them.
 
-    best_epoch           from 1
-    epochs               of each, the mean `loss` of its batches, `dev_score` in percent, and `seconds` of its updates
-    seconds              of the whole training, development scores included
-    examples_per_second  of training alone
+    Returns the predictions, the counts of each example, float64 [N, K], and the metrics in percent by name.
     """
-
-    best_epoch: int
-    epochs: list[dict[str, float]]
-    seconds: float
-    examples_per_second: float
-
-    @property
-    def dev_score(self) -> float:
-        """The best development score, in percent."""
-        return self.epochs[self.best_epoch - 1]["dev_score"]
-
-    def as_record(self) -> dict[str, list[Any]]:
-        """The fields of a line of results, each a list of one seed."""
-        return {
-            "dev_scores": [self.dev_score],
-            "best_epochs": [self.best_epoch],
-            "epochs": [len(self.epochs)],
-            "curves": [self.epochs],
-            "seconds": [self.seconds],
-            "examples_per_second": [self.examples_per_second],
-        }
-
-
-class Evaluation(NamedTuple):
-    """Predictions of a probe for a split, and what they are worth.
-
-    counts   float64 [N, K]: those of each example, which is an item of the bootstrap
-    metrics  name → percent
-    """
-
-    predictions: list[Any]
-    counts: np.ndarray
-    metrics: dict[str, float]
-
-
-def evaluate(task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int) -> Evaluation:
-    """Predict all examples of a split, without dropout, in batches of like length, and score them."""
     probe.eval()
     order = np.argsort(split.lengths, kind="stable")
     predicted: list[Any] = []
@@ -75,7 +35,7 @@ def evaluate(task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_s
     predictions = [predicted[place] for place in np.argsort(order)]
     counts = np.array([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
     metrics = {name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()}
-    return Evaluation(predictions, counts, metrics)
+    return predictions, counts, metrics
 
 
 def train_probe(
@@ -87,13 +47,16 @@ def train_probe(
     settings: TrainingSettings,
     generator: np.random.Generator,
     title: str,
-) -> TrainingReport:
+) -> dict[str, list[Any]]:
     """Train `probe` and leave it with the weights of the epoch that is best by the task's metric on `dev`.
 
     generator  orders the batches; everything else is drawn from torch's global generator
     title      text before the progress bar
 
-    Raises `InputError` where a loss is not a finite number.
+    Returns what a line of results says of it, in lists of one element: the best development score in percent and its
+    epoch (from 1); the number of epochs; of each, the mean `loss` of its batches, `dev_score`, and `seconds` of its
+    updates; `seconds` of the whole, development scores included; examples a second of training alone. Raises
+    `InputError` where a loss is not a finite number.
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
@@ -110,7 +73,7 @@ def train_probe(
                 losses.append(optimiser.update([train.examples[row] for row in batch]))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
-            score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
+            score = evaluate(task, probe, dev, settings.batch_size)[2][task.metric]
             epochs.append({"loss": sum(losses) / len(losses), "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
@@ -123,12 +86,14 @@ def train_probe(
             if epoch - best_epoch >= settings.patience:
                 break
     probe.load_state_dict(best_weights)
-    return TrainingReport(
-        best_epoch=best_epoch,
-        epochs=epochs,
-        seconds=time.perf_counter() - begin,
-        examples_per_second=len(epochs) * count / sum(one["seconds"] for one in epochs),
-    )
+    return {
+        "dev_scores": [best_score],
+        "best_epochs": [best_epoch],
+        "epochs": [len(epochs)],
+        "curves": [epochs],
+        "seconds": [time.perf_counter() - begin],
+        "examples_per_second": [len(epochs) * count / sum(one["seconds"] for one in epochs)],
+    }
 
 
 class _Optimiser:

@@ -157,18 +157,15 @@ def encoder_identity(features: Mapping[str, Any]) -> str:
 def summary(records: Sequence[Mapping[str, Any]]) -> str:
     """The last lines that a run prints: one a kind of inputs, each with its gain over word vectors alone.
 
-    A gain is that over word vectors with the same data and settings, since saved probes may have others. The number of
-    seeds stands above the lines, or on each of them where they differ in it.
+    A gain is that over word vectors with the same data and settings, since saved probes may have others.
     """
-
-    first, seeds = records[0], [counted(len(record["seeds"]), "seed") for record in records]
-    differ = len(set(seeds)) > 1
-    lines = [f"{first['task']}: {first['metric']} on {first['split']}{'' if differ else f', {seeds[0]}'}"]
+    first = records[0]
+    lines = [f"{first['task']}: {first['metric']} on {first['split']}"]
     compared = [[each["fingerprints"], each["reader"], without_state_settings(each["settings"])] for each in records]
     baselines = [row for row, each in enumerate(records) if each["inputs"] == "vectors"]
     for row, record in enumerate(records):
         line = f"  {record['inputs']:9} {format_score(record['mean'], record['deviation']):14}"
-        line += f"  {seeds[row]:8}" if differ else ""
+        line += f"  {counted(len(record['seeds']), 'seed'):8}"
         alike = [records[each]["mean"] for each in baselines if compared[each] == compared[row] and each != row]
         lines.append((line + (f"  gain {record['mean'] - alike[0]:+.2f}" if alike else "")).rstrip())
     return "\n".join(lines)

@@ -14,12 +14,7 @@ import numpy as np
 
 from downstream.inputs.settings import SEPARATOR
 from downstream.results.bootstrap import interval, p_value, resampled_scores
-from downstream.results.records import (
-    Result,
-    encoder_identity,
-    read_results,
-    without_state_settings,
-)
+from downstream.results.records import Result, encoder_identity, read_results, without_state_settings
 
 Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
 

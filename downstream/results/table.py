@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import Any
 
 from downstream.results.merit import merit_table
-from downstream.results.plot import draw_curve
 from downstream.results.records import Result, format_score, mean_and_deviation
 from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
 from downstream.text_table import Column, Table, text_table
@@ -31,8 +30,6 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
-    text = "draw the figure of merit and the gains by the words that encoders have read (.png, .pdf or .svg)"
-    parser.add_argument("--curve", type=Path, metavar="FIGURE", help=text)
     text = "show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's"
     parser.add_argument("--merit", action="store_true", help=text)
     options = parser.parse_args(arguments)
@@ -47,8 +44,6 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
             partial.write_text("\n\n".join([*tables, *notes]) + "\n", encoding="utf-8")
     if options.json:
         write_json(options.json, {"rows": [row_as_json(row) for row in rows], "notes": notes})
-    if options.curve:
-        draw_curve(rows, options.curve)
 
 
 def tables_as_text(rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]) -> str:

@@ -5,31 +5,26 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
-from downstream.inputs.sources import FeatureStates
 from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit
-from downstream.results.records import encoder_identity
 from downstream.results.rows import Tasks, compared_rows
 from downstream.results.table import explanations, row_as_json, runs_table, tables_as_text
 from downstream.suite.jobs import Job, make_jobs, run_jobs
 from downstream.suite.overlap import overlap_notes
-from downstream.suite.plan import INPUTS, SuiteProbe, read_suite
+from downstream.suite.plan import INPUTS, read_suite
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
 from elmoc.files.text import open_text
-from elmoc.files.writing import atomic_path, locked, refuse_existing
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import counted
-from elmoc.word_vectors.opening import open_word_vectors
 
 
 def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
@@ -41,52 +36,28 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     for probe in probes:
         fraction = probe.settings["both"].train_fraction
         data.append([read_split(probe.task, *named, probe.reader, fraction=fraction) for named in probe.files.items()])
+    sentences = _sentences(split for splits in data for split in splits)
     if options.sentences:
         refuse_existing(options.sentences)
-        count = _write_sentences(options.sentences, [split for splits in data for split in splits])
-        print(f"{options.sentences}: {counted(count, 'sentence')}")
+        _write_lines(options.sentences, sentences)
+        print(f"{options.sentences}: {counted(len(sentences), 'sentence')}")
         return
     if not options.vectors and options.inputs != ["features"]:
         raise InputError(f"{options.suite} names no word vectors: give --vectors FILE")
     encoder = Path(os.path.abspath(options.model or options.features or "vectors"))
     name = encoder.parent.name if encoder.name == "model" else encoder.name.removesuffix(".h5")
     out = options.out or Path(options.suite.stem, f"{name}-quick" if options.quick else name)
+    reported = _sentences(split for splits in data for split in splits[1:])
     with locked(out / "suite.json"):
-        failed = _run(options, list(zip(probes, data, strict=True)), tasks, out)
+        notes, features = _encoder(options, out / "features", sentences, reported)
+        jobs = make_jobs(list(zip(probes, data, strict=True)), options, features, out)
+        asked = [job for job in jobs if job.inputs in options.inputs]
+        done = sum(job.result.exists() for job in asked)
+        print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
+        failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
+        _report(options, [job for job in jobs if job.result.exists()], out, tasks, notes)
     if failed:
         raise InputError(f"{failed} of the suite's runs failed (above): the same command runs them again")
-
-
-def _run(options: argparse.Namespace, probes: Sequence[tuple[SuiteProbe, list[Split]]], tasks: Tasks, out: Path) -> int:
-    """Run the suite, of probes and their data, and write its report; returns how many of its runs failed."""
-    baseline = out.parent / "baseline"
-    for folder in (out / "results", baseline):
-        folder.mkdir(parents=True, exist_ok=True)
-    vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
-    model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto") if options.model else None
-    reported = _sentences(split for _, splits in probes for split in splits[1:])
-    notes = overlap_notes(options.corpus or [], reported, model.directory.training if model else None)
-    features = options.features
-    if model:
-        features = _dump(model, options, [split for _, splits in probes for split in splits], out / "features")
-        model = None  # its memory is that of the probes
-    encoder = FeatureStates(features, sentences=[]).describe() if features else {}
-    jobs: list[Job] = []
-    for probe, splits in probes:
-        for kind in (INPUT_KINDS[name] for name in INPUTS):
-            if (features or not kind.states) and (options.vectors or not kind.words):
-                sources = ["--device", options.device, *(["--vectors", *options.vectors] if kind.words else [])]
-                sources += ["--features", str(features)] if kind.states else []
-                identity = [vectors if kind.words else "", encoder_identity(encoder) if kind.states else ""]
-                folder = out / "results" if kind.states else baseline
-                jobs += make_jobs(probe, kind.name, splits, sources, identity, folder)
-    asked = [job for job in jobs if job.inputs in options.inputs]
-    done = sum(job.result.exists() for job in asked)
-    print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
-    failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
-    if finished := [job for job in jobs if job.result.exists()]:
-        _report(options, finished, out, tasks, encoder, notes)
-    return failed
 
 
 def _sentences(splits: Iterable[Split]) -> list[str]:
@@ -94,53 +65,52 @@ def _sentences(splits: Iterable[Split]) -> list[str]:
     return list(dict.fromkeys(" ".join(sentence.words) for split in splits for sentence in split.sentences))
 
 
-def _write_sentences(path: Path, splits: Iterable[Split]) -> int:
-    """Write the sentences of splits, each once, one a line; returns their number."""
-    sentences = _sentences(splits)
-    with locked(path), open_text(path) as file:
-        file.writelines(f"{sentence}\n" for sentence in sentences)
-    return len(sentences)
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with open_text(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
-def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], folder: Path) -> Path:
-    """The feature file of all sentences of the suite, which is made where it is not there."""
-    identity = fingerprint(*(each.encode() for each in (*model.describe().values(), *_sentences(splits))))
+def _encoder(
+    options: argparse.Namespace, folder: Path, sentences: Sequence[str], reported: Sequence[str]
+) -> tuple[list[str], Path | None]:
+    """Notes on what of the reported sentences the encoder has read, and the feature file of all sentences.
+
+    That of a model is made where it is not there.
+    """
+    if not options.model:
+        return overlap_notes(options.corpus or [], reported, None), options.features
+    model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto")
+    notes = overlap_notes(options.corpus or [], reported, model.directory.training)
+    identity = fingerprint(*(each.encode() for each in (*model.describe().values(), *sentences)))
     features, text = folder / f"{identity}.h5", folder / f"{identity}.txt"
     if not features.exists():
-        _write_sentences(text, splits)
+        _write_lines(text, sentences)
         command = [sys.executable, "-m", "elmoc", "dump-features", options.model, text, features, "--dtype", "float16"]
         command += ["--resume", "--device", options.device]
         if subprocess.run(list(map(str, command)), env=os.environ | {"OMP_NUM_THREADS": str(options.jobs)}).returncode:
             raise InputError(f"the features of {options.model} were not made (see above)")
-    return features
+    return notes, features
 
 
-def _report(
-    options: argparse.Namespace,
-    jobs: Sequence[Job],
-    out: Path,
-    tasks: Tasks,
-    encoder: Mapping[str, Any],
-    notes: Sequence[str],
-) -> None:
+def _report(options: argparse.Namespace, jobs: Sequence[Job], out: Path, tasks: Tasks, notes: Sequence[str]) -> None:
     """Print the table of jobs that are done and the figure of merit; write `results.jsonl` and `suite.json`."""
+    if not jobs:
+        return
     lines = []
     for job in jobs:
         with reading(job.result):
             line = json.loads(job.result.read_text(encoding="utf-8")) | {"compared_as": job.probe.identity}
         if line["features"] and options.model:
             line["features"]["directory"] = os.path.abspath(options.model)
-        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    results = out / "results.jsonl"
-    with atomic_path(results) as partial:
-        partial.write_text("".join(lines), encoding="utf-8")
-    rows = compared_rows([results], tasks)
+        lines.append(json.dumps(line, ensure_ascii=False))
+    _write_lines(out / "results.jsonl", lines)
+    rows = compared_rows([out / "results.jsonl"], tasks)
     merit = figure_of_merit(rows)
     notes = [*explanations(rows), *notes]
     print("\n" + tables_as_text(rows, [runs_table(rows)], notes))
     print(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
     content = {
-        "encoder": encoder or None,
+        "encoder": next((row.with_encoder.features for row in rows if row.with_encoder), None),
         "merit": merit and {**vars(merit), "shares": [asdict(share) for share in merit.shares]},
         "notes": notes,
         "rows": [row_as_json(row) for row in rows],

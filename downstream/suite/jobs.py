@@ -9,18 +9,23 @@ import os
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
+from downstream.inputs.sources import FeatureStates
 from downstream.probe.settings import option_name
 from downstream.probe.task import Split
-from downstream.suite.plan import SuiteProbe
+from downstream.results.records import encoder_identity
+from downstream.suite.plan import INPUTS, SuiteProbe
 from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.process import end_with_parent, interrupted_by_sigterm, progress_bar
 from elmoc.version import VERSION
+from elmoc.word_vectors.opening import open_word_vectors
 
 POLL_SECONDS = 0.1
 
@@ -43,41 +48,42 @@ class Job:
 
 
 def make_jobs(
-    probe: SuiteProbe,
-    inputs: str,
-    splits: Sequence[Split],
-    sources: Sequence[str],
-    identity: Sequence[str],
-    folder: Path,
+    probes: Sequence[tuple[SuiteProbe, Sequence[Split]]], options: Namespace, features: Path | None, out: Path
 ) -> list[Job]:
-    """The jobs of a probe on one kind of inputs, a seed each.
+    """The jobs of probes and their data, one for each kind of inputs that there are and each seed.
 
-    Args:
-        probe: of the suite.
-        inputs: the kind.
-        splits: its data.
-        sources: the options that name what it reads, and the device.
-        identity: what tells what it reads from other word vectors, and layer states.
-        folder: where results are kept.
+    options   of the command
+    features  the file with the encoder's layer states
     """
-    given = ["--name", probe.name, "--inputs", inputs, *sources, *(["--small"] if probe.preset == "small" else [])]
-    for split, files in probe.files.items():
-        given += [f"--{split}", *map(str, files)]
-    settings, reader = asdict(probe.settings[inputs]), asdict(probe.reader)
-    for option, value in (settings | reader).items():
-        if isinstance(value, bool):
-            given.append(option_name(option if value else f"no-{option}"))
-        else:
-            given.append(f"{option_name(option)}={value}")
-    data = {split.name: split.fingerprints for split in splits}
-    words = sum(splits[0].lengths) * settings["epochs"]
+    vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
+    encoder = encoder_identity(FeatureStates(features, sentences=[]).describe()) if features else ""
     jobs = []
-    for seed in range(1, probe.seeds[inputs] + 1):
-        depends_on = [probe.task.name, inputs, seed, data, reader, settings, identity, VERSION]
-        name = f"{probe.file_name}.{inputs}.seed{seed}"
-        key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
-        arguments = [probe.task.name, *given, "--seeds", f"{seed}-{seed}"]
-        jobs.append(Job(probe, inputs, name, arguments, folder / f"{name}.{key}.json", words))
+    for probe, splits in probes:
+        preset = ["--small"] if probe.preset == "small" else []
+        files = [part for split, paths in probe.files.items() for part in (f"--{split}", *map(str, paths))]
+        data, reader = {split.name: split.fingerprints for split in splits}, asdict(probe.reader)
+        for kind in (INPUT_KINDS[name] for name in INPUTS):
+            if (kind.states and not features) or (kind.words and not options.vectors):
+                continue
+            settings = asdict(probe.settings[kind.name])
+            given = [probe.task.name, "--name", probe.name, "--inputs", kind.name, "--device", options.device]
+            given += [*preset, *files, *(["--features", str(features)] if kind.states else [])]
+            given += ["--vectors", *options.vectors] if kind.words else []
+            for option, value in (settings | reader).items():
+                if isinstance(value, bool):
+                    given.append(option_name(option if value else f"no-{option}"))
+                else:
+                    given.append(f"{option_name(option)}={value}")
+            words = sum(splits[0].lengths) * settings["epochs"]
+            identity = [vectors if kind.words else "", encoder if kind.states else ""]
+            folder = out / "results" if kind.states else out.parent / "baseline"
+            folder.mkdir(parents=True, exist_ok=True)
+            for seed in range(1, probe.seeds[kind.name] + 1):
+                depends_on = [probe.task.name, kind.name, seed, data, reader, settings, identity, VERSION]
+                key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
+                name = f"{probe.file_name}.{kind.name}.seed{seed}"
+                arguments = [*given, "--seeds", f"{seed}-{seed}"]
+                jobs.append(Job(probe, kind.name, name, arguments, folder / f"{name}.{key}.json", words))
     return jobs
 
 
@@ -88,8 +94,6 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     """
     waiting = sorted((job for job in jobs if not job.result.exists()), key=lambda job: job.words)
     running: dict[subprocess.Popen[bytes], Job] = {}
-    if not waiting:
-        return 0
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
     with interrupted_by_sigterm(), progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar:

@@ -14,12 +14,11 @@ from elmoc.text.overlap import Overlap, overlapping_sentences
 
 
 def overlap_notes(corpora: Sequence[Path], sentences: Sequence[str], training: Mapping[str, Any] | None) -> list[str]:
-    """A warning for each corpus that holds some of these sentences, and a note on each that cannot be looked through.
+    """A note on each corpus: how many of these sentences it holds, or that it cannot be looked through.
 
-    Args:
-        corpora: of the encoder's text; without any, those that `training` names.
-        sentences: of words joined by blanks.
-        training: record of the encoder's training, if there is one.
+    corpora    of the encoder's text; without any, those that `training` names
+    sentences  of words joined by blanks
+    training   record of the encoder's training, if there is one
     """
     found, notes = list(corpora), list[str]()
     for record in trainings_of(training) if training is not None and not corpora else ():
@@ -36,7 +35,6 @@ def overlap_notes(corpora: Sequence[Path], sentences: Sequence[str], training: M
     for path in dict.fromkeys(found):
         count = overlapping_sentences(Corpus(path), overlap)
         what = f"{counted(count, 'sentence')} of the pretraining text ({path}) overlap with development or test parts"
-        print(what, flush=True)
-        if count:
-            notes.append(f"WARNING: {what}: build the corpus without such text (build_corpus --leave-out).")
+        advice = ": build the corpus without such text (build_corpus --leave-out)."
+        notes.append(f"WARNING: {what}{advice}" if count else f"{what}.")
     return list(dict.fromkeys(notes))

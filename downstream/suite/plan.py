@@ -115,14 +115,8 @@ def read_suite(
 ) -> tuple[list[str], list[SuiteProbe]]:
     """Word vectors and probes of a suite file, or of the quick part of it.
 
-    Args:
-        path: of the TOML file.
-        tasks: those there are.
-        data: the folder that paths of data are relative to (default: that of the suite file).
-        quick: leave out probes without a `[probe.quick]` table, and change the others as that says.
-
-    Raises:
-        InputError: the file is missing, no TOML, or says what is not possible; with the path of the field.
+    Paths of data are relative to `data`, or else to the folder of the suite file. Raises `InputError` with file and
+    field for what is not possible.
     """
     suite = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = []

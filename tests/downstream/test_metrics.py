@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from downstream.metrics import harmonic_mean, label_table, precision_recall_f1, ratio
+from downstream.metrics import label_table, precision_recall_f1, ratio
 
 
 def test_worked_by_hand() -> None:
@@ -13,7 +13,6 @@ def test_worked_by_hand() -> None:
         "entity precision": pytest.approx(50.0),
         "entity recall": pytest.approx(75.0),
     }
-    assert float(harmonic_mean(np.array(50.0), np.array(75.0))) == pytest.approx(60.0)
 
 
 def test_nothing_gold_or_predicted_is_zero_and_rows_are_apart() -> None:

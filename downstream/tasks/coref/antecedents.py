@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, pad
 from torch.utils.checkpoint import checkpoint
 
-from downstream.tasks.coref.layers import PartwiseFeedForward
-from downstream.tasks.coref.settings import CorefSettings
+from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
 
 # Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more.
 DISTANCES = 10

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from downstream.metrics import harmonic_mean, ratio
+from downstream.metrics import ratio
 
 Mention = tuple[int, int]
 Chain = Sequence[Mention]
@@ -34,7 +34,7 @@ def chain_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 for an empty denominator."""
     recall = ratio(counts[..., 0], counts[..., 1])
     precision = ratio(counts[..., 2], counts[..., 3])
-    return precision, recall, harmonic_mean(precision, recall)
+    return precision, recall, ratio(2 * precision * recall, precision + recall) / 100
 
 
 def without_singletons(chains: Sequence[Chain]) -> list[Chain]:

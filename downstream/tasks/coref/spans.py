@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.tasks.coref.layers import PartwiseFeedForward
-from downstream.tasks.coref.settings import CorefSettings
+from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
 
 # The parts of a span's representation, in their order.
 START, END, HEAD, WIDTH = range(4)

@@ -15,14 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.sentence import Sentence
 from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
-from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
+from downstream.readers.conll2012 import (
+    CONLL_2012,
+    COREFERENCE,
+    NOTHING,
+    SPEAKER,
+    WORD,
+    Document,
+    mentions_of,
+    read_documents,
+)
+from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
-from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
 from elmoc.settings import counted
 
@@ -34,7 +43,7 @@ _OPENING = re.compile(r"\((\d+)(\)?)")
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, each part of a document an example."""
-        return [_read_document(document, path) for document in read_documents(path)]
+        return [_read_document(document) for document in read_documents(path, arguments=False)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
         return example.sentences
@@ -108,7 +117,7 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
     return ["|".join(cell) or NOTHING for cell in cells]
 
 
-def _read_document(document: Document, path: Path) -> CorefDocument:
+def _read_document(document: Document) -> CorefDocument:
     """The chains are in the order in which they begin, as the official scorer numbers them."""
     chains: dict[str, list[Mention]] = {}
     sentences: list[Sentence] = []
@@ -118,10 +127,11 @@ def _read_document(document: Document, path: Path) -> CorefDocument:
             openings = _OPENING.findall(cell)
             for label, _ in sorted(openings, key=lambda opening: not opening[1]):  # those of one word first
                 chains.setdefault(label, [])
-        for mention in sentence.mentions():
+        for mention in mentions_of(sentence):
             chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))
-        sentences.append(make_sentence(sentence.column(WORD), file=path, line=sentence.lines[0]))
-        speakers += sentence.column(SPEAKER)
+        sentences.append(sentence.sentence(WORD))
+        has_speakers = len(sentence.rows[0]) >= CONLL_2012
+        speakers += sentence.column(SPEAKER) if has_speakers else [NOTHING] * len(sentence.rows)
     match = _GENRE.match(document.name)
     genre = "" if match is None else match[1] or match[2]
     return CorefDocument(document, sentences, speakers, genre, list(chains.values()))

@@ -6,6 +6,7 @@ asks for it, as the inputs are what is compared. The score is conlleval's entity
 
 import re
 import reprlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,46 +15,55 @@ from typing import Any
 import numpy as np
 from seqeval.metrics.sequence_labeling import get_entities
 
-from downstream.inputs.sentence import make_sentence
 from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
-from downstream.readers.conll_columns import read_columns
+from downstream.readers.columns import bio_tags, outermost, read_columns
 from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
 from elmoc.errors import InputError
 from elmoc.settings import counted, setting
 
-_TAG = re.compile(r"O|[BIELSU]-\S{1,100}")
-_AS_BIOES = {"L": "E", "U": "S"}
+# O, the place of a word in its entity and the entity's type where there are several, or a bracket: (GPE*, *, *), (GPE).
+_TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
+# Letters of BIOLU, BMES and BMEWO → those of BIOES.
+_AS_BIOES = {"L": "E", "U": "S", "M": "I", "W": "S"}
+# The type of entities whose tags name none.
+UNTYPED = "-ENTITY"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NerReaderOptions(ReaderOptions):
-    """Where the tags are."""
+    """Where tags and words are."""
 
-    column: int = setting(-1, help="the column of the tags, from 0; -1 is the last")
+    column: int = setting(-1, help="the column of the tags, from 0; -1 is the last", least=-1)
+    word_column: int = setting(-1, help="the column of the words, from 0; -1 finds it", least=-1)
 
 
 class NerTask(Task[TaggedSentence, list[str]]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[TaggedSentence]:
-        """Read a file of CoNLL columns, the word first; tags are BIO, IOB1, BIOES or BIOLU, and become BIO."""
+        """Read a file of columns; tags are BIO, IOB1, BIOES, BIOLU, BMES or OntoNotes' brackets, and become BIO."""
         assert isinstance(options, NerReaderOptions)
-        sentences = []
-        for columns in read_columns(path):
-            width, line = len(columns.rows[0]), columns.lines[0]
-            column = options.column % width if options.column == -1 else options.column
-            if not 0 < column < width:
-                raise InputError(f"{path}, line {line}: there is no tag column {options.column} among {width} columns")
-            tags = [row[column] for row in columns.rows]
-            for tag, number in zip(tags, columns.lines, strict=True):
+        word_column = None if options.word_column < 0 else options.word_column
+        file = read_columns(path, word_column=word_column, column=options.column, labels=_TAG)
+        sentences, inner = [], 0
+        for columns in file.sentences:
+            tags, words = columns.column(options.column), columns.sentence(file.word_column)
+            if options.column % len(columns.rows[0]) == file.word_column:
+                raise columns.error(0, f"column {file.word_column} has the words: name that of the tags with --column")
+            for place, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
-                    raise InputError(
-                        f"{path}, line {number}: {reprlib.repr(tag)} is no tag like O, B-TYPE, I-TYPE (nor E-, S-, L- "
-                        "or U-TYPE): name the column of the tags with --column"
+                    raise columns.error(
+                        place,
+                        f"{reprlib.repr(tag)} is no tag like O, B-TYPE, I-TYPE (nor E-, S-, L-, U-, M- or W-TYPE), "
+                        "and no bracket like (TYPE*: name the column of the tags with --column",
                     )
-            words = make_sentence([row[0] for row in columns.rows], file=path, line=line)
+            if any(tag[0] in "(*" for tag in tags):
+                spans = columns.bracketed(options.column)
+                tags, inner = bio_tags(outermost(spans), len(tags)), inner + len(spans) - len(outermost(spans))
             sentences.append(TaggedSentence(words, iob_to_bio(tags)))
+        if inner:
+            print(f"note: {path}: {counted(inner, 'entity', 'entities')} inside others are left out", file=sys.stderr)
         return sentences
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
@@ -89,11 +99,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
 
 
 def iob_to_bio(tags: list[str]) -> list[str]:
-    """BIO tags of the entities that conlleval sees in BIO, IOB1, BIOES or BIOLU tags.
+    """BIO tags of the entities that conlleval sees in BIO, IOB1, BIOES, BIOLU or BMES tags, which may be without types.
 
     An `I-X` that does not follow an entity word of type X begins an entity.
     """
-    known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    typed = [tag if tag == "O" or "-" in tag else tag + UNTYPED for tag in tags]
+    known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in typed]
     return tag_entities(known, first="B", inside="I", last="I", single="B")
 
 

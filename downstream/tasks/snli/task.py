@@ -50,20 +50,6 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
 
-    def details(self, examples: Sequence[SentencePair], predictions: Sequence[dict[str, float]]) -> str:
-        """A line a gold label: its accuracy, and how often each label was predicted."""
-        counts = Counter((example.label, best_label(row)) for example, row in zip(examples, predictions, strict=True))
-        columns = list(predictions[0]) if predictions else []
-        rows = [*columns, *sorted({gold for gold, _ in counts} - set(columns))]
-        width = max(len(label) for label in ("gold", *rows))
-        lines = [f"  {'gold':{width}}  accuracy  " + "  ".join(f"{label:>7}" for label in columns) + "  (predicted)"]
-        for gold in rows:
-            row = [counts[gold, label] for label in columns]
-            accuracy = float(ratio(np.array(counts[gold, gold]), np.array(sum(row))))
-            cells = "  ".join(f"{count:{max(7, len(label))},}" for count, label in zip(row, columns, strict=True))
-            lines.append(f"  {gold:{width}}  {accuracy:8.2f}  {cells}")
-        return "\n".join(lines)
-
     def format_prediction(self, example: SentencePair, prediction: dict[str, float]) -> str:
         """JSON: the gold label and the sentences as in SNLI, the predicted label and all probabilities."""
         record = {

@@ -19,8 +19,8 @@ from downstream.modules.linear import linear
 from downstream.modules.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
-from downstream.readers.conll2012 import Span
-from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans, spans_to_bio
+from downstream.readers.columns import Span, bio_tags
+from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans
 
 # A prediction: the spans of each proposition of a sentence.
 Roles = list[tuple[Span, ...]]
@@ -89,7 +89,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         """Negative log-likelihood of the tags: the mean over a sentence's words, and of that over the propositions."""
         logits, packing = self._logits(examples)
         tags = [
-            torch.tensor([self._ids[tag] for tag in spans_to_bio(proposition.spans, len(example.sentence.words))])
+            torch.tensor([self._ids[tag] for tag in bio_tags(proposition.spans, len(example.sentence.words))])
             for example in examples
             for proposition in example.propositions
         ]

@@ -6,16 +6,18 @@ written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's l
 brackets for each predicate.
 """
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
 
 from seqeval.metrics.sequence_labeling import get_entities
 
-from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, DocumentSentence, Span, read_documents
+from downstream.inputs.sentence import Sentence
+from downstream.readers.columns import ColumnSentence, Span, outermost
+from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, arguments_of, read_documents
 from elmoc.errors import InputError
+from elmoc.settings import counted
 
 
 @dataclass(frozen=True)
@@ -29,47 +31,36 @@ class Proposition:
 
 @dataclass(frozen=True)
 class SrlSentence:
-    """A sentence with a proposition for each of its predicates, one at least.
-
-    before  the numbers of words of the sentences without a predicate between the previous `SrlSentence` and this one:
-            nothing is learned from them, and they are written with predictions
-    after   the same for those after the last one of the file
-    """
+    """A sentence with a proposition for each of its predicates, one at least."""
 
     sentence: Sentence
     propositions: tuple[Proposition, ...]
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
 
 
 def read_propositions(path: Path) -> list[SrlSentence]:
-    """The sentences of a file of CoNLL-2012 documents that have a predicate.
+    """The sentences of a file of CoNLL-2012 documents, or of PropBank's own release, that have a predicate.
 
-    Raises `InputError` with the line where predicates, lemmas and columns of arguments do not fit, or spans of
-    a proposition overlap; and for a file without predicates.
+    Of arguments inside others the outer one is read, as a tagger gives a word one role. A note counts the others, and
+    the sentences without a predicate, of which nothing is learned.
+    Raises `InputError` with the line where predicates, lemmas and columns of arguments do not fit; and for a file
+    without predicates.
     """
-    sentences: list[SrlSentence] = []
-    without: list[int] = []
-    for document in read_documents(path):
-        for rows in document.sentences:
-            propositions = _propositions(rows)
-            if propositions:
-                sentence = make_sentence(rows.column(WORD), file=path, line=rows.lines[0])
-                sentences.append(SrlSentence(sentence, propositions, before=tuple(without)))
-                without = []
+    sentences, inner, without = list[SrlSentence](), 0, 0
+    for document in read_documents(path, arguments=True):
+        for columns in document.sentences:
+            spans = arguments_of(columns, document)
+            kept = [outermost(each) for each in spans]
+            inner += sum(map(len, spans)) - sum(map(len, kept))
+            if propositions := _propositions(columns, kept):
+                sentences.append(SrlSentence(columns.sentence(WORD), propositions))
             else:
-                without.append(len(rows.rows))
+                without += 1
     if not sentences:
-        raise InputError(f"{path} has no predicates: words with a sense in column 7 are needed")
-    return [*sentences[:-1], replace(sentences[-1], after=tuple(without))]
-
-
-def spans_to_bio(spans: Sequence[Span], length: int) -> list[str]:
-    """BIO tags of a sentence of `length` words for spans that do not overlap."""
-    tags = ["O"] * length
-    for label, first, last in spans:
-        tags[first : last + 1] = [f"B-{label}", *[f"I-{label}"] * (last - first)]
-    return tags
+        raise InputError(f"{path} has no predicates: words with a sense in column {SENSE} are needed")
+    if inner or without:
+        left_out = f"{counted(without, 'sentence')} without a predicate and {counted(inner, 'argument')} inside others"
+        print(f"note: {path}: {left_out} are left out", file=sys.stderr)
+    return sentences
 
 
 def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
@@ -78,35 +69,26 @@ def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
 
 
 def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) -> str:
-    """The columns of CoNLL-2005 for the spans of each proposition, which do not overlap.
-
-    The sentences without predicates stand around them, as in the file that was read.
-    """
+    """The columns of CoNLL-2005 for the spans of each proposition, which do not overlap."""
     length = len(sentence.sentence.words)
     lemmas = [NOTHING] * length
     for proposition in sentence.propositions:
         lemmas[proposition.predicate] = proposition.lemma
     rows = zip(lemmas, *(_brackets(one, length) for one in spans), strict=True)
-    own = "".join("\t".join(row) + "\n" for row in rows)
-    before, after = ("".join(f"{NOTHING}\n" * each + "\n" for each in of) for of in (sentence.before, sentence.after))
-    return f"{before}{own}\n{after}"
+    return "".join("\t".join(row) + "\n" for row in rows) + "\n"
 
 
-def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
-    """A proposition for each word with a sense in the frame files; each of them has a column of arguments."""
-    predicates, arguments = [row for row, cell in enumerate(rows.column(SENSE)) if cell != NOTHING], rows.arguments()
-    if len(predicates) != len(arguments):
-        raise rows.error(0, f"{len(predicates)} predicates (column 7), but {len(arguments)} columns of arguments")
-    propositions = []
-    for place, spans in zip(predicates, arguments, strict=True):
-        lemma = "_".join(rows.rows[place][LEMMA].split())
+def _propositions(columns: ColumnSentence, roles: Sequence[Sequence[Span]]) -> tuple[Proposition, ...]:
+    """A proposition for each word with a sense in the frame files; each of them has a column of `roles`."""
+    predicates = [row for row, cell in enumerate(columns.column(SENSE)) if cell != NOTHING]
+    if len(predicates) != len(roles):
+        what = f"{len(predicates)} predicates (column {SENSE}), but {len(roles)} columns of arguments"
+        raise columns.error(0, what)
+    lemmas = ["_".join(columns.rows[place][LEMMA].split()) for place in predicates]
+    for place, lemma in zip(predicates, lemmas, strict=True):
         if lemma in ("", NOTHING):
-            raise rows.error(place, "the predicate has a sense, but no lemma (column 6)")
-        for left, right in pairwise(spans):
-            if right.first <= left.last:
-                raise rows.error(right.first, f"{left.label} and {right.label} of the predicate {lemma} overlap")
-        propositions.append(Proposition(place, lemma, tuple(spans)))
-    return tuple(propositions)
+            raise columns.error(place, f"the predicate has a sense, but no lemma (column {LEMMA})")
+    return tuple(Proposition(*each) for each in zip(predicates, lemmas, map(tuple, roles), strict=True))
 
 
 def _brackets(spans: Sequence[Span], length: int) -> list[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from downstream.metrics import count_labels
-from downstream.readers.conll2012 import Span
+from downstream.readers.columns import Span
 
 CONTINUED = "C-"
 # The role of the predicate's own words.

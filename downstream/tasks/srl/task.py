@@ -25,20 +25,15 @@ from elmoc.settings import counted
 
 class SrlTask(Task[SrlSentence, Roles]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
-        """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
+        """Read a file of CoNLL-2012 documents: its sentences with a predicate."""
         return read_propositions(path)
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
-        """Counts of sentences, tokens, predicates and arguments, and of the sentences without predicates."""
         propositions = [one for example in examples for one in example.propositions]
         tokens = sum(len(example.sentence.words) for example in examples)
         arguments = count_arguments([one.spans for one in propositions], [()] * len(propositions))[1]
-        without = sum(len(example.before) + len(example.after) for example in examples)
-        text = (
-            f"{counted(len(examples), 'sentence')}, {counted(tokens, 'token')}, "
-            f"{counted(len(propositions), 'predicate')}, {counted(int(arguments), 'argument')}"
-        )
-        return text + (f" (and {counted(without, 'sentence')} without a predicate)" if without else "")
+        counts = (counted(len(examples), "sentence"), counted(tokens, "token"), counted(len(propositions), "predicate"))
+        return ", ".join([*counts, counted(int(arguments), "argument")])
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
@@ -57,10 +52,7 @@ class SrlTask(Task[SrlSentence, Roles]):
         return label_table(count_roles(gold, [spans for roles in predictions for spans in roles]))
 
     def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
-        """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
-
-        Every sentence of the data is there, with or without predicates.
-        """
+        """The predicted propositions and, in another file (`.gold.props`), the gold ones: what srl-eval.pl reads."""
         gold = [[one.spans for one in example.propositions] for example in examples]
         super().write_predictions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
         super().write_predictions(path, examples, predictions)

@@ -21,8 +21,6 @@ from downstream.readers.trees import read_trees
 from downstream.tasks.sst5.model import CLASSES, Phrase, Sst5Probe, Sst5Settings
 from elmoc.settings import counted, setting
 
-NEUTRAL = 2
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sst5ReaderOptions(ReaderOptions):
@@ -72,23 +70,6 @@ class Sst5Task(Task[Phrase, list[float]]):
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {self.metric: ratio(counts[..., 0], counts[..., 1])}
-
-    def details(self, examples: Sequence[Phrase], predictions: Sequence[list[float]]) -> str:
-        """Accuracy on two classes, and how often each class was predicted for each other."""
-        polar = [
-            (example.label > NEUTRAL) == (sum(probabilities[NEUTRAL + 1 :]) > sum(probabilities[:NEUTRAL]))
-            for example, probabilities in zip(examples, predictions, strict=True)
-            if example.label != NEUTRAL
-        ]
-        table = np.zeros((CLASSES, CLASSES), dtype=np.int64)
-        for example, probabilities in zip(examples, predictions, strict=True):
-            table[example.label, predicted_class(probabilities)] += 1
-        lines = ["gold \\ predicted" + "".join(f"{label:7}" for label in range(CLASSES))]
-        lines += [f"{label:16}" + "".join(f"{count:7,}" for count in row) for label, row in enumerate(table)]
-        if polar:
-            share = 100 * sum(polar) / len(polar)
-            lines.append(f"positive or negative: {share:.2f} of the {len(polar):,} that are not neutral")
-        return "\n".join(lines)
 
     def format_prediction(self, example: Phrase, prediction: list[float]) -> str:
         """JSON: gold and predicted label, the probabilities of the five classes, and the text."""

@@ -33,12 +33,10 @@ GIVEN = ["--train", "t", "--dev", "d", "--vectors", "v"]
         ("--features TEN", "TEN"),
         ("--vectors random:1:4 --seeds 0", "--seeds"),
         ("--vectors random:1:4 --optimiser sgd", "--optimiser"),
-        ("--features FEATURES --pooling mean", "--pooling"),
         ("--features FEATURES --state-layers 3", "--state-layers"),
         ("--vectors random:1:4 --train-fraction 0", "--train-fraction"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99"),
         ("--vectors random:1:4 --results FOLDER", "FOLDER"),
-        ("--vectors random:1:4 --predictions FOLDER", "seed1.dev.conll"),
         ("--vectors random:1:4 --save TEN", "TEN"),
         ("--vectors random:1:4 --dev TEN TEN", "TEN"),
     ],
@@ -48,11 +46,9 @@ def test_options_that_cannot_be(
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "ner.vectors.seed1.dev.conll").write_text("kept")
     names = {"TEN": str(ten), "FEATURES": str(features), "FOLDER": str(folder)}
     given = [names.get(argument, argument) for argument in arguments.split()]
     assert names.get(key, key) in fails("ner", "--train", ten, "--dev", ten, *given)
-    assert (folder / "ner.vectors.seed1.dev.conll").read_text() == "kept"
 
 
 def test_what_is_not_given_has_a_value() -> None:

@@ -66,7 +66,7 @@ def test_other_data_is_read_and_labelled_as_the_data_of_training_was(
     results.unlink()
     assert main([*map(str, score)]) == 0
     scored = json.loads(results.read_text())
-    assert (scored["reader"], scored["scores"]) == ({"column": 1}, line["scores"])
+    assert (scored["reader"], scored["scores"]) == ({"column": 1, "word_column": -1}, line["scores"])
     assert main([*map(str, score), "--column", "2"]) == 0  # what is given goes before it
     assert json.loads(results.read_text().splitlines()[-1])["scores"] == [0.0]
     other = tmp_path / "other.conll"
@@ -81,13 +81,12 @@ def test_other_data_is_read_and_labelled_as_the_data_of_training_was(
 def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_vectors(
     tmp_path: Path, ten: Path, features: Path, trained: Trained
 ) -> None:
-    options = ["--state-layers", "0,2", "--normalise-states", "--mix-rate", "3"]
-    options += ["--states-dropout", "0.1", "--vectors-dropout", "0.3", "--no-match-vectors"]
+    options = ["--state-layers", "0,2", "--mix-rate", "3", "--no-match-vectors"]
     vectors, states, both = trained("--seeds", "1", "--epochs", "2", "--inputs", "vectors,features,both", *options)
-    names = ("state_layers", "normalise_states", "mix_rate", "states_dropout", "vectors_dropout", "match_vectors")
-    assert [vectors["settings"][name] for name in names] == ["all", False, 1.0, 0.0, 0.0, False]
-    assert [both["settings"][name] for name in names] == ["0,2", True, 3.0, 0.1, 0.3, False]
-    assert [states["settings"][name] for name in names] == ["0,2", True, 3.0, 0.1, 0.0, True]
+    names = ("state_layers", "mix_rate", "match_vectors")
+    assert [vectors["settings"][name] for name in names] == ["all", 1.0, False]
+    assert [both["settings"][name] for name in names] == ["0,2", 3.0, False]
+    assert [states["settings"][name] for name in names] == ["0,2", 3.0, True]
     results = tmp_path / "again.jsonl"
     score = ["ner", "--evaluate-only", tmp_path / "saved" / "both.seed1", "--test", ten, "--vectors", "random:1:12"]
     assert main([*map(str, score), "--features", str(features), "--results", str(results)]) == 0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split
-from downstream.probe.training import TrainingReport, evaluate, length_batches, train_probe
+from downstream.probe.training import evaluate, length_batches, train_probe
 from elmoc.errors import InputError
 
 
@@ -58,7 +58,7 @@ def train(
     patience: int,
     examples: Sequence[float] = (1.0,),
     **settings: Any,
-) -> TrainingReport:
+) -> dict[str, Any]:
     return train_probe(
         scored_in_turn(scores),
         probe,
@@ -85,8 +85,8 @@ def train(
 def test_patience_and_best_weights(scores: list[float], patience: int, best: int, epochs: int) -> None:
     probe = CountingProbe()
     report = train(probe, scores, patience=patience)
-    assert (report.best_epoch, len(report.epochs), report.dev_score) == (best, epochs, scores[best - 1])
-    assert [epoch["dev_score"] for epoch in report.epochs] == scores[:epochs]
+    assert [report[name] for name in ("best_epochs", "epochs", "dev_scores")] == [[best], [epochs], [scores[best - 1]]]
+    assert [epoch["dev_score"] for epoch in report["curves"][0]] == scores[:epochs]
     assert probe.weight.item() == pytest.approx(best), "one update an epoch: the weight is that of the best epoch"
 
 
@@ -118,7 +118,7 @@ def test_the_scalar_mix_is_penalised() -> None:
     with torch.no_grad():
         probe.weight.fill_(3.0)
     report = train(probe, [1], patience=1, mix_l2=0.1)
-    assert report.epochs[0]["loss"] == pytest.approx(-3 + 0.1 * 3)
+    assert report["curves"][0][0]["loss"] == pytest.approx(-3 + 0.1 * 3)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_adadelta_is_adadelta() -> None:
 def test_predictions_come_in_the_order_of_the_examples() -> None:
     examples = [5.0, 3.0, 8.0, 1.0, 9.0, 2.0, 7.0]
     split = split_of(examples, [int(example) for example in examples])
-    assert evaluate(scored_in_turn([0]), CountingProbe(), split, 2).predictions == [10 * each for each in examples]
+    assert evaluate(scored_in_turn([0]), CountingProbe(), split, 2)[0] == [10 * each for each in examples]
 
 
 def test_batches_hold_every_row_once_and_rows_of_like_length() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from downstream.readers.conll2012 import SPEAKER, WORD, Document, DocumentSentence, Span, read_documents
+from downstream.readers.columns import Span
+from downstream.readers.conll2012 import SPEAKER, WORD, Document, arguments_of, mentions_of, read_documents
 from elmoc.errors import InputError
 
 # written as OntoNotes is: spaces align the columns; `(3` and `(1` open on one word, `3)` closes before `1)`
@@ -33,7 +34,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def read(tmp_path: Path, text: str) -> list[Document]:
-    return list(read_documents(write(tmp_path, text)))
+    return read_documents(write(tmp_path, text), arguments=True)
 
 
 def one_sentence(*cells: tuple[str, ...]) -> str:
@@ -52,13 +53,13 @@ def test_documents_of_aligned_columns(tmp_path: Path) -> None:
     assert sentence.lines == [2, 3, 4, 5, 6, 7]
     assert sentence.column(SPEAKER) == ["Ada"] * 6
     assert sentence.column(6)[2] == "give"
-    assert sentence.arguments() == [
+    assert arguments_of(sentence, first) == [
         [Span("ARG0", 0, 1), Span("V", 2, 2), Span("C-V", 3, 3), Span("ARG1", 4, 4)],
         [Span("V", 4, 4)],
     ]
-    assert sentence.mentions() == [Span("3", 0, 1), Span("1", 0, 3), Span("1", 4, 4)]
-    assert (yes.column(WORD), yes.arguments(), yes.lines) == (["Yes"], [], [9])
-    assert yes.mentions() == [Span("2", 0, 0)]
+    assert mentions_of(sentence) == [Span("3", 0, 1), Span("1", 0, 3), Span("1", 4, 4)]
+    assert (yes.column(WORD), arguments_of(yes, first), yes.lines) == (["Yes"], [], [9])
+    assert mentions_of(yes) == [Span("2", 0, 0)]
 
 
 def test_tabs_and_spaces_give_the_same(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
     text = one_sentence(("(5",), ("(5|(7)",), ("5)|(5)",), ("5)",))
     [document] = read(tmp_path, text)
     # a closing bracket ends the mention that was opened last
-    assert document.sentences[0].mentions() == [
+    assert mentions_of(document.sentences[0]) == [
         Span("5", 0, 3),
         Span("7", 1, 1),
         Span("5", 1, 2),
@@ -85,13 +86,15 @@ def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
 
 def test_arguments_inside_each_other(tmp_path: Path) -> None:
     [document] = read(tmp_path, one_sentence(("(ARG0(ARG1*)", "-"), ("*", "-"), ("(ARG2*))", "-")))
-    assert document.sentences[0].arguments() == [[Span("ARG0", 0, 2), Span("ARG1", 0, 0), Span("ARG2", 2, 2)]]
+    assert arguments_of(document.sentences[0], document) == [
+        [Span("ARG0", 0, 2), Span("ARG1", 0, 0), Span("ARG2", 2, 2)]
+    ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("#begin document (bn/x/00/x_0001); part 000\n", "", 1),
+        ("#begin document (bn/x/00/x_0001); part 000\n", "", 10),
         ("\n#end document\n#begin", "\n#begin", 11),
         ("    -\n#end document\n", "    -\n", 13),
         (" (V*)       *      ", " (V*)       *   *  ", 4),
@@ -110,7 +113,7 @@ def test_arguments_inside_each_other(tmp_path: Path) -> None:
 def test_damage_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int) -> None:
     assert old in TWO_PARTS
     with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: ") as error:
-        all_spans(read(tmp_path, TWO_PARTS.replace(old, new, 1))[0].sentences[0])
+        all_spans(read(tmp_path, TWO_PARTS.replace(old, new, 1))[0])
     assert len(str(error.value)) < 500
 
 
@@ -118,11 +121,12 @@ def test_a_file_without_documents(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="gold_conll"):
         read(tmp_path, "\n\n")
     with pytest.raises((InputError, OSError), match="nowhere"):
-        list(read_documents(tmp_path / "nowhere"))
+        read_documents(tmp_path / "nowhere", arguments=True)
 
 
-def all_spans(sentence: DocumentSentence) -> list[Span]:
-    return [*sentence.mentions(), *(span for spans in sentence.arguments() for span in spans)]
+def all_spans(document: Document) -> list[Span]:
+    sentence = document.sentences[0]
+    return [*mentions_of(sentence), *(span for spans in arguments_of(sentence, document) for span in spans)]
 
 
 def test_files_without_the_words_are_refused(tmp_path: Path) -> None:

@@ -7,13 +7,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from downstream.__main__ import main
 from downstream.results.merit import Merit, Share, figure_of_merit, merit_table, rows_of_encoders
-from downstream.results.plot import merits_by_words
 from downstream.results.rows import Row
 from downstream.text_table import text_table
 from elmoc.errors import InputError
-from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of, write_lines
+from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of
 
 
 def accuracy(dataset: str, inputs: str, right: np.ndarray) -> dict[str, object]:
@@ -163,21 +161,3 @@ def test_settings_may_differ_where_a_suite_says_what_is_compared(tmp_path: Path)
     assert row.gains["both"].points == 37.5
     rows = rows_of(tmp_path, baseline | {"compared_as": None}, *suite_lines(1000, "m1", BETTER))
     assert all(not row.gains for row in rows)
-
-
-def test_the_curve_has_the_encoders_in_the_order_of_their_words(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    lines = []
-    for words, folder, right in ((60_000, "b", BETTER), (5_000, "a", {1: BETTER[1]})):
-        vectors = {"origin": f"{folder}/lm.bin", "fingerprint": folder, "size": 300}
-        of_suite = {"vectors": vectors, "compared_as": "tuned", "dataset": r"A$ and $\x$"}
-        lines.append(ner_line("vectors", WORSE, **of_suite))
-        lines += [line | of_suite for line in suite_lines(words, f"m{words}", right)]
-    rows = rows_of(tmp_path, *lines)
-    assert [row.word_vectors for row in rows] == ["lm.bin b", "lm.bin a"]
-    points = merits_by_words(rows)
-    assert [words for words, _ in points] == [5_000, 60_000]
-    assert [merit.value for _, merit in points] == pytest.approx([(62.5 - 31.25) / 1.3, 37.5 / 1.3])
-    path, picture = write_lines(tmp_path / "a.jsonl", *lines), tmp_path / "curve.png"
-    assert main(["table", str(path), "--curve", str(picture), "--merit"]) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")

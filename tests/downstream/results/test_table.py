@@ -97,7 +97,7 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(tmp_path: Path) 
 
 
 def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseline(tmp_path: Path) -> None:
-    changed = [SETTINGS | {"state_layers": "top"}, SETTINGS | {"normalise_states": True, "mix_rate": 1.0}]
+    changed = [SETTINGS | {"state_layers": "top"}, SETTINGS | {"match_vectors": False, "mix_rate": 1.0}]
     rows = rows_of(
         tmp_path,
         ner_line("vectors", WORSE),
@@ -107,7 +107,7 @@ def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseli
     assert [(row.dataset, row.encoder, row.gains["both"].points) for row in rows] == [
         ("novels test", "small", 37.5),
         ("novels test", "small state_layers top", 37.5),
-        ("novels test", "small normalise_states True mix_rate 1.0", 0),
+        ("novels test", "small mix_rate 1.0 match_vectors False", 0),
     ]
 
 

@@ -11,9 +11,8 @@ from allennlp_light.modules.feedforward import FeedForward
 from torch import Tensor
 
 from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss, distance_bucket
-from downstream.tasks.coref.layers import HighwayBiLstm, PartwiseFeedForward
+from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
-from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 from downstream.tasks.coref.task import TASK
 

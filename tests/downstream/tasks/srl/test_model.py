@@ -11,9 +11,9 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import make_sentence
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.readers.conll2012 import Span
+from downstream.readers.columns import Span, bio_tags
 from downstream.tasks.srl.model import SrlProbe, bio_masks
-from downstream.tasks.srl.propositions import Proposition, SrlSentence, spans_to_bio
+from downstream.tasks.srl.propositions import Proposition, SrlSentence
 from downstream.tasks.srl.task import PUBLISHED
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
@@ -59,7 +59,7 @@ def test_the_loss_is_that_of_the_plain_model() -> None:
     assert len(propositions) == 8
     losses = []
     for example, one in propositions:
-        targets = [probe.tags.index(tag) for tag in spans_to_bio(one.spans, len(example.sentence.words))]
+        targets = [probe.tags.index(tag) for tag in bio_tags(one.spans, len(example.sentence.words))]
         scores = plain_scores(probe, example, one.predicate)
         losses.append(torch.nn.functional.cross_entropy(scores, torch.tensor(targets)))
     loss = probe.loss(EXAMPLES)
@@ -77,7 +77,7 @@ def test_predictions_are_the_best_paths_of_the_plain_model_for_any_batch() -> No
         length = len(example.sentence.words)
         for one, spans in zip(example.propositions, roles, strict=True):
             scores = plain_scores(probe, example, one.predicate)
-            tags = spans_to_bio(spans, length)
+            tags = bio_tags(spans, length)
             assert total(scores, probe, tags) >= total(scores, probe, ["O"] * length)
             for place in range(length):  # no better path one change away
                 for other in probe.tags:

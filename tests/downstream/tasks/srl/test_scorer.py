@@ -2,7 +2,7 @@
 
 import pytest
 
-from downstream.readers.conll2012 import Span
+from downstream.readers.columns import Span
 from downstream.tasks.srl.scorer import Argument, count_arguments, count_roles, whole_arguments
 
 

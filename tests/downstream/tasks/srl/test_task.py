@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from downstream.readers.conll2012 import Span
-from downstream.tasks.srl.propositions import Proposition, SrlSentence, bio_to_spans, format_propositions, spans_to_bio
+from downstream.readers.columns import Span, bio_tags
+from downstream.tasks.srl.propositions import Proposition, SrlSentence, bio_to_spans, format_propositions
 from downstream.tasks.srl.task import TASK
 from elmoc.errors import InputError
 
@@ -81,7 +81,7 @@ def read(path: Path) -> list[SrlSentence]:
     return TASK.read(path, TASK.reader, training=False)
 
 
-def test_reading(ten: Path) -> None:
+def test_reading(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sentences = read(ten)
     assert len(sentences) == 8
     assert sentences[0].sentence.words == ("Ada", "gave", "Charles", "the", "books", "that", "he", "wanted", ".")
@@ -90,12 +90,9 @@ def test_reading(ten: Path) -> None:
         Proposition(1, "give", spans_of("ARG0:0 V:1 ARG2:2 ARG1:3-7")),
         Proposition(7, "want", spans_of("ARG1:3-4 R-ARG1:5 ARG0:6 V:7")),
     )
-    assert [sentence.before for sentence in sentences] == [(), (), (4,), (), (2,), (), (), ()]
-    assert [sentence.after for sentence in sentences] == [()] * 7 + [(3, 1)]
     assert sentences[2].sentence.line == 31
-    assert TASK.describe(sentences) == (
-        "8 sentences, 50 tokens, 13 predicates, 20 arguments (and 4 sentences without a predicate)"
-    )
+    assert TASK.describe(sentences) == "8 sentences, 50 tokens, 13 predicates, 20 arguments"
+    assert "4 sentences without a predicate" in capsys.readouterr().err
     assert TASK.vocabulary(sentences) == {
         "labels": ["ARG0", "ARG1", "ARG2", "ARGM-TMP", "C-ARG1", "C-V", "R-ARG1", "V"]
     }
@@ -107,7 +104,6 @@ def test_reading(ten: Path) -> None:
         ("said\tXX\t*\tsay\t01", "said\tXX\t*\t-\t-", 12),
         ("gave\tXX\t*\tgive\t01", "gave\tXX\t*\t-\t01", 3),
         ("gave\tXX\t*\tgive\t01", "gave\tXX\t*\t\t01", 3),
-        ("(ARG2*)\t*\t-\n", "(ARG2(ARG3*))\t*\t-\n", 4),
         ("(ARG2*)\t*\t-\n", "(ARG2*))\t*\t-\n", 4),
     ],
 )
@@ -119,6 +115,40 @@ def test_broken_propositions(tmp_path: Path, old: str, new: str, line: int) -> N
         read(path)
 
 
+def test_of_arguments_inside_others_the_outer_one_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "nested.gold_conll"
+    text = document().replace("(ARG2*)\t*\t-\n", "(ARG2(ARG3*))\t*\t-\n", 1)
+    path.write_text(text, encoding="utf-8")
+    assert [each.propositions[0] for each in read(path)[:1]] == [
+        Proposition(1, "give", spans_of("ARG0:0 V:1 ARG2:2 ARG1:3-7"))
+    ]
+    assert "1 argument inside others" in capsys.readouterr().err
+
+
+RELEASE = """\
+web/1.xml 0 0 Shops NNS (TOP(S(NP*) - - (ARG1*) *
+web/1.xml 0 1 close VBP (VP* close close.01 (V*) (ARGM-ADV*
+web/1.xml 0 2 to VBP (VP* - - (C-ARG1(ARG2* *)
+web/1.xml 0 3 stock VB * stock stock.02 *)) (V*)
+
+web/1.xml 1 0 Well UH (TOP(INTJ*)) - -
+
+web/2.xml 0 0 Go VB (TOP*) go go.02 (V*)
+"""
+
+
+def test_propbanks_own_release_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "ewt.gold_conll"
+    path.write_text(RELEASE, encoding="utf-8")
+    first, second = read(path)
+    assert first.sentence.words == ("Shops", "close", "to", "stock")
+    assert first.propositions == (
+        Proposition(1, "close", spans_of("ARG1:0 V:1 C-ARG1:2-3")),
+        Proposition(3, "stock", spans_of("ARGM-ADV:1-2 V:3")),
+    )
+    assert (second.sentence.words, second.propositions) == (("Go",), (Proposition(0, "go", spans_of("V:0")),))
+
+
 def test_data_without_predicates(tmp_path: Path) -> None:
     path = tmp_path / "none.gold_conll"
     path.write_text(document("Nobody at all !\nLate books\n"), encoding="utf-8")
@@ -127,12 +157,12 @@ def test_data_without_predicates(tmp_path: Path) -> None:
 
 
 def test_tags_and_back(ten: Path) -> None:
-    assert spans_to_bio(spans_of("ARG0:0 C-ARG0:1-2 ARG1:4 ARG1:5-6"), 8) == [
+    assert bio_tags(spans_of("ARG0:0 C-ARG0:1-2 ARG1:4 ARG1:5-6"), 8) == [
         *("B-ARG0", "B-C-ARG0", "I-C-ARG0", "O", "B-ARG1", "B-ARG1", "I-ARG1", "O"),
     ]
     for sentence in read(ten):
         for one in sentence.propositions:
-            assert bio_to_spans(spans_to_bio(one.spans, len(sentence.sentence.words))) == one.spans
+            assert bio_to_spans(bio_tags(one.spans, len(sentence.sentence.words))) == one.spans
     assert bio_to_spans(["O", "O"]) == ()
 
 
@@ -140,7 +170,9 @@ def test_written_propositions(ten: Path) -> None:
     sentences = read(ten)[-1:] + read(ten)[2:4]
     written = [format_propositions(each, [one.spans for one in each.propositions]) for each in sentences]
     assert "".join(written) == (
-        "-\t(ARG1*)\nbe\t(V*)\n\n-\n-\n-\n\n-\n\n-\n-\n-\n-\n\n-\t(ARG0*)\ngive\t(V*\n-\t*)\n-\t*\n\ncall\t(V*)\n-\t(ARG1*)\n-\t(C-V*)\n-\t(ARGM-TMP*)\n\n"
+        "-\t(ARG1*)\nbe\t(V*)\n\n"
+        "-\t(ARG0*)\ngive\t(V*\n-\t*)\n-\t*\n\n"
+        "call\t(V*)\n-\t(ARG1*)\n-\t(C-V*)\n-\t(ARGM-TMP*)\n\n"
     )
 
 

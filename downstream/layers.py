@@ -1,40 +1,48 @@
-"""The command `python -m downstream layers`: what does a linear classifier find in each layer, and what do mixes take?
+"""The command `python -m downstream layers`: what does a linear classifier of words find in each layer?
 
-python -m downstream layers --train F… --dev F… --label pos constituent --model RUN --vectors V
-python -m downstream layers --mix PROBE…    the weights that trained probes give to the layers
+python -m downstream layers --train F… --dev F… --label pos column:5 --model RUN --vectors V
 """
 
 import argparse
+import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import INPUT_KINDS, add_source_options, require_model
+from downstream.inputs.settings import INPUT_KINDS, add_source_options
 from downstream.inputs.sources import InputSources, open_sources
-from downstream.linear.classifier import MOST_ITERATIONS, classify, most_frequent_of_the_word
-from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
-from downstream.probe.saved_probe import read_probe
+from downstream.readers.columns import read_columns
 from downstream.text_table import Column, Table, text_table
 from elmoc.devices import checked_device
+from elmoc.errors import InputError
 from elmoc.process import progress_bar
 from elmoc.settings import counted
 
+# Columns by name: of CoNLL-2012 and, the others, of CoNLL-U.
+LABELS = {"pos": 4, "upos": 3, "xpos": 4, "deprel": 7}
+# Cells of words without a label.
+UNLABELLED = ("", "-", "_")
 MOST_WORDS = 50_000
 SEED = 13  # of the order in which sentences are taken where there are more words than are asked for
 BATCH = 64  # sentences whose states are looked up together
+MOST_ITERATIONS = 200
+TOLERANCE = 1e-3  # of the gradient: closer to the optimum the accuracy moves by some hundredths of a point
 
 
 @dataclass(frozen=True)
 class WordSplit:
-    """The sentences of a split, all their words [N], and for each kind of label those of all words."""
+    """The sentences of a split, and for each kind of label those of all their N words; None where a word has none."""
 
     sentences: list[Sentence]
-    words: np.ndarray
-    labels: dict[str, Labels]
+    labels: dict[str, list[str | None]]
 
     def labelled(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """Which words have a label of the kind, as rows [n], and these labels, strings [n]."""
@@ -45,14 +53,12 @@ class WordSplit:
 def run_layers(arguments: Sequence[str]) -> None:
     """`python -m downstream layers …`."""
     options = _parse(arguments)
-    if options.mix:
-        print(text_table(mix_table(options.mix)))
-        return
     checked_device(options.device)
     splits = []
     for name, paths in (("train", options.train), ("dev", options.dev)):
-        split = read_words(paths, options.label, most_words=options.most_words)
-        print(f"{name:6} {counted(len(split.sentences), 'sentence')}, {counted(len(split.words), 'word')}", flush=True)
+        split = read_words(paths, options.label, word_column=options.word_column, most_words=options.most_words)
+        count = sum(len(sentence.words) for sentence in split.sentences)
+        print(f"{name:6} {counted(len(split.sentences), 'sentence')}, {counted(count, 'word')}", flush=True)
         splits.append(split)
     train, dev = splits
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}
@@ -64,30 +70,38 @@ def run_layers(arguments: Sequence[str]) -> None:
         print(f"{kind}: {len(set(labels.tolist()))} labels, {words}")
 
 
-def read_words(paths: Sequence[Path], kinds: Sequence[str], *, most_words: int) -> WordSplit:
+def read_words(
+    paths: Sequence[Path], kinds: Sequence[str], *, most_words: int, word_column: int | None = None
+) -> WordSplit:
     """Read the files of a split; of more words than `most_words`, random whole sentences, the same in every run."""
-    found = [labelled for path in paths for labelled in read_labelled(path, kinds)]
+    columns = {kind: LABELS[kind] if kind in LABELS else int(kind.removeprefix("column:")) for kind in kinds}
+    found = []
+    for path in paths:
+        file = read_columns(path, word_column=word_column, column=columns[kinds[0]])
+        found += [(each.sentence(file.word_column), each) for each in file.sentences]
     lengths = np.array([len(sentence.words) for sentence, _ in found])
     if lengths.sum() > most_words:
         order = np.random.default_rng(SEED).permutation(len(found))
         count = max(1, int(np.searchsorted(lengths[order].cumsum(), most_words, side="right")))
         found = [found[row] for row in sorted(order[:count])]
-    return WordSplit(
-        sentences=[sentence for sentence, _ in found],
-        words=np.array([word for sentence, _ in found for word in sentence.words]),
-        labels={kind: [label for _, labels in found for label in labels[row]] for row, kind in enumerate(kinds)},
-    )
+    labels: dict[str, list[str | None]] = {}
+    for kind, column in columns.items():
+        cells = [cell for _, each in found for cell in each.column(column)]
+        if kind == "deprel":  # without subtypes: `nsubj` for `nsubj:pass`
+            cells = [cell.partition(":")[0] for cell in cells]
+        labels[kind] = [None if cell in UNLABELLED else cell for cell in cells]
+        if not any(labels[kind]):
+            raise InputError(f"{paths[0]}: no word has a label in column {column}")
+    return WordSplit([sentence for sentence, _ in found], labels)
 
 
 def accuracies(sources: InputSources, train: WordSplit, dev: WordSplit, kinds: Sequence[str]) -> Table:
-    """Train a classifier for every kind of label and every input, and score it on `dev`, beside two baselines."""
-    names, sizes = ["most frequent label", "most frequent of the word"], ["", ""]
+    """Train a classifier for every kind of label and input; its accuracy on `dev`, beside the most frequent label's."""
+    names, sizes = ["most frequent label"], [""]
     columns: dict[str, list[str]] = {}
     for kind in kinds:
-        (rows, labels), (dev_rows, dev_labels) = train.labelled(kind), dev.labelled(kind)
-        frequent = Counter(labels.tolist()).most_common(1)[0][0]
-        of_word = most_frequent_of_the_word(train.words[rows], labels, dev.words[dev_rows], dev_labels)
-        columns[kind] = [f"{100 * float((dev_labels == frequent).mean()):.2f}", f"{of_word:.2f}"]
+        frequent = Counter(train.labelled(kind)[1].tolist()).most_common(1)[0][0]
+        columns[kind] = [f"{100 * float((dev.labelled(kind)[1] == frequent).mean()):.2f}"]
     inputs = zip(inputs_of(sources, train), inputs_of(sources, dev), strict=True)
     stopped = False
     with progress_bar(desc="classifiers", unit=" of them", leave=False, delay=2) as progress:
@@ -119,7 +133,8 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
         yield "vectors", lambda rows: table.vectors.numpy()[places[rows]]
     if sources.states is not None:
         source = sources.states
-        states = np.empty((len(split.words), source.layers, source.width), dtype=np.float32)  # [N, L + 1, 2P]
+        words = sum(len(sentence.words) for sentence in split.sentences)
+        states = np.empty((words, source.layers, source.width), dtype=np.float32)  # [N, L + 1, 2P]
         end = 0
         for first in range(0, len(split.sentences), BATCH):
             for found in source.lookup(split.sentences[first : first + BATCH]):
@@ -131,55 +146,54 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
             yield "all layers", lambda rows: states[rows].reshape(len(rows), -1)
 
 
-def mix_table(paths: Sequence[Path]) -> Table:
-    """A row for each saved probe: the softmax weights of the layers, which sum to 1, and the scale of the mix, γ."""
-    mixes = [read_probe(path).mix() for path in paths]
-    layers = sorted({layer for weights, _ in mixes for layer in weights}, key=lambda name: (len(name), name))
-    columns = [Column("probe", list(map(str, paths)))]
-    for layer in layers:
-        cells = [f"{weights[layer]:.3f}" if layer in weights else "–" for weights, _ in mixes]
-        columns.append(Column(f"layer {layer}", cells, right=True))
-    columns.append(Column("γ", [f"{scale:.3f}" for _, scale in mixes], right=True))
-    return Table("Weights of the layers in the scalar mixes of probes", columns)
+def classify(
+    x: np.ndarray, labels: np.ndarray, *, test: np.ndarray, test_labels: np.ndarray, l2: float = 1.0
+) -> tuple[float, bool]:
+    """Accuracy in percent of a multinomial logistic regression on numbers that are standardised by those of training.
+
+    Also whether it came to its optimum before `MOST_ITERATIONS` of L-BFGS.
+
+    Args:
+        x: float32 [N, D], which is overwritten.
+        labels: strings [N], at least two distinct ones.
+        test: float32 [M, D], which is overwritten.
+        test_labels: strings [M]; those that are not in `labels` cannot be found.
+        l2: the weight of half the sum of squares of the weights, beside the summed loss.
+    """
+    mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    deviation[deviation < 1e-12] = 1
+    for numbers in (x, test):
+        numbers -= mean.astype(np.float32)
+        numbers /= deviation.astype(np.float32)
+    model = LogisticRegression(C=1 / l2, max_iter=MOST_ITERATIONS, tol=TOLERANCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(x, labels)
+    accuracy = 100 * float((model.predict(test) == test_labels).mean())
+    return accuracy, int(model.n_iter_.max()) < MOST_ITERATIONS
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m downstream layers",
         description="Train a linear classifier (multinomial logistic regression) of words on each layer of an encoder, "
-        "on all layers side by side and on word vectors, and report its accuracy on other words. Or show how the mixes "
-        "of saved probes weigh the layers.",
+        "on all layers side by side and on word vectors, and report its accuracy on other words.",
     )
-    group = parser.add_argument_group("data", "plain files or .gz")
-    group.add_argument("--train", nargs="+", type=Path, metavar="FILE", help="what the classifiers are trained on")
-    group.add_argument("--dev", nargs="+", type=Path, metavar="FILE", help="what their accuracy is of")
-    group.add_argument(
-        "--label",
-        nargs="+",
-        metavar="LABEL",
-        help="what is to be found: pos or constituent (the lowest that holds the word and others) of CoNLL-2012 files, "
-        "column:N of CoNLL columns (from 0, the word; -1 is the last), deprel, upos or xpos of CoNLL-U files",
-    )
-    group.add_argument(
-        "--most-words",
-        type=int,
-        metavar="N",
-        default=MOST_WORDS,
-        help=f"at most so many words of each, in random sentences (default: {MOST_WORDS})",
-    )
-    add_source_options(parser.add_argument_group("inputs"))
+    path: dict[str, Any] = {"type": Path, "metavar": "FILE", "nargs": "+", "required": True}
+    parser.add_argument("--train", **path, help="what the classifiers are trained on, plain or .gz")
+    parser.add_argument("--dev", **path, help="what their accuracy is of")
+    text = "what is to be found: pos (of CoNLL-2012), upos, xpos, deprel (of CoNLL-U), or column:N (from 0; -1: last)"
+    parser.add_argument("--label", nargs="+", metavar="LABEL", required=True, help=text)
+    parser.add_argument("--word-column", type=int, metavar="N", help="the column of the words (default: is found)")
+    text = f"most words of each part, in random sentences (default: {MOST_WORDS})"
+    parser.add_argument("--most-words", type=int, metavar="N", default=MOST_WORDS, help=text)
+    add_source_options(parser)
     parser.add_argument("--device", default="cpu", help="where features of --model are computed (default: cpu)")
-    parser.add_argument(
-        "--mix", nargs="+", type=Path, metavar="PROBE", help="show the mixes of saved probes (DIR/KIND.seedN) instead"
-    )
     options = parser.parse_args(arguments)
-    if options.mix:
-        return options
-    if not (options.train and options.dev and options.label):
-        parser.error(f"give --train FILES, --dev FILES and --label ({KINDS}); or --mix PROBES")
     options.label = list(dict.fromkeys(options.label))
-    check_labels(options.label)
-    require_model(options)
+    for label in options.label:
+        if label not in LABELS and not re.fullmatch(r"column:-?\d{1,4}", label):
+            raise InputError(f"--label {label} is not possible: give {', '.join(LABELS)} or column:N")
     if not (options.vectors or options.features or options.model):
         parser.error("there is nothing to read: give --model DIR or --features FILE.h5, --vectors V, or both")
     return options

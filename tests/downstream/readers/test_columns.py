@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from downstream.readers.columns import read_columns
 from downstream.tasks.ner.model import TaggedSentence, bio_to_bioul, bioul_to_bio
 from downstream.tasks.ner.task import TASK, NerReaderOptions, iob_to_bio
 
@@ -30,6 +31,24 @@ king|I-PER|O|O|O
 of|I-PER|O|O|O
 Spain|I-PER|B-GPE|O|O
 """.replace("|", "\t")
+
+
+def row(number: str, form: str, upos: str = "_", deprel: str = "_", xpos: str = "_") -> str:
+    return "\t".join([number, form, "_", upos, xpos, "_", "_", deprel, "_", "_"]) + "\n"
+
+
+TREES = (
+    "# sent_id = 1\n# text = Fuese a Nueva York:\n"
+    + row("1-2", "Fuese")
+    + row("1", "Se", "PRON", "nsubj:pass")
+    + row("2", "fue", "VERB", "root")
+    + row("3", "a", "ADP", "case")
+    + row("4", "Nueva York", "PROPN", "obl")
+    + row("4.1", "gone", "VERB", "_")
+    + row("5", ":", "PUNCT", "punct", ":")
+    + "\n# sent_id = 2\n"
+    + row("1", "Adiós", "INTJ", "root")
+)
 
 
 def read(path: Path, text: str | bytes, column: int = -1) -> list[TaggedSentence]:
@@ -136,10 +155,23 @@ def test_bad_files(tmp_path: Path, ten: Path, fails: Callable[..., str], name: s
 def test_missing_files_folders_and_columns(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
     assert "none.conll" in fails("sentences", "ner", tmp_path / "none.conll")
     assert str(tmp_path) in fails("sentences", "ner", tmp_path)
-    for column in (0, 2, 9, -2):
-        assert f"{ten}, line 1: there is no tag column {column}" in fails("sentences", "ner", ten, "--column", column)
+    for column in (2, 9):
+        assert f"{ten}, line 1: there is no column {column}" in fails("sentences", "ner", ten, "--column", column)
+    assert f"{ten}, line 1: column 0 has the words" in fails("sentences", "ner", ten, "--column", 0)
+    assert "--column" in fails("sentences", "ner", ten, "--column", -2)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
     (sentence,) = read(tmp_path / "a.conll", b"\xef\xbb\xbfAda B-PER\n\xef\xbb\xbfx O\n")
     assert sentence.sentence.words == ("Ada", "\ufeffx")
+
+
+def test_words_of_conllu_without_multiword_tokens_and_empty_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "trees.conllu"
+    path.write_text(TREES)
+    file = read_columns(path)
+    first, second = file.sentences
+    assert first.column(file.word_column) == ["Se", "fue", "a", "Nueva York", ":"]
+    assert first.lines == [4, 5, 6, 7, 9]
+    assert second.lines == [12]
+    assert list(file.comments) == [1, 2, 11]
