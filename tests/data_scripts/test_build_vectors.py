@@ -110,10 +110,6 @@ def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd) -> N
 @pytest.mark.parametrize(
     ("vectors", "options", "named"),
     [
-        ("random:1", [], "random:1"),
-        ("nothing.bin", [], "nothing.bin"),
-        ("nothing.txt", [], "nothing.txt"),
-        ("random:1:4", ["--post-process", "remove-top=0"], "remove-top=0"),
         ("random:1:4", ["--post-process", "remove-top=4"], "remove-top=4"),
         ("nan.txt", [], "not finite"),
         ("foreign.txt", ["--post-process", "centre"], "zero vector"),

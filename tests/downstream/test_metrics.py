@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from downstream.metrics import label_table, precision_recall_f1, ratio
+from downstream.metrics import precision_recall_f1, ratio
 
 
 def test_worked_by_hand() -> None:
@@ -20,13 +20,3 @@ def test_nothing_gold_or_predicted_is_zero_and_rows_are_apart() -> None:
     assert metrics["x F1"].tolist() == [0, 0, 0, 50]
     assert metrics["x recall"].tolist() == [0, 0, 0, 50]
     assert ratio(np.array([1.0, 1.0]), np.array([0.0, 4.0])).tolist() == [0, 25]
-
-
-def test_the_table_of_labels_begins_with_the_most_frequent() -> None:
-    text = label_table({"LOC": np.array([1, 2, 4]), "PERSON": np.array([3, 4, 6])})
-    assert [line.split() for line in text.splitlines()] == [
-        ["precision", "recall", "F1", "gold", "predicted"],
-        ["PERSON", "50.00", "75.00", "60.00", "4", "6"],
-        ["LOC", "25.00", "50.00", "33.33", "2", "4"],
-    ]
-    assert label_table({}) == ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, differences, duration, parse_duration, setting
+from elmoc.settings import check_settings, differences, parse_duration, setting
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,6 @@ def test_possible(values: dict[str, Any]) -> None:
 def test_impossible(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=rf"^train\.{next(iter(values))} "):
         check_settings(Settings(**values), lambda name: f"train.{name}")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "0 s"),
-        (100, "2 min"),
-        (9000, "2 h 30 min"),
-        (47.4 * 3600, "47 h 24 min"),
-        (76 * 3600, "3 d 4 h"),
-    ],
-)
-def test_durations_in_words(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_durations_are_read() -> None:

@@ -44,15 +44,6 @@ def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) 
     assert "Ada's" in (second.model / "README.md").read_text()
 
 
-def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    model = read_model_directory(runs.run("first").path)
-    fresh = runs.run("fresh", data__target_vectors="other", train__updates=1)
-    init = ("--init-from", str(runs.folder / "first" / "model"))
-    run = runs.run("second", *init, data__target_vectors="other", train__updates=1)
-    assert "so they start anew" in capsys.readouterr().out
-    assert_same_start(run, model.encoder.weights(), first_checkpoint(fresh)["heads"])
-
-
 def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails) -> None:
     model = read_model_directory(runs.run("first").path)
     init = ("--init-from", str(runs.folder / "first"))

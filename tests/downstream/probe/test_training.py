@@ -155,16 +155,6 @@ def test_the_mix_learns_at_a_rate_of_its_own(optimiser: str) -> None:
     assert weight(mixed=True) == weight(mixed=False) == weight(mixed=False, mix_rate=10.0)
 
 
-def test_adadelta_is_adadelta() -> None:
-    probe, twin = CountingProbe(), torch.nn.Parameter(torch.zeros(()))
-    train(probe, [1, 2, 3], patience=3, optimiser="adadelta")
-    optimiser = torch.optim.Adadelta([twin], lr=1.0, rho=0.95)
-    for _ in range(3):
-        twin.grad = torch.tensor(-1.0)
-        optimiser.step()
-    assert probe.weight.item() == twin.item() != 0
-
-
 def test_predictions_come_in_the_order_of_the_examples() -> None:
     examples = [5.0, 3.0, 8.0, 1.0, 9.0, 2.0, 7.0]
     split = split_of(examples, [int(example) for example in examples])

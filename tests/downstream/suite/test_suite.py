@@ -115,24 +115,6 @@ def test_an_encoder_that_was_trained_further_is_another_wherever_it_is(suite: Ru
     assert report("suite/first")["encoder"]["training_words"] == 2000
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--model", "first", "--device", "cuda:99"], "cuda:99"),
-        (["--model", "none"], "none"),
-        (["--features", "none.h5"], "none.h5"),
-        (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec"),
-        (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll"),
-        (["--model", "first", "--corpus", "none"], "none"),
-    ],
-)
-def test_what_cannot_be_is_named(
-    suite: Run, options: list[str], named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert suite(*options, status=1) == []
-    assert named in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp_path: Path) -> None:
     seen = [*words_of()[:2], ["Somebody", "met", "Charles", "Babbage", "in", "London", "."]]
     corpus = write_corpus(Path("seen"), [seen], [words_of()[2:3]])

@@ -12,7 +12,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import InferenceKernels, LstmInference, inference_kernels, schedule
-from tests.elmoc.kernels.kinds import avx2_kernels
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -164,18 +163,6 @@ def test_bf16_in_vector_registers_is_that_on_tiles() -> None:
     with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_registers):
         states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
     assert largest_difference(states, expected, lengths) < 0.02
-
-
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.02)])
-def test_registers_of_avx2_give_what_those_of_avx512_do(dtype: torch.dtype, bound: float) -> None:
-    if avx2_kernels(dtype) is None:
-        pytest.skip("the processor has no AVX2, or there is no compiler")
-    fast, _ = encoders()
-    vectors, lengths = batch(LENGTHS * 6)
-    expected = InferenceEncoder(fast, dtype=dtype)(vectors, lengths)
-    with patch("elmoc.encoders.lstm.inference_kernels", avx2_kernels):
-        states = InferenceEncoder(fast, dtype=dtype)(vectors, lengths)
-    assert largest_difference(states, expected, lengths) < bound
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -148,16 +148,6 @@ def test_tensors_that_cannot_be_used(copied: Path, edit: Callable[[dict[str, Ten
         read_many_langs(copied)
 
 
-@pytest.mark.parametrize("name", ["char", "word"])
-def test_lexicons_that_cannot_be_used(copied: Path, name: str) -> None:
-    path = copied / f"{name}.dic"
-    whole = path.read_text(encoding="utf-8")
-    for content in (f"{whole}a\tb\n", whole.replace("<oov>", "<off>")):
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(InputError, match=str(copied)):
-            read_many_langs(copied).write(copied / "model")
-
-
 def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Path) -> None:
     path = copied / "char.dic"
     path.write_text(path.read_text(encoding="utf-8") + "\u3000\t3\n", encoding="utf-8")

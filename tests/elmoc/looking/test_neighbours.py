@@ -42,18 +42,6 @@ def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest
     assert "[bank]" in second
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--in", "on the river"],
-        ["--in", "a bank", "--layer", "9"],
-        ["--in", "a river", "--word", "river"],
-    ],
-)
-def test_what_is_wrong(options: list[str], text: Path, model_path: Path) -> None:
-    assert main(["neighbours", str(model_path), "text.txt", "--word", "bank", *options]) == 1
-
-
 def test_which_of_several_counts(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for options, marked in (
         ([], "a Bank is a [bank]"),

@@ -61,20 +61,6 @@ def test_a_picture_of_all_uses(
     assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["few.txt", "--word", "bank"],
-        ["text.txt", "--word", "bank", "--layer", "0"],
-        ["text.txt", "--word", "bank", "-o", "model"],
-        ["text.txt", "--word", "river"],
-    ],
-)
-def test_what_is_wrong(words: list[str], text: str, model_path: Path) -> None:
-    assert main(["plot", str(model_path), *words]) == 1
-    assert not list(Path().glob("*.png"))
-
-
 def test_without_a_library(
     text: str, model_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from elmoc.encoders import EncoderState
 from pretrain.data.sources import TrainingData
-from pretrain.execution.cuda_graph import WARM_UP, CudaGraphStep
-from pretrain.output_layers import Targets
+from pretrain.execution.cuda_graph import CudaGraphStep
 from pretrain.run.directory import read_metrics
 from pretrain.setup import TrainingSetup
-from pretrain.step import StepInputs, StepResult, TrainStep
+from pretrain.step import StepResult, TrainStep
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -75,26 +73,3 @@ def test_a_recorded_run_is_the_run(
     for key in ("encoder", "heads", "recurrent", "generators"):
         assert_same(last_checkpoint(plain)[key], last_checkpoint(repeated)[key], key)
     assert read_metrics(plain.path, "evaluation") == read_metrics(repeated.path, "evaluation")
-
-
-def test_it_is_recorded_once_and_given_copies() -> None:
-    calls: list[float] = []
-
-    def function(inputs: StepInputs) -> torch.Tensor:
-        calls.append(inputs.words.item())
-        return inputs.words + inputs.state.layers[0][1]
-
-    records = []
-
-    def record(run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
-        records.append(run)
-        result = run()
-        return lambda: result.copy_(run()), result
-
-    repeated = CudaGraphStep(function, record)
-    for number in range(WARM_UP + 3):
-        value = torch.tensor(float(number))
-        inputs = StepInputs(value, Targets(value, value), [None, value], EncoderState(((value, value),)))
-        assert repeated(inputs).item() == 2 * number
-        value.fill_(-1.0)  # what was given may be overwritten
-    assert len(records) == 1

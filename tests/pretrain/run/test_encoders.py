@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from elmoc.encoders import DIRECTIONS
 from elmoc.model import ElmoC
-from elmoc.model_directory import read_model_directory
-from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 
@@ -40,20 +37,6 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) 
     assert last_checkpoint(resumed)["update"] == 6
     runs.run("resumed", "--resume", **settings)
     assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
-
-
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_directions_apart_are_the_directions_together(runs: TinyRuns, kind: str) -> None:
-    settings = settings_of(kind) | {"train__threads": 1}
-    together = dict(last_checkpoint(runs.run("together", **settings))["encoder"])
-    apart = {name: runs.run(name, train__directions=[name], **settings) for name in DIRECTIONS}
-    weights = [dict(last_checkpoint(run)["encoder"]) for run in apart.values()]
-    assert_same(weights[0] | weights[1], together)
-    join(*(str(run.path) for run in apart.values()), str(runs.folder / "joined"))
-    joined = dict(read_model_directory(runs.folder / "joined").encoder.weights())
-    for name, run in apart.items():
-        exported = dict(read_model_directory(run.path).encoder.weights())
-        assert_same({key: joined[key] for key in exported}, exported, name)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
