@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from pretrain.plot import PANELS, main
 
 
@@ -22,23 +20,19 @@ def write_run(path: Path, metrics: list[str], sources: tuple[str, ...] = ()) -> 
 
 
 def size_of(image: Path) -> tuple[int, int]:
+    """Its width and height, of which those of a panel are multiples."""
     content = image.read_bytes()
     assert content.startswith(b"\x89PNG")
     return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
 
 
-def test_draws_every_curve_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, output = write_run(tmp_path / "run", [*PANELS], ("news", "talk")), tmp_path / "curve.png"
-    assert main([str(run), str(output)]) == 0
-    assert size_of(output) == (3 * 600, 1104), "a second row has the sources"
-    assert "3 evaluations, 2.00 million words" in capsys.readouterr().out
-
-
-def test_runs_are_drawn_side_by_side(tmp_path: Path) -> None:
-    whole = write_run(tmp_path / "cosine", [*PANELS])
-    softmax, other = (write_run(tmp_path / name, [*PANELS][1:]) for name in ("softmax", "other"))
-    widths = []
-    for runs in ([whole, softmax], [softmax, other]):
+def test_every_curve_of_runs_is_drawn(tmp_path: Path) -> None:
+    named, whole = (write_run(tmp_path / name, [*PANELS], sources) for name, sources in (("a", ("x", "y")), ("b", ())))
+    other = write_run(tmp_path / "c", [*PANELS][1:])
+    sizes = []
+    for runs in ([named], [whole], [whole, other], [other]):
         assert main([*map(str, runs), str(tmp_path / "curves.png")]) == 0
-        widths.append(size_of(tmp_path / "curves.png")[0])
-    assert widths == [3 * 600, 2 * 600], "a panel a metric that one of them has"
+        sizes.append(size_of(tmp_path / "curves.png"))
+    (width, height), *others = sizes
+    assert others[0][1] < height, "a second row has the sources"
+    assert [own for own, _ in others] == [width, width, width * 2 // 3], "a panel a metric that one of them has"

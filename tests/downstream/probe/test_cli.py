@@ -72,27 +72,12 @@ def test_options_of_a_reader_are_typed_and_checked(ten: Path, fails: Callable[..
     assert "--subtrees" in fails("sentences", "sst5", ten, "--subtrees", "some")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(
-            [],
-            ["parse"],
-            ["sentences"],
-            ["sentences", "parse"],
-            ["ner"],
-            ["ner", "--x"],
-            ["ner", "--evaluate-only", "p"],
-        ),
-        *(["ner", "--evaluate-only", "p", "--test", "t", *more] for more in (["--small"], ["--epochs", "3"])),
-        *(["ner", "--evaluate-only", "p", "--test", "t", *more] for more in (["--train", "t"], ["--no-standardise"])),
-    ],
-)
-def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("arguments", ["", "parse", "sentences parse", "ner --x", "--evaluate-only p --small"])
+def test_usage_errors(arguments: str) -> None:
+    words = arguments.split()
     with pytest.raises(SystemExit) as stopped:
-        main(arguments)
+        main(["ner", *words, "--test", "t"] if "--evaluate-only" in words else words)
     assert stopped.value.code == 2
-    assert "usage: python -m downstream" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -15,7 +15,7 @@ from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Utf8Spelling
 from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
-from pretrain.run.directory import read_checkpoint, read_metrics
+from pretrain.run.directory import read_checkpoint
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
@@ -130,12 +130,3 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
     assert "character CNN" in capsys.readouterr().err
-
-
-def test_it_learns(runs: TinyRuns) -> None:
-    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 150}
-    sizes |= {"input_layer__filters": [[1, 12], [2, 24]]}
-    seldom = {"evaluation__every_updates": 75, "log__checkpoint_updates": 75}
-    run = runs.run("run", **ELMO | sizes | seldom)
-    *_, last = read_metrics(run.path, "evaluation")
-    assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]

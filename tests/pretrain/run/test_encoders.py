@@ -1,14 +1,13 @@
 """Every kind of encoder: it trains, is resumed exactly, is exported, and makes features."""
 
-import shutil
 from typing import Any
 
 import pytest
 import torch
 
 from elmoc.model import ElmoC
-from pretrain.run.directory import RunDirectory, read_metrics
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
+from pretrain.run.directory import read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, needs_bf16
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "lstm": {},
@@ -30,13 +29,8 @@ def settings_of(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16)])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
     settings = settings_of(kind) | {"train__precision": precision, "encoder__dropout": 0.2}
-    run = runs.run("run", **settings)
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    resumed.checkpoint_paths()[-1].unlink()
-    assert last_checkpoint(resumed)["update"] == 6
-    runs.run("resumed", "--resume", **settings)
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 6, **settings)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
