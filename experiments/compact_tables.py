@@ -25,8 +25,11 @@ from scipy.stats import spearmanr
 from elmoc.corpus import Corpus
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.coded_rows import CodedRows
+from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.product_quantisation import quantise
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
 
@@ -101,17 +104,22 @@ class Tables:
     def codes(self) -> None:
         """Table 2 and Figure 3: losses by M and K, and how evenly codewords are used."""
         for cell, paper in CODES.items():
-            _, error, _, use, *_ = self.code(cell).splitlines()
+            choice, _, error, use, shared = self.code(cell).splitlines()
             size = self.size(self.out / f"codes{cell}.safetensors", WORDS)
             print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {error}; {use}")
 
-    def prune(self, name: str, words: list[str], rows: np.ndarray) -> None:
-        """Write vectors of which a share of the numbers, the smallest ones, are zeros (`whole`: none)."""
-        share = int(name.removeprefix("pruned").replace("whole", "0")) / 100
-        kept = np.where(np.abs(rows) < np.quantile(np.abs(rows), share), 0, rows)
-        LexiconVectors(torch.from_numpy(kept), words).write(self.out / f"{name}.safetensors")
-        if share:
-            save_npz(self.out / f"{name}.npz", csr_matrix(kept))
+    def baseline(self, name: str, words: list[str], rows: np.ndarray) -> None:
+        """Write whole vectors, or without the smallest numbers (`pruned80`: 80 %), or quantised (`pq10x256`)."""
+        file = self.out / f"{name}.safetensors"
+        if name.startswith("pq"):  # normalised product quantisation (Joulin et al. 2016)
+            norms = np.maximum(np.linalg.norm(rows, axis=1), 1e-6)
+            codes, codebooks = quantise(rows / norms[:, None], np.ones(len(rows)), int(name[2:].split("x")[0]))
+            coded = CodedRows("concatenated", codes=codes, codebooks=codebooks, norms=norms.astype(np.float16))
+            return CompactVectors.of_words(words, coded).write(file)
+        if name.startswith("pruned"):
+            rows = np.where(np.abs(rows) < np.quantile(np.abs(rows), int(name[6:]) / 100), 0, rows)
+            save_npz(file.with_suffix(".npz"), csr_matrix(rows))
+        LexiconVectors(torch.from_numpy(rows), words).write(file)
 
     def imdb(self) -> None:
         """Table 3: accuracy of an LSTM on reviews, with vectors of the same words kept in different ways."""
@@ -126,7 +134,7 @@ class Tables:
             if name.startswith("codes"):
                 self.code(name.removeprefix("codes"))
             elif not file.exists():
-                self.prune(name, words, rows)
+                self.baseline(name, words, rows)
             what = ("--vectors", file, "--words", READ, "--epochs", EPOCHS, "--seeds", 1)
             text = self.row(f"imdb_{name}", "downstream", "imdb", "--small", *data, *what)
             print(
