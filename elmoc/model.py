@@ -42,6 +42,12 @@ class ElmoC:
     around it (`embed_documents` carries the state on instead). Layer states are float32 [L + 1, n, 2P] on the CPU,
     layer 0 first; `[:, i]` belongs to the i-th token. States that are not finite are an `InputError`.
 
+    encoder: the trained encoder; its weights must not change.
+    layers: L + 1, the context-independent layer 0 included.
+    width: 2P, that of a layer state.
+    device: where the encoder computes.
+    precision: of the factors of matrix products, `float32` or `bf16`.
+    unknown_words: the first word types met until now that have no vector, and are read as zeros.
     training_words: how many words it has read in training, by its record; None where that does not say.
     """
 
@@ -65,6 +71,9 @@ class ElmoC:
             self.training_words = training_words(directory.training)
         self._rows = WordRows(directory.transform, word_vectors)
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
+        self.encoder, self.device, self.unknown_words = directory.encoder, self._inference.device, self._rows.unknown
+        self.layers, self.width = self.encoder.config.sizes.layers + 1, self.encoder.width
+        self.precision = "bf16" if dtype == torch.bfloat16 else "float32"
 
     @classmethod
     def from_pretrained(
@@ -107,36 +116,6 @@ class ElmoC:
         """
         file = Path(self.word_vectors.origin)
         write_model_directory(path, self.directory, vectors=file if bundle_vectors and file.is_file() else None)
-
-    @property
-    def encoder(self) -> BidirectionalEncoder:
-        """The trained encoder; its weights must not change."""
-        return self.directory.encoder
-
-    @property
-    def layers(self) -> int:
-        """L + 1: the layers of a layer state, the context-independent layer 0 included."""
-        return self.encoder.config.sizes.layers + 1
-
-    @property
-    def width(self) -> int:
-        """2P: the width of a layer state."""
-        return self.encoder.width
-
-    @property
-    def device(self) -> torch.device:
-        """Where the encoder computes."""
-        return self._inference.device
-
-    @property
-    def precision(self) -> str:
-        """`float32` or `bf16`: that of the factors of matrix products."""
-        return "bf16" if self._inference.dtype == torch.bfloat16 else "float32"
-
-    @property
-    def unknown_words(self) -> list[str]:
-        """The first `MOST_UNKNOWN` word types met until now that have no vector, and are read as zeros."""
-        return list(self._rows.unknown)
 
     def describe(self) -> dict[str, str]:
         """What names it in the attributes of a feature file: this release, weights, word vectors and precision."""

@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> None:
         if rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")
         dump_features(model, pairs, options)
-        if words := model.unknown_words:
+        if words := list(model.unknown_words):
             shown = ", ".join(shortened(word, 40) for word in words[:SHOWN_WORDS]) + ", …" * (len(words) > SHOWN_WORDS)
             print(f"{len(words):,} word types have no vector in {model.word_vectors.origin}, read as zeros: {shown}")
 

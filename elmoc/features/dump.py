@@ -163,7 +163,7 @@ class Dump:
         self.model, self.source, self.output, self.options = model, source, output, options
         by_words = LAYOUTS[options.layout].writer.found_by_words and (options.sentence_map or options.sentence_keys)
         self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
-        self.survey = survey(source, allow_empty=options.allow_empty, found_by_words=by_words, warn=self.rank == 0)
+        self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
         self.select, self.names = layer_selection(options.layers, model.layers)
         self.shape = FeatureShape(
             layers=len(self.names),

@@ -37,14 +37,14 @@ class SentenceInput:
 
     documents: it holds JSON lines: a document each, with `doc_key` and `sentences`, lists of words (as e2e-coref
         reads). Else it is text: a tokenised sentence a line, its words split where `str.split` does.
-    blank_lines_divide: a document of a text goes on until a blank line; else each line is a document of its own.
-    keep_blank: blank lines are sentences without words, where they divide documents too.
+    carry_state: a document of a text goes on until a blank line; else each line is a document of its own.
+    allow_empty: blank lines are sentences without words, where they divide documents, too.
     """
 
     path: Path | str
     documents: bool = False
-    blank_lines_divide: bool = False
-    keep_blank: bool = True
+    carry_state: bool = False
+    allow_empty: bool = True
 
     def __iter__(self) -> Iterator[Sentence]:
         return self._of_documents() if self.documents else self._of_text()
@@ -53,8 +53,8 @@ class SentenceInput:
         begins = True
         for number, line in enumerate(read_lines(self.path), 1):
             tokens = line.split()
-            if tokens or self.keep_blank or not self.blank_lines_divide:
-                begins = begins or not self.blank_lines_divide
+            if tokens or self.allow_empty or not self.carry_state:
+                begins = begins or not self.carry_state
                 yield Sentence(tokens, line.strip(), begins=begins, where=f"line {number}")
                 begins = False
             begins = begins or not tokens
@@ -72,14 +72,11 @@ class SentenceInput:
 
 
 @contextmanager
-def opened_input(path: Path | str, *, documents: bool, carry_state: bool, allow_empty: bool) -> Iterator[SentenceInput]:
+def opened_input(path: Path | str, *, documents: bool, **options: bool) -> Iterator[SentenceInput]:
     """The sentences of a file, or of standard input for `-`, of which a temporary copy is kept meanwhile.
 
-    Args:
-        path: text, or documents as JSON lines (`.jsonl` or `.jsonlines`, compressed or not).
-        documents: take it for JSON lines whatever its name.
-        carry_state: blank lines of a text end a document.
-        allow_empty: blank lines are sentences without words in any case.
+    It holds documents where `documents` says so, or its name, `.jsonl` or `.jsonlines`, compressed or not; the other
+    options are those of `SentenceInput`.
     """
     documents = documents or str(path).removesuffix(".gz").endswith((".jsonl", ".jsonlines"))
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +84,7 @@ def opened_input(path: Path | str, *, documents: bool, carry_state: bool, allow_
             path = Path(folder) / "standard input"
             with open(path, "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-        yield SentenceInput(path, documents, blank_lines_divide=carry_state, keep_blank=allow_empty)
+        yield SentenceInput(path, documents, **options)
 
 
 class Survey(NamedTuple):
@@ -98,7 +95,7 @@ class Survey(NamedTuple):
     fingerprint: str
 
 
-def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, warn: bool) -> Survey:
+def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey:
     """Read all of an input once; one without sentences is an `InputError`, and so are empty ones unless allowed.
 
     So are sentences of more than `MOST_WORDS`, two documents with one key (`:` and `/` count as the same there, as for
@@ -125,7 +122,7 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, wa
                 f"{where} has a word with white space in it, so that it cannot be found by its words: take the white "
                 "space out, or choose another layout (--format), or --forget-sentences"
             )
-        if not count and not allow_empty:
+        if not count and not source.allow_empty:
             raise InputError(f"{where} is empty: remove it, or write an empty array: --allow-empty")
         if count > MOST_WORDS:
             raise InputError(f"{where} has {count:,} words, a sentence at most {MOST_WORDS:,}: divide it")

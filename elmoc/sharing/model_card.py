@@ -10,7 +10,6 @@ from typing import Any
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.files.records import toml_text
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource
 
@@ -69,6 +68,8 @@ it: in this directory under the name above, where they were in training, or wher
 
 {training}
 
+All settings are in `config.json`.
+
 ## Licence
 
 For you to say, here and in the block at the top.
@@ -105,19 +106,12 @@ def model_card(
     }
     if packed := training.get("packed"):
         facts |= {label: _shown(packed[name]) for name, label in _PACKED.items()}
-    parts = list(_trainings(training))
-    if recipe := training.get("recipe"):
-        sections: dict[str, dict[str, Any]] = {}
-        for key, value in recipe.items():  # `section.name` as a config file has them
-            section, _, name = key.partition(".")
-            sections.setdefault(section, {})[name] = value
-        parts += ["The settings of `python -m pretrain`:", f"```toml\n{toml_text(sections)}```"]
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
     return _CARD.format(
         title=_plain(training.get("name") or title),
         facts=_table("| |", facts),
         shape=[sizes.layers + 1, 4, encoder.width],
-        training="\n\n".join(parts),
+        training="\n\n".join(_trainings(training)),
         elmo_c="" if imported else _ELMO_C,
         version=VERSION,
     )

@@ -120,7 +120,7 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
     for _ in range(2):
         elmo.embed_batch([*SENTENCES, ["nowhere", "cat"]])
     assert sorted(asked) == sorted({"<s>", "</s>", "nowhere"}.union(*SENTENCES))
-    assert elmo.unknown_words == ["nowhere"]
+    assert list(elmo.unknown_words) == ["nowhere"]
 
 
 def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Model cards: what they know of a model and of its trainings, and that hubs can read the block at their top."""
 
-import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -46,15 +45,6 @@ def test_an_imported_model_is_cited_as_elmo() -> None:
     assert "Li et al." not in card
     assert "Li et al." in further
     assert "`bilm-tf`" in further
-
-
-def test_the_recipe_is_a_config_file() -> None:
-    recipe = {"data.sources": {"late": 2.0, "no-3": 0}, "train.streams": 8, "train.directions": ["forward"]}
-    shown = card_of(recipe=recipe).split("```toml\n")[1].split("```")[0]
-    assert tomllib.loads(shown) == {
-        "data": {"sources": {"late": 2.0, "no-3": 0}},
-        "train": {"streams": 8, "directions": ["forward"]},
-    }
 
 
 def test_an_adapted_model_says_what_each_kind_of_text_gave() -> None:
