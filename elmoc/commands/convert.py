@@ -15,7 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=DTYPES, help="of its numbers (default: as in the source)")
     parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
     parser.add_argument("--layers", metavar="I,J", help="only these, in this order, by the names that inspect says")
-    parser.add_argument("--documents", metavar="FILE.jsonl", help="which documents the sentences are, one a line")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -29,7 +28,6 @@ def run(arguments: argparse.Namespace) -> None:
         dtype=arguments.dtype,
         compress=arguments.compress,
         layers=arguments.layers,
-        documents=arguments.documents,
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )
     if not have_words:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.features.input import SentenceInput
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
@@ -23,7 +22,6 @@ def convert_features(
     dtype: str | None = None,
     compress: bool = False,
     layers: str | None = None,
-    documents: Path | str | None = None,
     command_line: str = "",
 ) -> bool:
     """Write the sentences of a feature file to another, in the same order; no more than one is in memory at a time.
@@ -35,7 +33,6 @@ def convert_features(
         dtype: of the numbers, `float32` or `float16`; by default that of the source (float32 of a wider one).
         compress: pack the numbers with gzip.
         layers: names of layers of the source, such as `0,2`; by default all.
-        documents: a jsonlines file that says which documents the sentences are, see `SentenceInput`.
         command_line: recorded in the file.
 
     Returns:
@@ -63,23 +60,23 @@ def convert_features(
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
         writer_class = LAYOUTS[layout].writer
         by_words = writer_class.found_by_words
-        if documents is None and writer_class.needs_documents and not features.documents:
-            raise InputError(f"{source} does not say which documents its sentences are: give --documents")
-        sentences = _sentences(features, by_words) if documents is None else _documents(features, documents, by_words)
-        have_words = features.has_map or documents is not None
+        if writer_class.needs_documents and not features.documents:
+            raise InputError(f"{source} does not say which documents its sentences are: dump them in this layout")
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
         attributes |= {"layers": chosen, "command_line": command_line}
         with (
-            writer_class.open(output, attributes, shape=shape, compress=compress, sentence_map=have_words) as writer,
+            writer_class.open(
+                output, attributes, shape=shape, compress=compress, sentence_map=features.has_map
+            ) as writer,
             progress_bar(total=len(features), unit=" sentences", unit_scale=True, desc="convert") as progress,
         ):
-            for index, sentence in enumerate(sentences):
+            for index, sentence in enumerate(_sentences(features, by_words)):
                 states = features[index][places]
                 with reading(f"{source}, sentence {index}"):
                     states = converted(states, shape.dtype)
                 writer.add(sentence, states)
                 progress.update()
-    return have_words or not by_words
+        return features.has_map or not by_words
 
 
 def _sentences(features: FeatureFile, by_words: bool) -> Iterator[Sentence]:
@@ -93,20 +90,6 @@ def _sentences(features: FeatureFile, by_words: bool) -> Iterator[Sentence]:
     lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
     last = lines.get(len(features) - 1, "")
     if by_words and features.has_map and len(features) - 1 not in lines:
-        raise InputError(f"{features.path}: its map lacks the last sentence: give --documents, or another layout")
+        raise InputError(f"{features.path}: its map lacks the last sentence: choose another layout")
     for index, words in enumerate(features.lengths.tolist()):
         yield Sentence(("",) * words, lines.get(index, last), keys.get(index))
-
-
-def _documents(features: FeatureFile, path: Path | str, by_words: bool) -> Iterator[Sentence]:
-    """The sentences of a file as the documents in `path` have them, which have to be the same."""
-    lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
-    with reading(path):
-        for index, (sentence, words) in enumerate(
-            zip(SentenceInput(path, documents=True), features.lengths, strict=True)  # a ValueError of other numbers
-        ):
-            if len(sentence.tokens) != words or lines.get(index, sentence.line).split() != sentence.line.split():
-                raise InputError(f"{path}, {sentence.where} is not sentence {index} of {features.path}")
-            if by_words and not sentence.is_divided:
-                raise InputError(f"{path}, {sentence.where} has a word with white space in it: choose another layout")
-            yield sentence
