@@ -104,9 +104,9 @@ class Tables:
     def codes(self) -> None:
         """Table 2 and Figure 3: losses by M and K, and how evenly codewords are used."""
         for cell, paper in CODES.items():
-            choice, _, error, use, shared = self.code(cell).splitlines()
+            lines = self.code(cell).splitlines()
             size = self.size(self.out / f"codes{cell}.safetensors", WORDS)
-            print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {error}; {use}")
+            print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}", *lines[2:], lines[0], sep="\n       ")
 
     def baseline(self, name: str, words: list[str], rows: np.ndarray) -> None:
         """Write whole vectors, or without the smallest numbers (`pruned80`: 80 %), or quantised (`pq10x256`)."""
