@@ -11,17 +11,10 @@ from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
-    runs: TinyRuns, two_threads: None, monkeypatch: pytest.MonkeyPatch
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    torch.set_num_threads(2)
     together, threads = threading.Barrier(2, timeout=20), set()  # it breaks unless both are running
 
     def work(step: TrainStep, direction: str, *_: object) -> torch.Tensor:
@@ -44,8 +37,9 @@ def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
 
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_a_gpu_is_waited_for_once_an_update(
-    runs: TinyRuns, two_threads: None, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
 ) -> None:
+    torch.set_num_threads(2)
     setup = runs.setup()
     (batch,) = first_batches(setup, 1)
     fetched: list[list[int]] = []

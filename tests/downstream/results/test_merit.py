@@ -153,11 +153,3 @@ def test_data_that_would_count_twice_are_refused(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, *lines, *(line | {"compared_as": "quick"} for line in lines))
     with pytest.raises(InputError, match="ner novels test"):
         figure_of_merit(rows)
-
-
-def test_settings_may_differ_where_a_suite_says_what_is_compared(tmp_path: Path) -> None:
-    baseline = ner_line("vectors", WORSE, compared_as="tuned")
-    (row,) = rows_of(tmp_path, baseline, *suite_lines(1000, "m1", BETTER))
-    assert row.gains["both"].points == 37.5
-    rows = rows_of(tmp_path, baseline | {"compared_as": None}, *suite_lines(1000, "m1", BETTER))
-    assert all(not row.gains for row in rows)

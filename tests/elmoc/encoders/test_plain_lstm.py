@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes, run_layer
+from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes
 from tests.references import lstm_states
 
 
@@ -65,29 +65,6 @@ def test_of_a_padded_batch_the_state_is_that_after_the_last_word() -> None:
         for ours, theirs in zip(padded.state.layers, alone.state.layers, strict=True):
             for carried, expected in zip(ours, theirs, strict=True):
                 torch.testing.assert_close(carried[row], expected[0])
-
-
-class OnGpu(Tensor):
-    """A tensor in main memory that says it is on a GPU."""
-
-    is_cuda = True
-
-
-@pytest.mark.parametrize("lengths", [None, torch.tensor([3, 1])])
-def test_on_a_gpu_it_computes_in_float32_under_autocast(lengths: Tensor | None) -> None:
-    torch.manual_seed(1)
-    layer, x, seen = torch.nn.LSTM(5, 5, batch_first=True), torch.randn(2, 3, 5).bfloat16(), []
-    state = (torch.randn(2, 5).bfloat16(), torch.randn(2, 5).bfloat16())
-    expected = run_layer(layer, x.float(), (state[0].float(), state[1].float()), lengths)
-    layer.register_forward_pre_hook(lambda *_: seen.append(torch.is_autocast_enabled("cuda")))
-    torch.set_autocast_enabled("cuda", True)
-    try:
-        found = run_layer(layer, x.as_subclass(OnGpu), state, lengths)
-    finally:
-        torch.set_autocast_enabled("cuda", False)
-    assert seen == [False]
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours.as_subclass(Tensor), theirs, rtol=0, atol=0)
 
 
 def test_the_defaults_are_the_papers() -> None:

@@ -58,14 +58,6 @@ def test_foreign_files_have_the_same_numbers(tmp_path: Path, kind: str) -> None:
                 assert array.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
-def test_truncated_file(path: Path, share: float) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(InputError, match="cannot be read"):
-        FeatureFile(path)
-
-
 def test_missing_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         FeatureFile(tmp_path / "none.h5")
@@ -100,16 +92,3 @@ def test_sentences_from_the_end_in_slices_and_by_words(path: Path) -> None:
         assert dict(file.documents) == {}
         with pytest.raises(KeyError):
             file.document("a")
-
-
-@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2"])
-def test_a_type_that_numpy_does_not_have_is_converted(tmp_path: Path, dtype: str) -> None:
-    """Its bytes are as many as those of a type of NumPy, and mean something else."""
-    values = states_of(0, 2).astype(dtype)
-    kind = h5py.h5t.py_create(np.dtype(dtype)).copy()
-    kind.set_ebias(kind.get_ebias() + 3)
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        h5py.Dataset(h5py.h5d.create(file.id, b"0", kind, h5py.h5s.create_simple(values.shape)))[...] = values
-    with FeatureFile(tmp_path / "f.h5") as features, h5py.File(tmp_path / "f.h5") as file:
-        np.testing.assert_array_equal(features[0], file["0"][()])
-        np.testing.assert_allclose(features[0], values, rtol=1e-2)

@@ -9,7 +9,6 @@ from tests.elmoc.kernels.kinds import KERNELS
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("compiled", 1), ("compiled", 2), ("Triton", 1)])
-@pytest.mark.usefixtures("restore_threads")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # NumPy's, in Triton's interpreter
 def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, threads: int) -> None:

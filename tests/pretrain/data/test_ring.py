@@ -18,10 +18,8 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, Buffers, Slot, stream_batches
-from pretrain.data.candidates import TargetSampler
-from pretrain.data.windows import Position, Window
 from pretrain.execution.cuda_graph import map_tensors
-from pretrain.output_layers import CandidateSettings, Targets
+from pretrain.output_layers import Targets
 from tests.pretrain.data.reading import windows_of_shards
 
 COUNT = 40
@@ -130,18 +128,6 @@ def check_stream(
     """What the computing stream reads, whenever it gets to it, are the vectors of its window."""
     gpu.install(monkeypatch)
 
-    def windows() -> Iterator[Window]:
-        read = windows_of_shards(corpus, 4, 5)
-        position = Position()
-        for window in read:
-            candidates = {}
-            if maker.sampler is not None:
-                candidates = {
-                    name: maker.sampler.candidates(ids[:, 1:], position, name) for name, ids in window.ids.items()
-                }
-            position = window.next
-            yield Window(window.ids, position, candidates)
-
     read: list[tuple[torch.Tensor, Targets]] = []
 
     def look(batch: Batch, direction: str) -> None:
@@ -149,7 +135,7 @@ def check_stream(
             targets = batch.targets(direction)  # whose ids lie in the buffers
             read.append((batch.inputs(direction), map_tensors(torch.clone, targets)))
 
-    batches = stream_batches(windows(), in_plain_memory(maker), torch.device("cuda"))
+    batches = stream_batches(windows_of_shards(corpus, 4, 5), in_plain_memory(maker), torch.device("cuda"))
     for batch in islice(batches, COUNT):
         for direction in DIRECTIONS:
             gpu.compute.work.append((None, partial(look, batch, direction)))
@@ -159,36 +145,21 @@ def check_stream(
         pass
     assert not gpu.compute.work
     assert not gpu.side.work
-    all_windows = list(islice(windows(), COUNT))
-    wanted = [ids for window in all_windows for ids in window.ids.values()]
-    candidates = [
-        window.candidates[name].ids if window.candidates else ids
-        for window in all_windows
-        for name, ids in window.ids.items()
-    ]
+    wanted = [ids for window in islice(windows_of_shards(corpus, 4, 5), COUNT) for ids in window.ids.values()]
     inputs, targets = (np.asarray(VectorTable(corpus, name).rows, dtype=np.float32) for name in names)
     assert len(read) == len(wanted)
-    for (some, others), ids, among in zip(read, wanted, candidates, strict=True):
+    for (some, others), ids in zip(read, wanted, strict=True):
         np.testing.assert_array_equal(some.numpy(), inputs[ids[:, :-1]])
         np.testing.assert_array_equal(others.ids.numpy(), ids[:, 1:])
-        if maker.sampler is None:
-            np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
-        else:
-            np.testing.assert_array_equal(among[others.candidates.labels.numpy()], ids[:, 1:])
-            np.testing.assert_array_equal(others.candidates.vectors.numpy(), targets[among])
-            np.testing.assert_array_equal(others.candidates.log_chance.numpy(), maker.sampler.log_chance[among])
+        np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
 
 
-@pytest.mark.parametrize("candidates", [False, True])
 @pytest.mark.parametrize("names", [("raw", "raw"), ("half", "other")])
 @pytest.mark.parametrize("preferred", ["compute", "side", "either"])
 def test_every_batch_is_read_as_it_was_gathered(
-    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, preferred: str, names: tuple[str, str], candidates: bool
+    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, preferred: str, names: tuple[str, str]
 ) -> None:
-    counts = tiny_corpus.counts
-    settings = {"targets": 20, "settings": CandidateSettings(extra=3), "seed": 1}
-    sampler = TargetSampler(counts, counts.astype(np.float64), **settings) if candidates else None
-    maker = BatchMaker(*(VectorTable(tiny_corpus, name) for name in names), sampler=sampler)
+    maker = BatchMaker(*(VectorTable(tiny_corpus, name) for name in names))
     check_stream(SimulatedGPU(preferred, seed=1), maker, tiny_corpus, names, monkeypatch)
 
 
@@ -202,23 +173,3 @@ def test_each_of_the_three_rules_is_needed(
         check_stream(
             SimulatedGPU(preferred, seed=1), BatchMaker(table, table), tiny_corpus, ("raw", "raw"), monkeypatch
         )
-
-
-def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(
-    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gpu = SimulatedGPU("side", seed=1)
-    gpu.install(monkeypatch)
-    torch.cuda.set_device("cuda:0")
-    maker = BatchMaker(VectorTable(tiny_corpus, "raw"), None)
-    host, device = (maker.buffers((1, 1, 2), torch.device("cpu")) for _ in range(2))
-    host.vectors[0].fill_(1)
-    device.vectors[0].fill_(0)
-    read = []
-    gpu.compute.work.append((None, lambda: read.append(device.vectors[0].clone())))
-    slot = Slot(host, device, gpu.side)  # type: ignore[arg-type]
-    slot.send(1)
-    while gpu.advance():
-        pass
-    assert not read[0].any()
-    assert device.vectors[0][0].all()

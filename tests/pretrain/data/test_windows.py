@@ -40,14 +40,6 @@ def corpus(tmp_path: Path) -> Corpus:
     return write_corpus(tmp_path / "corpus", shards, [[["a", "b"]] * 9] * 2, sources=[*SOURCES, "a", "b"], documents=3)
 
 
-@pytest.fixture
-def plain_corpus(tmp_path: Path) -> Corpus:
-    """Three shards without sources, of which the second is short."""
-    shards = [[[f"s{shard}n{number}w{word}" for word in range(number % 4)] for number in range(count)]
-              for shard, count in enumerate((17, 2, 30))]  # fmt: skip
-    return write_corpus(tmp_path / "corpus", shards, [[["a", "b", "c"]] * 20])
-
-
 def tokens_of(corpus: Corpus, group: Group) -> list[int]:
     return [token for each in group.slices for token in corpus.read_shard(each.shard)[each.start : each.end].tolist()]
 
@@ -150,9 +142,9 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: 
                 np.testing.assert_array_equal(one.ids[direction], other.ids[direction])
 
 
-def test_seeds_epochs_and_directions(plain_corpus: Corpus) -> None:
+def test_seeds_epochs_and_directions(corpus: Corpus) -> None:
     """Other seeds and epochs read in another order, a direction alone as beside the other; windows join on."""
-    corpus, per_epoch = plain_corpus, updates_of_epoch(plain_corpus, 2, 4)
+    per_epoch = updates_of_epoch(corpus, 2, 4)
 
     def read(seed: int, epoch: int, directions: tuple[str, ...] = DIRECTIONS) -> list[Window]:
         options = {"seed": seed, "directions": directions, "position": Position(epoch)}

@@ -117,52 +117,6 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     )
 
 
-def best_prediction(log_probability: np.ndarray, log_frequency: np.ndarray, temperature: float) -> np.ndarray:
-    """The vector x of length 1/temperature with x_u = log P(u) − log p_u + constant."""
-    shape = log_probability - log_frequency
-    size, total, squares = len(shape), shape.sum(), (shape**2).sum()
-    constant = (-total + np.sqrt(total**2 - size * (squares - temperature**-2))) / size
-    return shape + constant
-
-
-def gradient_at_the_truth(*, extra: int, correction: bool) -> float:
-    """How far the mean gradient is from that of the full softmax (0) where scores are log P(u | c) + constant.
-
-    Of windows of a language that is known, with one-hot vectors, so that predictions can express any scores.
-    """
-    types, contexts, streams, window, windows = 12, 3, 3, 4, 300
-    settings = ContrastiveSettings(extra_candidates=extra, correction=correction, temperature=0.1)
-    generator = np.random.default_rng(0)
-    truth = generator.dirichlet(np.full(types, 0.7), contexts) * 0.98 + 0.02 / types  # P(u | c)
-    counts = np.round(1e6 * truth.mean(axis=0)).astype(np.int64)
-    sampler = TargetSampler(counts, counts, targets=streams * window, settings=settings.candidates, seed=1)
-    layer = ContrastiveOutput(contexts, types, settings)
-    full = ContrastiveOutput(contexts, types, ContrastiveSettings(correction=False, temperature=0.1))
-    best = [best_prediction(np.log(each), sampler.log_frequency, 0.1) for each in truth]
-    with torch.no_grad():
-        full.weight.copy_(torch.tensor(np.array(best).T))
-        full.bias.zero_()
-    layer.weight, layer.bias = full.weight, full.bias
-    for number in range(windows):
-        context = generator.integers(0, contexts, (streams, window))
-        points = generator.random((streams, window, 1))
-        targets = (truth[context].cumsum(axis=-1) < points).sum(axis=-1).clip(max=types - 1).astype(np.uint32)
-        states = torch.eye(contexts)[torch.from_numpy(context)]
-        ids = sampler.candidates(targets, Position(0, 0, number), "forward").ids
-        losses = [
-            each(states, Targets(torch.empty(0), None, candidates_of(sampler, np.eye(types), targets, among))).total
-            for each, among in ((layer, ids), (full, np.arange(types)))
-        ]
-        ((losses[0] - losses[1]) / (windows * targets.size)).backward()
-    return float(layer.weight.grad.norm())
-
-
-@pytest.mark.parametrize("extra", [0, 4])
-def test_the_correction_makes_the_gradient_that_of_the_full_softmax(extra: int) -> None:
-    corrected, uncorrected = (gradient_at_the_truth(extra=extra, correction=each) for each in (True, False))
-    assert corrected < 0.2 * uncorrected  # what is left is noise: it falls with more windows
-
-
 def test_chances_are_those_of_many_windows() -> None:
     counts = np.array([500, 300, 120, 60, 15, 5, 0])
     settings = ContrastiveSettings(extra_candidates=3, extra_power=0.5)

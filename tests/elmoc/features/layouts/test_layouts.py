@@ -10,7 +10,7 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.features import LAYOUT_NAMES
-from elmoc.features.layouts import LAYOUTS, flat
+from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import write_features
@@ -58,16 +58,6 @@ def test_what_is_written_is_read(tmp_path: Path, options: dict[str, Any]) -> Non
             features.check()
 
 
-def test_blocks_of_the_flat_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for size in (1, 64, 100, 200, 1000):
-        monkeypatch.setattr(flat, "BLOCK_BYTES", size)
-        path = tmp_path / f"{size}.h5"
-        write(path, shape_of(), layout="flat")
-        with FeatureFile(path) as features:
-            for index in range(len(SENTENCES)):
-                np.testing.assert_array_equal(features[index], states_of(index, shape_of()))
-
-
 def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
     shape = FeatureShape(layers=2, width=16, dtype="float32", single=False, words=20_000)
     states = np.arange(2 * 20_000 * 16, dtype=np.float32).reshape(2, 20_000, 16)
@@ -77,13 +67,6 @@ def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
         with FeatureFile(tmp_path / layout) as features, h5py.File(tmp_path / layout) as file:
             np.testing.assert_array_equal(features[0], states)
             assert file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")].id.get_num_chunks() > 1
-
-
-def test_wrong_states_are_refused(tmp_path: Path) -> None:
-    with write_features(tmp_path / "f.h5", {}, shape=shape_of()) as writer:
-        for states in (np.zeros((3, 2, 8)), np.zeros((3, 1, 8), np.float32), np.zeros((2, 8), np.float32)):
-            with pytest.raises(ValueError, match="the states are"):
-                writer.add(Sentence(["a", "b"]), states)
 
 
 def test_the_names_are_those_of_readers_and_writers() -> None:
