@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import INPUT_KINDS, add_source_options
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.readers.columns import read_columns
+from downstream.settings import INPUT_KINDS, add_source_options
 from downstream.text_table import Column, Table, text_table
 from elmoc.devices import checked_device
 from elmoc.errors import InputError

@@ -11,8 +11,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.sources import InputSources
+from downstream.settings import AS_THEY_ARE, StateSettings, layer_rows
 
 # Sentences that tell how large states are.
 MATCHED = 1_000

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import SEPARATOR, InputKind
+from downstream.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC

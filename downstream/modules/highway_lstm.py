@@ -19,7 +19,6 @@ from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from downstream.modules.linear import linear
 from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -161,3 +160,24 @@ def _steps(sizes: Sequence[int], backwards: bool) -> list[tuple[int, int, int, i
 def _tanh_(x: Tensor) -> Tensor:
     """tanh in place, as 2σ(2x) − 1: on CPUs PyTorch's sigmoid is vectorised, its tanh takes ten times as long."""
     return x.mul_(2).sigmoid_().mul_(2).sub_(1)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x [n, D], weight [M, D], bias [M] → x Wᵀ + b, [n, M]."""
+    result: Tensor = _Linear.apply(x, weight, bias)
+    return result
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return prepare_linear(weight)(x, x.new_empty(len(x), len(weight))).add_(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_x = prepare_input_gradient(weight)(gradient, torch.empty_like(x)) if ctx.needs_input_grad[0] else None
+        return of_x, weight_gradient_matmul(gradient, x), gradient.sum(dim=0)

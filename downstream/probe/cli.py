@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.settings import INPUT_KINDS, InputKind, add_source_options
 from downstream.probe.runs import score_probes, train_probes
-from downstream.probe.settings import add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
 from downstream.results.records import append_result, summary
+from downstream.settings import (
+    INPUT_KINDS,
+    InputKind,
+    add_options,
+    add_source_options,
+    chosen,
+    given_values,
+    option_name,
+)
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS = "3", 10_000

@@ -11,13 +11,12 @@ import numpy as np
 import torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.settings import INPUT_KINDS, InputKind, layer_rows
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.probe.saved_probe import RECORD, read_probe, save_probe
-from downstream.probe.settings import TrainingSettings, given_values, settings_of_inputs
 from downstream.probe.task import Probe, Split, Task, read_split
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import mean_and_deviation
+from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, given_values, layer_rows, settings_of_inputs
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files.records import convert
@@ -94,15 +93,16 @@ def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     """
     device = checked_device(options.device)
     probes = [read_probe(path) for path in options.evaluate_only]
-    kinds = [INPUT_KINDS[saved.content.kind] for saved in probes]
-    readers = {str(saved.content.record["reader"]) for saved in probes}
-    seeds = {(saved.content.kind, saved.content.seed) for saved in probes}
-    if {saved.content.task for saved in probes} != {task.name} or len(readers) > 1 or len(seeds) < len(probes):
+    records = [saved.content.record for saved in probes]
+    alike = {(record["task"], str(record["reader"])) for record in records}
+    differing = {(record["inputs"], record["seeds"][0]) for record in records}
+    if len(alike) > 1 or records[0]["task"] != task.name or len(differing) < len(probes):
         raise InputError(
             f"--evaluate-only takes probes of the task {task.name}, whose data was read with the same options, and one "
             "of each kind of inputs and seed: score others by two commands"
         )
-    reader = asdict(task.reader) | probes[0].content.record["reader"] | given_values(options, task.reader)
+    kinds = [INPUT_KINDS[record["inputs"]] for record in records]
+    reader = asdict(task.reader) | records[0]["reader"] | given_values(options, task.reader)
     options.reader = convert(reader, type(task.reader), where=str(probes[0].path / RECORD))
     reported = read_split(task, "test", options.test, options.reader)
     sources = open_sources(kinds, sentences=reported.sentences, options=options)
@@ -113,7 +113,7 @@ def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         facts = _facts(task, options, kind, {"test": reported}, settings, sources.select(kind))
         facts |= {name: record[name] | facts[name] for name in ("data", "fingerprints")}
         facts |= {name: record[name] for name in TRAINING_FIELDS}
-        seed = saved.content.seed
+        seed = record["seeds"][0]
         path = _predictions_path(task, options, kind, seed)
         scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=path)
         print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)

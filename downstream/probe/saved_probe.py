@@ -1,6 +1,6 @@
 """Saved probes: trained probes on disk.
 
-`probe.json` holds the task, the settings, the vocabulary, the kind of inputs and the line of results, and
+`probe.json` holds the vocabulary and the line of results, which says the task, the inputs and the settings, and
 `probe.safetensors` the weights. The word vectors and features that it reads are named by fingerprint, not copied.
 """
 
@@ -13,19 +13,17 @@ from typing import Any
 import safetensors.torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.settings import INPUT_KINDS
 from downstream.inputs.sources import InputSources
-from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.results.records import encoder_identity
+from downstream.settings import TrainingSettings
 from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_json
 from elmoc.files.writing import atomic_directory
-from elmoc.settings import setting
 
-FORMAT, VERSION = "elmoc-probe", 3
+FORMAT, VERSION = "elmoc-probe", 4
 RECORD, WEIGHTS = "probe.json", "probe.safetensors"
 # Facts of a line of results that hold before training.
 GIVEN = ("task", "inputs", "split", "settings", "reader", "fingerprints")
@@ -35,10 +33,6 @@ GIVEN = ("task", "inputs", "split", "settings", "reader", "fingerprints")
 class ProbeRecord:
     """What is in `probe.json`; `record` is the line of results of its training, `weights` those of the other file."""
 
-    task: str
-    kind: str = setting(choices=tuple(INPUT_KINDS))
-    seed: int
-    settings: dict[str, Any]
     vocabulary: dict[str, Any]
     record: dict[str, Any]
     weights: FileChecksum
@@ -49,15 +43,7 @@ def save_probe(path: Path, probe: Probe[Any, Any], vocabulary: dict[str, Any], r
     weights = {name: weight.detach().cpu().contiguous() for name, weight in probe.state_dict().items()}
     with atomic_directory(path) as partial:
         safetensors.torch.save_file(weights, partial / WEIGHTS)
-        content = ProbeRecord(
-            task=record["task"],
-            kind=record["inputs"],
-            seed=record["seeds"][0],
-            settings=record["settings"],
-            vocabulary=vocabulary,
-            record=record,
-            weights=FileChecksum.of(partial / WEIGHTS),
-        )
+        content = ProbeRecord(vocabulary=vocabulary, record=record, weights=FileChecksum.of(partial / WEIGHTS))
         write_json(partial / RECORD, {"format": FORMAT, "version": VERSION, **asdict(content)})
 
 
@@ -70,7 +56,7 @@ class SavedProbe:
 
     def settings_of(self, task: Task[Any, Any]) -> TrainingSettings:
         """The hyper-parameters of its training."""
-        return convert(self.content.settings, type(task.published), where=str(self.path / RECORD))
+        return convert(self.content.record["settings"], type(task.published), where=str(self.path / RECORD))
 
     def rebuild(self, task: Task[Any, Any], sources: InputSources) -> Probe[Any, Any]:
         """The probe with its trained weights, reading from `sources`, which must be those it was trained on."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.probe.settings import ReaderOptions, TrainingSettings
+from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path

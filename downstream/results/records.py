@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from downstream.inputs.settings import AS_THEY_ARE, SMALL_MIX_RATE
+from downstream.settings import AS_THEY_ARE, SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.settings import counted

@@ -2,6 +2,11 @@
 
 A row holds the results of one task and one set of data that differ in their inputs alone. Rows of different encoders
 share the baseline, word vectors alone.
+
+Intervals are from the paired bootstrap over test items of Koehn (2004) and Berg-Kirkpatrick, Burkett and Klein (2012):
+draw as many items as the test set has, with replacement, score them, and repeat. Systems that are compared, and all
+their seeds, are scored on the same draws. The spread is that of other test sets of the same kind, for the models that
+were trained; the luck of the training shows in the standard deviation over seeds instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.settings import SEPARATOR
-from downstream.results.bootstrap import interval, p_value, resampled_scores
 from downstream.results.records import Result, encoder_identity, read_results, without_state_settings
+from downstream.settings import SEPARATOR
 
 Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
 
@@ -28,14 +32,12 @@ NONE = "–"
 class Gain:
     """The difference of the mean to that of word vectors alone, in points, and how sure it is.
 
-    p_value    one-sided: of no gain
     error      standard deviation over the resamples
     resampled  in each resample, float64 [R]; rows with as many items have the same draws of them
     """
 
     points: float
     interval: tuple[float, float]
-    p_value: float
     error: float
     resampled: np.ndarray
 
@@ -47,14 +49,13 @@ class Gain:
 
 @dataclass
 class Row:
-    """One line of the table: kind of inputs → result, gain over word vectors alone, interval of the score over items.
+    """One line of the table: kind of inputs → result, gain over word vectors alone.
 
     dataset  data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
     encoder  its name, and that of the word vectors; "–" without
     """
 
     results: Mapping[str, Result]
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     gains: dict[str, Gain] = field(default_factory=dict)
     dataset: str = ""
     encoder: str = NONE
@@ -120,17 +121,16 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
 
 
 def _compare(row: Row, task: Any, resamples: int) -> None:
-    """Give the row its gains and intervals."""
+    """Give the row its gains."""
     counts = [result.counts for result in row.results.values()]
     resampled = resampled_scores(counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples)
     of_kind = dict(zip(row.results, resampled, strict=True))
-    row.intervals = {kind: interval(scores) for kind, scores in of_kind.items()}
     means = {kind: fmean(result.scores) for kind, result in row.results.items()}
     for kind in ("features", "both") if "vectors" in means else ():
         if kind in means:
             differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
             points, error = means[kind] - means["vectors"], float(differences.std(ddof=1))
-            row.gains[kind] = Gain(points, interval(differences), p_value(differences), error, differences)
+            row.gains[kind] = Gain(points, interval(differences), error, differences)
 
 
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
@@ -189,3 +189,41 @@ def _facts(row: Row) -> dict[str, str]:
     facts |= {"vectors": row.word_vectors} if row.word_vectors != NONE else {}
     facts |= {f"settings.{name}": f"{name} {each}" for name, each in without_state_settings(first.settings).items()}
     return facts | {"settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"}
+
+
+# items that are drawn at a time: 16 MB an array, of which there are a few
+BLOCK = 1 << 21
+
+
+def resampled_scores(
+    systems: Sequence[np.ndarray], *, metric: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int = 1
+) -> np.ndarray:
+    """Scores of every system on each of R resamples, float64 [systems, R], in the mean over the system's seeds.
+
+    Args:
+        systems: each float64 [seeds, N, K]: what the metric counts in N items; the number of seeds may differ.
+        metric: float64 [..., K] of summed counts → [...].
+        resamples: R.
+        seed: of the draws.
+    """
+    together = np.concatenate(systems)  # [all seeds, N, K]
+    items = together.shape[1]
+    columns = together.transpose(1, 0, 2).reshape(items, -1)  # [N, all seeds · K]
+    ends = np.cumsum([len(counts) for counts in systems])
+    generator = np.random.default_rng(seed)
+    rows = max(1, BLOCK // items)
+    blocks = []
+    for start in range(0, resamples, rows):
+        drawn = generator.integers(items, size=(min(rows, resamples - start), items))  # [r, N]
+        places = drawn + np.arange(len(drawn))[:, None] * items
+        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)  # how often each is drawn
+        sums = (weights.astype(np.float64) @ columns).reshape(len(drawn), len(together), -1)  # [r, all seeds, K]
+        scores = metric(sums)  # [r, all seeds]
+        blocks.append([part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)])
+    return np.concatenate(blocks, axis=1)
+
+
+def interval(resampled: np.ndarray) -> tuple[float, float]:
+    """The middle 95 % (percentile interval) of a score, or of a difference of two, from its resamples [R]."""
+    low, high = np.percentile(resampled, (2.5, 97.5))
+    return float(low), float(high)

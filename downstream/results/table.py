@@ -69,7 +69,6 @@ def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Tabl
     for kind in ("both", "features"):
         found = [row.gains.get(kind) for row in rows]
         gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in found], right=True))
-        gains.append(Column("p", [format_p(gain.p_value) if gain else NONE for gain in found], right=True))
     paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
     gains.append(Column("paper", paper, right=True))
     one = Table("Scores, and gains over word vectors alone", [*names, *scores, *gains])
@@ -103,20 +102,12 @@ def runs_table(rows: Sequence[Row]) -> Table:
     return Table(f"Runs (three numbers: {' / '.join(KINDS)})", columns)
 
 
-def format_p(p_value: float) -> str:
-    """Three decimals, or the side on which it is of all that three can tell."""
-    if p_value < 0.001:
-        return "<0.001"
-    return ">0.999" if p_value > 0.999 else f"{p_value:.3f}"
-
-
 def explanations(rows: Sequence[Row]) -> list[str]:
     """What a reader has to know of the numbers, a paragraph each."""
     paragraphs = [
         "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; [its "
-        f"95 % interval] and p are from a paired bootstrap of {RESAMPLES:,} resamples of the items, the same for all "
-        "seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 where p "
-        f"is under about 0.025 (or over 0.975). {NONE}: was not run.",
+        f"95 % interval] is from a paired bootstrap of {RESAMPLES:,} resamples of the items, the same for all seeds "
+        f"and inputs: a gain whose interval leaves out 0 is more than the luck of these items. {NONE}: was not run.",
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
         "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref). mix of layers: the weight of each in the "
         "probe's scalar mix × its scale, means over seeds; of both, or of features alone.",
@@ -134,7 +125,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     for kind, result in row.results.items():
         mean, deviation = mean_and_deviation(result.scores)
         of_runs = {name: getattr(result, name) for name in ("seeds", "scores", "figures", "seconds", "mixes")}
-        scores[kind] = {"mean": mean, "deviation": deviation, "interval": row.intervals[kind], **of_runs}
+        scores[kind] = {"mean": mean, "deviation": deviation, **of_runs}
     for kind, gain in row.gains.items():
         gains[kind] = {name: value for name, value in vars(gain).items() if name != "resampled"}
     names = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")

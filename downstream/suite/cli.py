@@ -5,17 +5,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit
 from downstream.results.rows import Tasks, compared_rows
 from downstream.results.table import explanations, row_as_json, runs_table, tables_as_text
 from downstream.suite.jobs import Job, make_jobs, run_jobs
-from downstream.suite.overlap import overlap_notes
 from downstream.suite.plan import INPUTS, read_suite
+from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
@@ -25,6 +26,8 @@ from elmoc.files.writing import locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import counted
+from elmoc.sharing.model_card import trainings_of
+from elmoc.text.overlap import Overlap, overlapping_sentences
 
 
 def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
@@ -154,3 +157,30 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     elif not (options.model or options.features or options.sentences):
         parser.error("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options
+
+
+def overlap_notes(corpora: Sequence[Path], sentences: Sequence[str], training: Mapping[str, Any] | None) -> list[str]:
+    """A note on each corpus: how many of these sentences it holds, or that it cannot be looked through.
+
+    corpora    of the encoder's text; without any, those that `training` names
+    sentences  of words joined by blanks
+    training   record of the encoder's training, if there is one
+    """
+    found, notes = list(corpora), list[str]()
+    for record in trainings_of(training) if training is not None and not corpora else ():
+        path = Path(str(record.get("corpus", "not named")))
+        corpus = Corpus(path) if (path / "corpus.json").is_file() else None
+        if corpus is None or corpus.train_tokens != record.get("corpus_tokens"):  # another may stand in its place
+            notes.append(
+                f"Not checked for sentences of development parts: the corpus of the encoder's training ({path}) is "
+                "not there, or another by now (--corpus, once for each, names all of them)."
+            )
+        else:
+            found.append(Path(str(corpus.record.settings.get("words"))) if corpus.record.subwords else path)
+    overlap = Overlap(sentence.split(" ") for sentence in sentences)
+    for path in dict.fromkeys(found):
+        count = overlapping_sentences(Corpus(path), overlap)
+        what = f"{counted(count, 'sentence')} of the pretraining text ({path}) overlap with development or test parts"
+        advice = ": build the corpus without such text (build_corpus --leave-out)."
+        notes.append(f"WARNING: {what}{advice}" if count else f"{what}.")
+    return list(dict.fromkeys(notes))

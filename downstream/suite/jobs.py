@@ -15,11 +15,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
 from downstream.inputs.sources import FeatureStates
-from downstream.probe.settings import option_name
 from downstream.probe.task import Split
 from downstream.results.records import encoder_identity
+from downstream.settings import INPUT_KINDS, SEPARATOR, option_name
 from downstream.suite.plan import INPUTS, SuiteProbe
 from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint

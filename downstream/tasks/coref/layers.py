@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from downstream.modules.bilstm import BiLstm
-from downstream.probe.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
+from downstream.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
 from elmoc.settings import setting
 
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import SMALL_MIX_RATE
-from downstream.probe.settings import ReaderOptions
+from downstream.metrics import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
     CONLL_2012,
@@ -29,9 +28,9 @@ from downstream.readers.conll2012 import (
     mentions_of,
     read_documents,
 )
+from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
-from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from elmoc.errors import InputError
 from elmoc.settings import counted
 

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import ratio
-from downstream.probe.settings import ReaderOptions, TrainingSettings, size_setting
 from downstream.probe.task import Probe, Task, require_numbers
+from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, size_setting
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.process import progress_bar

@@ -1,7 +1,8 @@
 """Named entity recognition: which spans of a sentence are names, and of what type.
 
-The tagger has the hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters`
-asks for it, as the inputs are what is compared. The score is conlleval's entity F1.
+The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout → CRF over BIOUL tags, with the
+hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters` asks for it, as the
+inputs are what is compared. The score is conlleval's entity F1.
 """
 
 import re
@@ -13,16 +14,123 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from allennlp_light.modules.conditional_random_field import ConditionalRandomField
+from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 from seqeval.metrics.sequence_labeling import get_entities
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from downstream.inputs.settings import SMALL_MIX_RATE
+from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
+from downstream.inputs.sentence import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
-from downstream.probe.settings import ReaderOptions
-from downstream.probe.task import Task
-from downstream.readers.columns import bio_tags, outermost, read_columns
-from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
+from downstream.modules.bilstm import BiLstm
+from downstream.modules.character_cnn import CharacterCnn
+from downstream.modules.viterbi import viterbi
+from downstream.probe.task import Probe, Task, require_numbers
+from downstream.readers.columns import Span, bio_tags, outermost, read_columns
+from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
 from elmoc.errors import InputError
 from elmoc.settings import counted, setting
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """A sentence and its BIO tags."""
+
+    sentence: Sentence
+    tags: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    hidden_size: int = size_setting(200, "units of the LSTM, each direction")
+    layers: int = size_setting(2, "layers of the LSTM", most=100)
+    dropout: float = dropout_setting(0.5, "dropout before, between and after the LSTM's layers")
+    characters: bool = setting(False, help="read each word's characters, too")
+    character_size: int = size_setting(16, "numbers of a character's embedding")
+    character_filters: int = size_setting(128, "filters of the character CNN")
+    character_width: int = size_setting(3, "characters under a filter", most=1_000)
+
+
+class NerProbe(Probe[TaggedSentence, list[str]]):
+    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags.
+
+    characters  those that have an embedding of their own in the character CNN, where the settings ask for one
+    """
+
+    transition_mask: Tensor
+
+    def __init__(
+        self, *, inputs: ProbeInputs, settings: NerSettings, types: Sequence[str], characters: Sequence[str]
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.characters: CharacterCnn | None = None
+        size = inputs.size
+        if settings.characters:
+            self.characters = CharacterCnn(
+                characters=characters,
+                size=settings.character_size,
+                filters=settings.character_filters,
+                widths=[settings.character_width],
+            )
+            size += self.characters.output_size
+        self.labels = ["O", *(f"{place}-{name}" for name in types for place in "BILU")]
+        self._ids = {label: row for row, label in enumerate(self.labels)}
+        self.dropout = torch.nn.Dropout(settings.dropout)
+        self.lstm = BiLstm(
+            input_size=size, hidden_size=settings.hidden_size, layers=settings.layers, dropout=settings.dropout
+        )
+        self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
+        allowed = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
+        self.crf = ConditionalRandomField(len(self.labels), allowed, include_start_end_transitions=False)
+        mask = torch.full((len(self.labels) + 2, len(self.labels) + 2), -torch.inf)  # the last two: start and end
+        mask[tuple(torch.tensor(allowed).T)] = 0.0
+        self.register_buffer("transition_mask", mask, persistent=False)  # 0 where a transition is allowed, else −∞
+
+    def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
+        """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""
+        sentences = [example.sentence for example in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
+        if self.characters is not None:
+            x = torch.cat([x, self.characters(sentences)], dim=2)
+        states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
+        return self.output(self.dropout(states)), lengths
+
+    def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
+        """Negative log-likelihood, summed over the sentences of the batch."""
+        logits, lengths = self.logits(examples)
+        labels = pad_sequence(
+            [torch.tensor([self._ids[tag] for tag in bio_to_bioul(example.tags)]) for example in examples],
+            batch_first=True,
+        ).to(logits.device)  # [B, T]
+        return -self.crf(logits, labels, valid_mask(lengths, logits.device))
+
+    def predict(self, examples: Sequence[TaggedSentence]) -> list[list[str]]:
+        """The BIO tags of each sentence's best path."""
+        logits, lengths = self.logits(examples)
+        tags = len(self.labels)
+        paths = viterbi(
+            require_numbers(logits),
+            lengths,
+            transitions=self.crf.transitions + self.transition_mask[:tags, :tags],
+            start=self.transition_mask[tags, :tags],
+            end=self.transition_mask[:tags, tags + 1],
+        )
+        return [iob_to_bio([self.labels[label] for label in path]) for path in paths]
+
+
+def bio_to_bioul(tags: list[str]) -> list[str]:
+    """BIO → BIOUL: the last word of an entity is L, an entity of one word is U."""
+    coded = ["O"] * len(tags)
+    for name, begin, end in get_entities(tags):
+        places = "U" if begin == end else f"B{'I' * (end - begin - 1)}L"
+        coded[begin : end + 1] = [f"{place}-{name}" for place in places]
+    return coded
+
 
 # O, the place of a word in its entity and the entity's type where there are several, or a bracket: (GPE*, *, *), (GPE).
 _TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
@@ -105,7 +213,7 @@ def iob_to_bio(tags: list[str]) -> list[str]:
     """
     typed = [tag if tag == "O" or "-" in tag else tag + UNTYPED for tag in tags]
     known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in typed]
-    return tag_entities(known, first="B", inside="I", last="I", single="B")
+    return bio_tags([Span(*entity) for entity in get_entities(known)], len(tags))
 
 
 PUBLISHED = NerSettings(

@@ -14,12 +14,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.modules.highway_lstm import AlternatingLstm
-from downstream.modules.linear import linear
+from downstream.modules.highway_lstm import AlternatingLstm, linear
 from downstream.modules.viterbi import viterbi
-from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
+from downstream.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans
 
 # A prediction: the spans of each proposition of a sentence.

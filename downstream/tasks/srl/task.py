@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.settings import SMALL_MIX_RATE
-from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import ReaderOptions
+from downstream.metrics import count_arguments, count_roles, label_table, precision_recall_f1
 from downstream.probe.task import Task
+from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, format_propositions, read_propositions
-from downstream.tasks.srl.scorer import count_arguments, count_roles
 from elmoc.settings import counted
 
 

@@ -10,8 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.settings import INPUT_KINDS, StateSettings, layer_rows
 from downstream.inputs.sources import FeatureStates, InputSources, WordTable
+from downstream.settings import INPUT_KINDS, StateSettings, layer_rows
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from downstream.modules.linear import linear
+from downstream.modules.highway_lstm import linear
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

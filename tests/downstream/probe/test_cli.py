@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from downstream.__main__ import TASKS, main
-from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.probe.cli import parse
-from downstream.probe.settings import option_name
 from downstream.probe.task import Task
+from downstream.settings import SMALL_MIX_RATE, option_name
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions

@@ -145,8 +145,11 @@ def test_saved_probes_that_cannot_be_scored(
     assert "other features" in fails(*score, "--features", other, "--vectors", "random:1:12")
     content = json.loads((probe / "probe.json").read_text())
     for change in (
-        *({"version": 99}, {"format": "x"}, {"unknown": 1}, {"kind": "x"}, {"task": "snli"}),
-        *({"settings": content["settings"] | change} for change in ({"new": 1}, {"hidden_size": "x"}, {"layers": 0})),
+        *({"version": 99}, {"format": "x"}, {"unknown": 1}, {"record": content["record"] | {"task": "snli"}}),
+        *(
+            {"record": content["record"] | {"settings": content["record"]["settings"] | change}}
+            for change in ({"new": 1}, {"hidden_size": "x"}, {"layers": 0})
+        ),
         {"vocabulary": {"types": ["PER"]}},
     ):
         (probe / "probe.json").write_text(json.dumps(content | change))

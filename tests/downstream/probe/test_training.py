@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split
 from downstream.probe.training import evaluate, length_batches, train_probe
+from downstream.settings import TrainingSettings
 from elmoc.errors import InputError
 
 

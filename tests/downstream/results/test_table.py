@@ -29,11 +29,9 @@ def test_all_that_the_command_writes(
     assert (row["task"], row["items"], row["encoder"], row["paper"]) == ("ner", 20, "small", PAPER["ner"])
     both, gain = row["scores"]["both"], row["gains"]["both"]
     assert (both["mean"], both["seeds"], both["scores"]) == (68.75, [1, 2], [62.5, 75.0])
-    assert both["interval"][0] < 68.75 < both["interval"][1]
     assert both["figures"]["entity recall"] == [62.5, 75.0]
     assert gain["points"] == 37.5
     assert gain["interval"][0] < 37.5 < gain["interval"][1]
-    assert gain["p_value"] == pytest.approx(1 / 10_001)
 
 
 def test_identical_systems_gain_nothing_whatever_the_rounding(tmp_path: Path) -> None:
@@ -41,7 +39,6 @@ def test_identical_systems_gain_nothing_whatever_the_rounding(tmp_path: Path) ->
     uneven["counts"] = [[[number / 3 for number in one] for one in seed] for seed in uneven["counts"]]
     (row,) = rows_of(tmp_path, uneven, uneven | {"inputs": "both", "features": LARGE})
     assert str(row.gains["both"]) == "+0.00 [+0.00, +0.00]"
-    assert row.gains["both"].p_value == 1
 
 
 def test_features_alone_are_compared_with_every_table_of_word_vectors(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from downstream.tasks.snli.model import Esim, SnliSettings
-from downstream.tasks.snli.task import TASK
+from downstream.tasks.snli.task import TASK, Esim, SnliSettings
 from tests.references import lstm_states
 
 DROPOUT = 0.4

@@ -14,8 +14,7 @@ import torch
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, unquoted
-from downstream.tasks.snli.model import SnliProbe
-from downstream.tasks.snli.task import PUBLISHED, TASK
+from downstream.tasks.snli.task import PUBLISHED, TASK, SnliProbe
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [

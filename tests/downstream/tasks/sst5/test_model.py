@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.tasks.sst5.model import BiattentiveClassifier, Sst5Settings
-from downstream.tasks.sst5.task import TASK
+from downstream.tasks.sst5.task import TASK, BiattentiveClassifier, Sst5Settings
 
 
 def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:

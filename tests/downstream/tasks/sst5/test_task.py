@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from downstream.inputs.sentence import Sentence
-from downstream.tasks.sst5.model import Phrase
-from downstream.tasks.sst5.task import TASK, Sst5ReaderOptions
+from downstream.tasks.sst5.task import TASK, Phrase, Sst5ReaderOptions
 
 TREES = """\
 (4 (2 (2 The) (2 actors)) (3 (4 (2 are) (3 fantastic)) (2 .)))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from downstream.metrics import Argument, count_arguments, count_roles, whole_arguments
 from downstream.readers.columns import Span
-from downstream.tasks.srl.scorer import Argument, count_arguments, count_roles, whole_arguments
 
 
 def spans(text: str) -> list[Span]:

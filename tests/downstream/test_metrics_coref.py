@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from downstream.tasks.coref.scorer import (
+from downstream.metrics import (
     METRICS,
     Chain,
     Mention,
