@@ -28,9 +28,9 @@ from elmoc.model_directory import (
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.model_card import training_words
 from elmoc.version import VERSION
-from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
+from elmoc.word_vectors.transform import SentenceRows, WordRows
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
 

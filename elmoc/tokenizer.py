@@ -51,8 +51,9 @@ _APART_IN_FRENCH = re.compile(r"(?:^|\s)[;:!?\"](?=\s|$)")  # in raw French, too
 _ATTACHED = re.compile(
     rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)", re.MULTILINE
 )
-# `&quot;`, `&#91;` and `&apos;&apos;` are words of some tokenisers, and transcripts have `no:`
-_WITH_MARK = re.compile(rf"(?!\S*&#?\w+;$)\S*{_LETTER}[,;!?{_MARKS}]")
+# A word with a comma, question mark or another mark attached to its end; full stops and colons aside. `&quot;`, `&#91;`
+# and `&apos;&apos;` are words of some tokenisers, and transcripts have `no:`.
+WITH_MARK = re.compile(rf"(?!\S*&#?\w+;$)\S*{_LETTER}[,;!?{_MARKS}]")
 _SENTENCE_END = re.compile(rf"[:;…{SENTENCE_ENDS}][\"'”’)\]]*\s*$")
 
 
@@ -114,11 +115,6 @@ def looks_tokenised(sample: str) -> bool:
     """
     apart = len(_APART.findall(sample)) + len(_APART_IN_FRENCH.findall(sample)) / 10
     return apart > len(_ATTACHED.findall(sample))
-
-
-def ends_in_mark(word: str) -> bool:
-    """Whether a comma, question mark or another mark is attached to the end of a word; full stops and colons aside."""
-    return _WITH_MARK.fullmatch(word) is not None
 
 
 def looks_wrapped(lines: Sequence[str]) -> bool:

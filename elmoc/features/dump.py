@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import xxhash
 from torch import Tensor, distributed
 
 from elmoc.encoders.inference import length_bucketed
@@ -24,7 +25,6 @@ from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
 from elmoc.files.arrays import load_array
-from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
 from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
 from elmoc.process import progress_bar
@@ -236,7 +236,7 @@ class Dump:
             *(options.dtype, options.layout, options.compress, options.sentence_map),
             *(options.sentence_keys, options.carry_state, self.survey.fingerprint),
         ]
-        return fingerprint(*(str(value).encode() for value in content))
+        return xxhash.xxh3_64_hexdigest("\0".join(map(str, content)).encode())
 
     def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
         """The file and the sentences of each part, of all processes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.files.text import read_lines
-from elmoc.tokenizer import ends_in_mark
+from elmoc.tokenizer import WITH_MARK
 
 # characters of each file by which it is judged
 SAMPLE_CHARACTERS = 10_000
@@ -94,7 +94,7 @@ def warn_of_raw_text(name: Path | str, words: Iterable[tuple[str, int]]) -> None
     for word, times in words:
         if word not in (BEGIN, END):
             total += times
-            with_mark += times * ends_in_mark(word)
+            with_mark += times * bool(WITH_MARK.fullmatch(word))
     if with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * total):
         print(
             f"warning: {with_mark / total:.1%} of the words of {name} end in a comma or another mark, as in text that "
