@@ -12,6 +12,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import reading
+from elmoc.files.records import convert
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
 from elmoc.word_vectors.sources import VectorSource
@@ -43,17 +44,6 @@ def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[s
         for weight in table
         for name, tensor in zip(weight.ours, weight.read(theirs[weight.theirs]), strict=True)
     }
-
-
-@dataclass(frozen=True, kw_only=True)
-class LstmOptions:
-    """The settings of an encoder, as both tools call them."""
-
-    dim: int
-    n_layers: int
-    projection_dim: int
-    cell_clip: float | None = None
-    proj_clip: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,15 +81,16 @@ class ImportedModel:
         write_model_directory(path, model)
 
 
-def lstm_sizes(options: LstmOptions, *, residual: bool) -> LstmSizes:
-    """The settings of the original ELMo's encoder; a clip of null or 0 is none."""
-    return LstmSizes(
-        projection_size=options.projection_dim,
-        cell_size=options.dim,
-        layers=options.n_layers,
-        cell_clip=options.cell_clip or 0.0,
-        projection_clip=options.proj_clip or 0.0,
-        residual=residual,
-        layer_norm=False,
-        input_layer="identity",
-    )
+def lstm_sizes(options: Mapping[str, Any], *, residual: bool, where: str) -> LstmSizes:
+    """The settings of the encoder, from the names that both tools have for them; a clip of null or 0 is none."""
+    sizes = {
+        "projection_size": options["projection_dim"],
+        "cell_size": options["dim"],
+        "layers": options["n_layers"],
+        "cell_clip": options.get("cell_clip") or 0.0,
+        "projection_clip": options.get("proj_clip") or 0.0,
+        "residual": residual,
+        "layer_norm": False,
+        "input_layer": "identity",
+    }
+    return convert(sizes, LstmSizes, where=where)

@@ -7,9 +7,8 @@ pickle is made. Source: Che et al. 2018; the package `elmoformanylangs` (MIT lic
 
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +20,7 @@ from elmoc.errors import InputError, reading
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import convert, read_json
 from elmoc.files.text import read_lines, require_file
-from elmoc.interop.imported import ImportedModel, LstmOptions, Weight, lstm_sizes, our_tensors
+from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
 from elmoc.word_vectors.character_cnn import (
     CHARACTERS,
     LEXICON,
@@ -45,30 +44,6 @@ _PUBLISHED_CONFIG = {
         "max_characters_per_token": 50,
     },
 }
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedLstmOptions(LstmOptions):
-    """`encoder` of a config."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenOptions:
-    """`token_embedder` of a config: what is read where its name is `cnn`.
-
-    char_dim, word_dim: 0 where words are not read by their characters, or not as wholes.
-    """
-
-    name: str
-    char_dim: int
-    word_dim: int
-    max_characters_per_token: int
-    filters: tuple[tuple[int, int], ...] = ()
-    activation: str = "relu"
-    n_highway: int = 0
 
 
 def read_many_langs(directory: Path | str) -> ImportedModel:
@@ -76,17 +51,17 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
-        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", NamedLstmOptions)
-        if (words.name.lower(), encoder.name.lower()) != ("cnn", "elmo"):
-            raise InputError(f"token_embedder and encoder are {words.name} and {encoder.name}, and not cnn and elmo")
-    lexicons = {}
-    for name, size, file in ((CHARACTERS, words.char_dim, "char.dic"), (WORDS, words.word_dim, "word.dic")):
-        if size:
-            lexicons[name] = _read_lexicon(folder / file)
+        words, encoder = config["token_embedder"], config["encoder"]
+        if (words["name"].lower(), encoder["name"].lower()) != ("cnn", "elmo"):
+            raise InputError(f"token_embedder and encoder are {words['name']} and {encoder['name']}, not cnn and elmo")
+        files = [(CHARACTERS, "char.dic")] if words["char_dim"] else []
+        files += [(WORDS, "word.dic")] if words["word_dim"] else []
+    lexicons = {name: _read_lexicon(folder / file) for name, file in files}
     tensors = _read_tensors(folder / "token_embedder.pkl")
     rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
     with reading(where):
-        cnn, lstm = _sizes(words, encoder, *rows)
+        lstm = lstm_sizes(encoder, residual=True, where=where)
+        cnn = _cnn_config(words, lstm.projection_size, *rows, where=where)
     with reading(folder / "token_embedder.pkl"):
         weights = our_tensors(token_table(cnn), tensors)
     with reading(folder / "encoder.pkl"):
@@ -157,29 +132,26 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     return f"the published config {name}", _PUBLISHED_CONFIG
 
 
-def _part(config: Mapping[str, Any], section: str, kind: type[T]) -> T:
-    """A section of a config, without the keys that the package does not read when it runs."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    known = {name: value for name, value in config[section].items() if name in names}
-    return convert(known, kind, where="its options", prefix=f"{section}.")
+def _cnn_config(
+    words: Mapping[str, Any], projection_size: int, character_rows: int, word_rows: int, *, where: str
+) -> CharacterCnnConfig:
+    """Our sizes from `token_embedder`, with the rows of the tables of characters and words.
 
-
-def _sizes(
-    words: TokenOptions, encoder: LstmOptions, character_rows: int, word_rows: int
-) -> tuple[CharacterCnnConfig, LstmSizes]:
-    """Our sizes, with the rows of the tables of characters and words."""
-    return CharacterCnnConfig(
-        projection_size=encoder.projection_dim,
-        characters=character_rows,
-        character_size=words.char_dim,
-        max_characters_per_token=words.max_characters_per_token,
-        filters=words.filters if words.char_dim else (),
-        activation=words.activation,
-        highways=words.n_highway if words.char_dim else 0,
-        projection=True,
-        words=word_rows,
-        word_size=words.word_dim,
-    ), lstm_sizes(encoder, residual=True)
+    char_dim, word_dim: 0 where words are not read by their characters, or not as wholes.
+    """
+    sizes = {
+        "projection_size": projection_size,
+        "characters": character_rows,
+        "character_size": words["char_dim"],
+        "max_characters_per_token": words["max_characters_per_token"],
+        "filters": words["filters"] if words["char_dim"] else (),
+        "activation": words.get("activation", "relu"),
+        "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
+        "projection": True,
+        "words": word_rows,
+        "word_size": words["word_dim"],
+    }
+    return convert(sizes, CharacterCnnConfig, where=where)
 
 
 def _read_lexicon(path: Path) -> dict[str, int]:

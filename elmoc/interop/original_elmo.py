@@ -5,7 +5,7 @@ Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), Allen
 """
 
 import io
-from dataclasses import asdict, dataclass
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from elmoc.errors import InputError, reading
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import convert, read_json, write_json
 from elmoc.files.writing import atomic_path, refuse_existing
-from elmoc.interop.imported import ImportedModel, LstmOptions, Weight, lstm_sizes, our_tensors
+from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.word_vectors.character_cnn import (
     UTF8,
@@ -32,27 +32,20 @@ from elmoc.word_vectors.character_cnn import (
     Utf8Spelling,
 )
 
-
-@dataclass(frozen=True, kw_only=True)
-class CharCnnOptions:
-    """`char_cnn`, with the names of `options.json`.
-
-    n_characters: 262 where id 0 is counted, which pads sentences and has no row in the weights, else 261.
-    """
-
-    activation: str
-    embedding: dict[str, int]
-    filters: tuple[tuple[int, int], ...]
-    max_characters_per_token: int
-    n_characters: int = 262
-    n_highway: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderOptions(LstmOptions):
-    """`lstm`, with the names of `options.json`."""
-
-    use_skip_connections: bool = False
+# What has to be so where options say it, by the path of the key: any other value would give other numbers. For ids of
+# characters 261 is said by training, and 262 where id 0 is counted, which pads sentences and has no row in the weights.
+_NEEDED: dict[str, tuple[Any, ...]] = {
+    "bidirectional": (True,),
+    "reverse": (False,),
+    "char_cnn.n_characters": (261, 262),
+    "char_cnn.projection_after_highway": (True,),
+}
+# The keys of the sections that are about the network and are read, and those that are about training alone.
+_READ = {
+    "char_cnn": ("activation", "embedding", "filters", "max_characters_per_token", "n_highway"),
+    "lstm": ("cell_clip", "dim", "n_layers", "proj_clip", "projection_dim", "use_skip_connections"),
+}
+_OF_TRAINING = ("dropout", "keep_prob")
 
 
 def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedModel:
@@ -65,7 +58,7 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
         names = [name for name in names if kinds[name] == h5py.h5o.TYPE_DATASET]
         theirs = {name: torch.from_numpy(np.array(file.stored(name)[()])) for name in names}
     with reading(options):
-        cnn, lstm = _sizes(content, projection="CNN_proj/W_proj" in theirs)
+        cnn, lstm = _sizes(content, projection="CNN_proj/W_proj" in theirs, where=str(options))
     with reading(weights):
         ours = our_tensors(weight_table(cnn, lstm), theirs)
     of_directions = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
@@ -82,20 +75,31 @@ def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
     return (options[0], weights[0]) if len(options) == len(weights) == 1 else None
 
 
-def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmSizes]:
-    """Our sizes from the content of `options.json`; what stands beside `char_cnn` and `lstm` is about training."""
-    theirs = convert(content["char_cnn"], CharCnnOptions, where="its options", prefix="char_cnn.")
-    lstm = convert(content["lstm"], EncoderOptions, where="its options", prefix="lstm.")
-    return CharacterCnnConfig(
-        projection_size=lstm.projection_dim,
-        characters=Utf8Spelling.SIZE,
-        character_size=theirs.embedding["dim"],
-        max_characters_per_token=theirs.max_characters_per_token,
-        filters=theirs.filters,
-        activation=theirs.activation,
-        highways=theirs.n_highway or 0,
-        projection=projection,
-    ), lstm_sizes(lstm, residual=lstm.use_skip_connections)
+def _sizes(content: Any, *, projection: bool, where: str) -> tuple[CharacterCnnConfig, LstmSizes]:
+    """Our sizes from the content of `options.json`.
+
+    Its other keys are accepted where they are about training, or switch something off; else they are refused by name.
+    """
+    theirs, encoder = content["char_cnn"], content["lstm"]
+    values = {**content, **{f"{name}.{key}": each for name in _READ for key, each in content[name].items()}}
+    for path, value in values.items():
+        section, _, key = path.rpartition(".")
+        if value not in _NEEDED.get(path, (value,)):
+            raise InputError(f"{path} is {json.dumps(value)}: only models with {json.dumps(_NEEDED[path][0])} are read")
+        if section and value and path not in _NEEDED and key not in (*_READ[section], *_OF_TRAINING):
+            raise InputError(f"unknown key {path}: its network may be another one (known: {', '.join(_READ[section])})")
+    lstm = lstm_sizes(encoder, residual=bool(encoder.get("use_skip_connections")), where=where)
+    sizes = {
+        "projection_size": lstm.projection_size,
+        "characters": Utf8Spelling.SIZE,
+        "character_size": theirs["embedding"]["dim"],
+        "max_characters_per_token": theirs["max_characters_per_token"],
+        "filters": theirs["filters"],
+        "activation": theirs["activation"],
+        "highways": theirs.get("n_highway") or 0,
+        "projection": projection,
+    }
+    return convert(sizes, CharacterCnnConfig, where=where), lstm
 
 
 def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
@@ -212,19 +216,21 @@ def _require_original(model: ModelDirectory, path: Path | str) -> CharacterCnnVe
 
 def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:
     """The content of `options.json`."""
-    char_cnn = CharCnnOptions(
-        activation=cnn.activation,
-        embedding={"dim": cnn.character_size},
-        filters=cnn.filters,
-        max_characters_per_token=cnn.max_characters_per_token,
-        n_highway=cnn.highways,
-    )
-    encoder = EncoderOptions(
-        dim=lstm.cell_size,
-        n_layers=lstm.layers,
-        projection_dim=lstm.projection_size,
-        cell_clip=lstm.cell_clip or None,
-        proj_clip=lstm.projection_clip or None,
-        use_skip_connections=lstm.residual,
-    )
-    return {"char_cnn": asdict(char_cnn), "lstm": asdict(encoder)}
+    return {
+        "char_cnn": {
+            "activation": cnn.activation,
+            "embedding": {"dim": cnn.character_size},
+            "filters": cnn.filters,
+            "max_characters_per_token": cnn.max_characters_per_token,
+            "n_characters": 262,
+            "n_highway": cnn.highways,
+        },
+        "lstm": {
+            "dim": lstm.cell_size,
+            "n_layers": lstm.layers,
+            "projection_dim": lstm.projection_size,
+            "cell_clip": lstm.cell_clip or None,
+            "proj_clip": lstm.projection_clip or None,
+            "use_skip_connections": lstm.residual,
+        },
+    }
