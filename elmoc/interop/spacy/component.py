@@ -1,4 +1,7 @@
-"""Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is saved with a pipeline."""
+"""Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is saved with a pipeline.
+
+A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec.v1`.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spacy import util
+from spacy import registry, util
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
+from thinc.types import Floats2d
 
 from elmoc.errors import InputError
-from elmoc.interop.spacy.hooks import add_hooks
+from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import LayerChoice, token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
 from elmoc.model_directory import bundled_vectors
@@ -175,3 +179,35 @@ def make_component(
         batch_size=batch_size,
         device=device,
     )
+
+
+@registry.architectures("elmoc.TensorTok2Vec.v1")
+def tensor_tok2vec(width: int | None = None) -> Model[list[Doc], list[Floats2d]]:
+    """A layer whose output is `doc.tensor` of the component `elmoc` before it; docs without one go through it first.
+
+    Args:
+        width: that of the tensors; None: what the component says when the pipeline is initialised.
+    """
+    return Model(UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None})
+
+
+def _init(model: Model, X: Any = None, Y: Any = None) -> None:
+    if model.has_dim("nO") is None:
+        model.set_dim("nO", _upstream(model).width)
+
+
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+    if empty := [doc for doc in docs if len(doc) and not doc.tensor.size]:
+        _upstream(model).annotate(empty)
+    width = model.get_dim("nO")
+    rows = [rows_of(doc) if len(doc) else np.zeros((0, width)) for doc in docs]
+    for each in rows:
+        if each.shape[1] != width:
+            raise InputError(f"doc.tensor is {each.shape[1]} wide, but the component elmoc gave {width} in training")
+    return [model.ops.asarray2f(each) for each in rows], lambda gradient: []
+
+
+def _upstream(model: Model) -> ElmocComponent:
+    if (component := model.attrs[UPSTREAM]) is None:
+        raise InputError("elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline")
+    return component

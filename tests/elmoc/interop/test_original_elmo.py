@@ -188,6 +188,9 @@ BAD_OPTIONS: dict[str, dict[str, Any]] = {
     "few characters": {"char_cnn": {"max_characters_per_token": 2}},
     "activation": {"char_cnn": {"activation": "gelu"}},
     "unknown": {"lstm": {"peepholes": True}},
+    "ids of characters": {"char_cnn": {"n_characters": 600}},
+    "projection before the highways": {"char_cnn": {"projection_after_highway": False}},
+    "size": {"lstm": {"dim": "6"}},
 }
 
 
@@ -199,6 +202,20 @@ def test_options_that_do_not_fit(small: Callable[..., Files], changes: dict[str,
         content[section].update(values)
     options.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"options\.json|weights\.hdf5"):
+        read_original_elmo(options, weights)
+
+
+def test_options_of_a_training_run_are_read(small: Callable[..., Files], tmp_path: Path) -> None:
+    options, weights = small()
+    expected = load(options, weights, tmp_path / "expected").embed(SENTENCES[2])
+    content = json.loads(options.read_text())
+    content |= {"bidirectional": True, "dropout": 0.2, "n_train_tokens": 10**9, "unroll_steps": 35, "n_epochs": 3}
+    content["char_cnn"] |= {"n_characters": 261, "projection_after_highway": True}
+    content["lstm"] |= {"dropout": 0.5, "use_peepholes": False}
+    options.write_text(json.dumps(content))
+    assert torch.equal(load(options, weights, tmp_path / "model").embed(SENTENCES[2]), expected)
+    options.write_text(json.dumps(content | {"bidirectional": False}))
+    with pytest.raises(InputError, match="bidirectional"):
         read_original_elmo(options, weights)
 
 

@@ -101,6 +101,40 @@ def test_vectors_of_the_vocab_give_way(nlp: Language) -> None:
         doc[5].similarity(nlp.vocab["bank"])
 
 
+@pytest.mark.parametrize("width", [10, 4])
+def test_a_vocab_with_vectors_keeps_none_of_a_context_where_tokens_are_merged(model_path: Path, width: int) -> None:
+    """Its vector of a merged word is what it would be without the component; the token has that of its last word."""
+    nlp = pipeline(model_path)
+    for number, word in enumerate(("on", "the", "bank")):
+        nlp.vocab.set_vector(word, np.full(width, number, dtype=np.float32))
+    doc = nlp("on the bank , then on the bank again")
+    before = doc.tensor.copy()
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:3])
+        retokenizer.merge(doc[5:8])
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[1:3])
+    assert [token.text for token in doc] == ["on the bank", ", then", "on the bank", "again"]
+    np.testing.assert_array_equal(doc.tensor, before[[2, 4, 7, 8]])
+    np.testing.assert_array_equal(nlp.vocab["on the bank"].vector, np.ones(width))
+    np.testing.assert_allclose(doc[:2].vector, doc.tensor[:2].mean(axis=0), atol=1e-6)
+    with doc.retokenize() as retokenizer:  # spaCy leaves a row too many in the tensor, and zeros for the parts
+        retokenizer.split(doc[3], ["a", "gain"], [doc[0], doc[0]])
+    np.testing.assert_allclose(doc.vector, before[[2, 4, 7]].sum(axis=0) / 5, atol=1e-6)
+
+
+def test_a_doc_without_tensor_says_so(nlp: Language) -> None:
+    doc = nlp(TEXT)
+    [read] = DocBin(docs=[doc]).get_docs(nlp.vocab)
+    with pytest.raises(InputError):
+        add_hooks(read)
+    doc.tensor = read.tensor
+    for use in (lambda: doc[2].vector, lambda: doc[1:3].vector, lambda: doc.vector, lambda: doc.similarity(read)):
+        with pytest.raises(InputError):
+            use()
+    assert nlp(doc).vector.shape == (10,)
+
+
 def test_sentences_are_read_one_by_one(model_path: Path) -> None:
     nlp = pipeline(model_path, layers="top")
     nlp.add_pipe("sentencizer", before="elmoc")
