@@ -9,11 +9,8 @@ import pytest
 import torch
 
 from elmoc import ElmoC
-from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.inference import length_bucketed
-from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
-from elmoc.model_directory import read_model_directory
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", "cat", "sat", "."], ["x"] * 30]
 
@@ -38,17 +35,6 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=str(model_path)):
             embed()
-
-
-def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:
-    fused = ElmoC.from_pretrained(model_path)
-    plain = ElmoC(read_model_directory(model_path), fused.word_vectors)
-    recurrences = [type(model.encoder.forward_lm.encoder.layers[0].recurrence) for model in (fused, plain)]
-    assert recurrences == [FusedRecurrence, type(plain_recurrence)]
-    for batch_words in (4096, 20):  # padded together, and (nearly) alone
-        expected = plain.embed_batch(SENTENCES, batch_words=batch_words)
-        for ours, theirs in zip(fused.embed_batch(SENTENCES, batch_words=batch_words), expected, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
 def test_order_and_batch_size_change_nothing(model_path: Path) -> None:

@@ -15,8 +15,6 @@ from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, 
 from downstream.results.records import encoder_identity
 from elmoc.__main__ import main
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import MAP_KEY
-from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
 from tests.elmoc.features.sentences import write_sentences
@@ -24,30 +22,6 @@ from tests.elmoc.features.sentences import write_sentences
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
 # Bytes of 20 words of the tiny model's states.
 SOME = 20 * 3 * 10 * 4
-
-
-def rewritten(path: Path, dtype: str, **options: object) -> Path:
-    """The same feature file with numbers of another type, or in chunks."""
-    other = path.with_name("rewritten.h5")
-    with h5py.File(path) as file, h5py.File(other, "w") as copy:
-        for name, dataset in file.items():
-            values = dataset[()]
-            copy.create_dataset(name, data=values if name == MAP_KEY else values.astype(dtype), **options)
-    return other
-
-
-@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", ">f4"])
-@pytest.mark.parametrize("chunks", [None, True])
-def test_features_of_other_types_and_in_chunks_are_read_as_float32(
-    features: Path, dtype: str, chunks: bool | None, recwarn: pytest.WarningsRecorder
-) -> None:
-    path = rewritten(features, dtype, chunks=chunks)
-    states = FeatureStates(path, sentences=SENTENCES)
-    with FeatureFile(path) as file:
-        for row, found in enumerate(states.lookup(SENTENCES)):
-            assert found.dtype == torch.float32
-            np.testing.assert_array_equal(found.numpy(), file[row].astype(np.float32))
-    assert not recwarn.list
 
 
 def test_a_sentence_that_is_missing_or_of_another_shape_is_named(tmp_path: Path) -> None:

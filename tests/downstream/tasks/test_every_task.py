@@ -67,17 +67,8 @@ def test_ten_examples_are_learned_from_every_kind_of_inputs_and_twice_alike(
     write_random_features(tmp_path / "f.h5", [line.split() for line in lines], width=size)
     runs = []
     for folder, kinds in (("a", "vectors,both,features"), ("b", "both")):
-        arguments = [
-            name,
-            "--train",
-            data,
-            "--dev",
-            data,
-            "--features",
-            tmp_path / "f.h5",
-            "--vectors",
-            f"random:1:{size}",
-        ]
+        arguments = [name, "--train", data, "--dev", data, "--features", tmp_path / "f.h5"]
+        arguments += ["--vectors", f"random:1:{size}"]
         arguments += ["--inputs", kinds, "--seeds", "1", "--results", tmp_path / f"{folder}.jsonl"]
         arguments += ["--predictions", tmp_path / folder, *TINY[name].split()]
         assert main(list(map(str, arguments))) == 0

@@ -110,22 +110,6 @@ def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Pa
         assert changed.fingerprint != stored.fingerprint
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (torch.zeros(3, 6), units(), MERGES),
-        (torch.zeros(len(units())), units(), MERGES),
-        (torch.zeros(len(units()), 6), units(), [("q", "q")]),
-    ],
-)
-def test_parts_that_do_not_fit_are_refused(parts: tuple, stored: SubwordVectors, tmp_path: Path) -> None:
-    stored.vectors, stored.units, stored.merges, kept = *parts, (stored.vectors, stored.units, stored.merges)
-    stored.write(tmp_path / "subwords.safetensors")
-    stored.vectors, stored.units, stored.merges = kept
-    with pytest.raises(InputError, match=r"subwords\.safetensors"):
-        open_word_vectors(tmp_path)
-
-
 # models that read subwords
 
 

@@ -8,7 +8,6 @@ import torch
 from elmoc.encoders import DIRECTIONS
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from pretrain.join import join
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
 
@@ -84,23 +83,6 @@ def test_the_update_of_a_shared_layer_is_that_of_both_gradients_together(runs: T
     ]
     for name, weight in ends[0].items():
         torch.testing.assert_close(ends[1][name], weight, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("layer", ["contrastive", "adaptive"])
-def test_directions_apart_are_the_directions_together_or_without_the_layer_that_they_share(
-    runs: TinyRuns, layer: str
-) -> None:
-    settings = settings_of(layer)
-    run = runs.run("run", **settings)
-    apart = [runs.run(name, train__directions=[name], **settings).path for name in DIRECTIONS]
-    join(*map(str, apart), str(runs.folder / "joined"))
-    joined, together = (read_model_directory(each).output_layer for each in (runs.folder / "joined", run.path))
-    if layer in SHARED:
-        assert joined.weights is None
-    else:
-        assert joined.config == together.config
-        assert_same(dict(joined.weights or {}), dict(last_checkpoint(run)["heads"]))
-    assert ElmoC.from_pretrained(runs.folder / "joined").embed(["a"]).isfinite().all()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
-from pretrain.join import join
 from pretrain.recipe import steps
 from pretrain.recipe.__main__ import main, parser
 from pretrain.recipe.plan import Recipe
@@ -232,13 +231,3 @@ def test_without_general_text_and_what_cannot_be_adapted(
     assert [line[0].removeprefix("data_scripts.") for line in steps_here] == ["build_corpus", "build_vectors"]
     assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none") == 0
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
-
-
-def test_a_joined_model_goes_on(runs: TinyRuns, new_text: Path, tmp_path: Path, steps_here: list[list[str]]) -> None:
-    settings = {"train__updates": 4, "evaluation__every_updates": 4}
-    halves = [str(runs.run(each, train__directions=[each], **settings).path) for each in ("forward", "backward")]
-    join(*halves, str(tmp_path / "joined"))
-    assert adapt(tmp_path / "joined", new_text, tmp_path / "out") == 0
-    assert steps_here[-1][0] == "pretrain"
-    config = json.loads((tmp_path / "out/config.json").read_text())
-    assert {"streams": 4, "window": 5, "directions": ["forward", "backward"]}.items() <= config["train"].items()

@@ -170,22 +170,6 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
 
-def test_a_window_knows_its_chains(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = read(ten)[:1]
-    probe = tiny_probe(documents).eval()
-    seen = []
-    monkeypatch.setattr("downstream.tasks.coref.model.keep_best", lambda spans, count: torch.arange(len(spans.starts)))
-    monkeypatch.setattr(
-        "downstream.tasks.coref.model.antecedent_loss",
-        lambda scores, labels: seen.append(labels) or scores.scores[0, 0],
-    )
-    monkeypatch.setattr(probe, "_window", lambda sentences: range(1, 3))
-    probe.loss(documents)
-    spans, _ = probe.score(documents[0], range(1, 3))
-    pairs = zip(spans.starts.tolist(), spans.ends.tolist(), seen[0].tolist(), strict=True)
-    assert sorted(pair for pair in pairs if pair[2] >= 0) == [(0, 0, 0), (2, 2, 1), (4, 5, 1), (7, 7, 0)]
-
-
 @pytest.mark.parametrize("depth", [1, 2])
 def test_no_weight_is_without_use(ten: Path, depth: int) -> None:
     (first, second, *_) = read(ten)
