@@ -51,7 +51,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
     """
     from pretrain.config import all_settings, load_config
     from pretrain.distributed.processes import connect
-    from pretrain.run.directory import RunDirectory, Start
+    from pretrain.run.directory import RunDirectory
     from pretrain.setup import set_up
     from pretrain.train import train
 
@@ -64,12 +64,11 @@ def pretrain(arguments: argparse.Namespace) -> None:
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set)
             if processes.is_rank0:
-                resume = resume or run.was_started_by(processes.launch)
                 if resume:
                     run.require_resumable(config)
                     stack.enter_context(run.locked())
                     resumed = run.last_checkpoint()
-                    init_from = run.read_start().init_from if resumed is None else None
+                    init_from = run.started_from() if resumed is None else None
                 else:
                     run.require_new()
         resumed, init_from, max_seconds = processes.broadcast_from_rank0((resumed, init_from, max_seconds))
@@ -83,7 +82,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
             if processes.is_rank0 and not resume:
                 run.require_new()
                 stack.enter_context(run.locked())
-                run.start(config, Start(init_from and os.path.abspath(init_from), processes.launch))
+                run.start(config, init_from)
             length = f"{setup.updates:,} updates" if max_seconds is None else arguments.max_time
             print(
                 f"{arguments.run}: {setup.data.corpus.train_tokens:,} training {setup.data.corpus.unit}, {length}, "

@@ -5,8 +5,6 @@
 
 import io
 import os
-import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from torch import nn
 from elmoc.errors import describe_error
 from pretrain.config import TrainConfig
 from pretrain.distributed.direction_group import DirectionGroup, direction_ranks
-from pretrain.distributed.errors import PeerWatch, RaisedTogether, collective_errors, exit_with
+from pretrain.distributed.errors import RaisedTogether, collective_errors, exit_with
 
 # longer than rank 0 evaluates or saves while the others wait; a process that dies is noticed at once
 TIMEOUT = timedelta(minutes=30)
@@ -36,7 +34,6 @@ class Processes:
 
     rank, world_size: among all processes.
     local_rank: among those of its machine, which is also the number of its GPU.
-    launch: names the `torchrun` that started this process, and may start it again.
     ranks: those that train each direction, once directions are assigned.
     groups: of the directions that this process trains.
     """
@@ -44,7 +41,6 @@ class Processes:
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
-    launch: str | None = None
     ranks: dict[str, range] = field(default_factory=dict)
     groups: dict[str, DirectionGroup] = field(default_factory=dict)
     _asked: tuple[torch.Tensor, dist.Work] | None = None  # the question of `agree` that is on its way
@@ -191,50 +187,20 @@ def connect() -> Iterator[Processes]:
     rank, world_size, local_rank = (
         int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
     )
-    # torchrun's id is "none" unless it was given one; its own process lives while it starts ours again
-    run_id = os.environ.get("TORCHELASTIC_RUN_ID")
-    launch = None if run_id is None else f"{run_id} {os.getppid()}"
-    processes = Processes(rank=rank, world_size=world_size, local_rank=local_rank, launch=launch)
+    processes = Processes(rank=rank, world_size=world_size, local_rank=local_rank)
     if world_size == 1:
         yield processes
         return
     try:
         with redirect_stdout(None) if rank else nullcontext():
             with collective_errors():
-                store, _, _ = next(dist.rendezvous("env://", timeout=TIMEOUT))
-                store = rendezvous(dist.PrefixStore("elmoc", store), rank, world_size, TIMEOUT)
-                dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
-            watch = PeerWatch(rank, world_size)
+                dist.init_process_group("gloo", timeout=TIMEOUT)
             yield processes
             with collective_errors():
                 dist.barrier()
     except BaseException as error:
         exit_with(error, rank)
-    watch.end()
     dist.destroy_process_group()
-
-
-def rendezvous(store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> dist.Store:
-    """The part of a store that only the processes of this start use.
-
-    `torchrun` keeps its store when it starts processes again, and in it the addresses of those that are gone (pytorch
-    issue 135712); the restarts that it counts may differ from machine to machine. So rank 0 makes up a name for this
-    start, and each of the others takes it up once it is answered under that name.
-    """
-    name = uuid.uuid4().hex
-    if rank == 0:
-        store.set("start", name)
-        present = [store.get(f"{name}/{other}").decode() for other in range(1, world_size)]  # each waits for its rank
-        store.set(f"{name}/present", " ".join(present))
-        return dist.PrefixStore(name, store)
-    deadline = time.monotonic() + timeout.total_seconds()
-    while time.monotonic() < deadline:
-        start = store.get("start").decode()  # perhaps one that is over
-        store.set(f"{start}/{rank}", name)
-        if store.check([f"{start}/present"]) and name in store.get(f"{start}/present").decode().split():
-            return dist.PrefixStore(start, store)
-        time.sleep(0.1)
-    raise dist.DistError(f"rank 0 has not answered for {timeout}")
 
 
 def pack(value: Any) -> torch.Tensor:

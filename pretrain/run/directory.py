@@ -1,10 +1,17 @@
 """Run directory: the files of a run, written so that it can go on after it was killed.
 
 config.json       the resolved config
-start.json        the model that the run started from, where it did by --init-from, and the launch by torchrun
+start.json        the model that the run started from, where it did by --init-from
 metrics.jsonl     one JSON object a line: training and evaluation metrics
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 model/            the exported model directory: the best evaluation so far
+
+A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: those of `TrainState.to_dict`, and
+
+data              the fingerprints of corpus and tables
+started_from      the training record of the model that the run began with by `--init-from`, if it did
+metrics_bytes     how much of `metrics.jsonl` belongs to it
+unlogged          what the updates since the last line of `metrics.jsonl` did, in each direction (see `DirectionStep`)
 """
 
 import json
@@ -12,25 +19,20 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from elmoc.errors import InputError, reading
-from elmoc.files.records import convert, read_json, write_json
-from elmoc.files.writing import locked, tidy_folder
+from elmoc.files.checksums import check_archive
+from elmoc.files.records import check_version, read_json, write_json
+from elmoc.files.writing import atomic_path, locked, tidy_folder
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import differences
-from pretrain.checkpoint import read_checkpoint, write_checkpoint
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
 
-
-@dataclass(frozen=True)
-class Start:
-    """What `start.json` says: the absolute path of the model that a run started from, and the launch by `torchrun`."""
-
-    init_from: str | None
-    launch: str | None = None
+CHECKPOINT, CHECKPOINT_VERSION = "elmoc-checkpoint", 3
 
 
 class RunDirectory:
@@ -39,6 +41,7 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.config = self.path / "config.json"
+        self.start_record = self.path / "start.json"
         self.checkpoints = self.path / "checkpoints"
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
@@ -51,21 +54,18 @@ class RunDirectory:
             if left.exists() and not (left == self.checkpoints and not any(left.iterdir())):
                 raise InputError(f"{left} is there already: choose another directory for the run")
 
-    def start(self, config: RunConfig, start: Start) -> None:
-        """Make the directory of a new run."""
+    def start(self, config: RunConfig, init_from: str | None) -> None:
+        """Make the directory of a new run, which starts from the model `init_from`, if any."""
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "start.json", asdict(start))
+        write_json(self.start_record, {"init_from": init_from and os.path.abspath(init_from)})
         write_json(self.config, config_to_dict(config))
 
-    def read_start(self) -> Start:
-        """What `start.json` says."""
-        path = self.path / "start.json"
-        return convert(read_json(path), Start, where=str(path))
-
-    def was_started_by(self, launch: str | None) -> bool:
-        """Whether there is a run, and this launch started it (and may go on with it unasked)."""
-        return launch is not None and self.config.exists() and self.read_start().launch == launch
+    def started_from(self) -> str | None:
+        """The model that the run started from, if any."""
+        with reading(self.start_record):
+            path: str | None = read_json(self.start_record)["init_from"]
+            return path
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -100,9 +100,10 @@ class RunDirectory:
         return self.checkpoints / f"{update:09d}.pt"
 
     def save(self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None) -> None:
-        """Write a checkpoint; of the others the newest `keep` − 1 and that of update `best` are kept."""
+        """Write a checkpoint atomically; of the others the newest `keep` − 1 and that of update `best` are kept."""
         written = self.checkpoint_path(update)
-        write_checkpoint(written, values)
+        with atomic_path(written) as partial:
+            torch.save({"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial)
         kept = {written, *self.checkpoint_paths()[-keep:], *([] if best is None else [self.checkpoint_path(best)])}
         for path in set(self.checkpoint_paths()) - kept:
             path.unlink()
@@ -131,6 +132,15 @@ class MetricsLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint onto the CPU and compare its checksums; nothing but tensors and plain values is unpickled."""
+    with reading(path):
+        check_archive(path)
+        values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        check_version(path, values, format=CHECKPOINT, version=CHECKPOINT_VERSION)
+    return values
 
 
 def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:

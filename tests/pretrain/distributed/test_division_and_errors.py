@@ -1,20 +1,15 @@
 """Several processes before and beside training: how work is divided, how they meet, and what they say of errors."""
 
-import signal
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.distributed as dist
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.config import TrainConfig
-from pretrain.distributed.processes import TIMEOUT, Processes, rendezvous
+from pretrain.distributed.processes import Processes
 from tests.pretrain.conftest import TinyRuns
-from tests.pretrain.distributed.test_processes import LOST
 from tests.warm import start_together
 
 
@@ -43,26 +38,6 @@ def test_a_run_that_another_process_trains_is_refused_in_all(runs: TinyRuns) -> 
     assert second == (1, [])
 
 
-BUSY = """
-import os, time
-from pretrain.distributed import errors
-from pretrain.distributed.processes import connect
-errors.GRACE = 0.1
-with connect() as processes:
-    if processes.rank == 1:
-        os.kill(os.getpid(), 9)
-    time.sleep(60)
-"""
-
-
-def test_a_process_that_is_too_busy_to_notice_is_ended_by_its_watch(tmp_path: Path) -> None:
-    results = statuses_and_errors(tmp_path, *[["-c", BUSY]] * 3)
-    assert [status for status, _ in results] == [1, -signal.SIGKILL, 1]
-    for rank in (0, 2):
-        (line,) = results[rank][1]
-        assert line.startswith(f"error: rank {rank}: {LOST} (while this one was busy)")
-
-
 @pytest.mark.parametrize(
     ("size", "settings", "message"),
     [
@@ -89,15 +64,3 @@ def test_directions_and_streams_of_each_process() -> None:
     one = Processes()
     one.assign_directions(TrainConfig(parallel="directions"))
     assert one.directions == DIRECTIONS, "one process trains both in any case"
-
-
-def test_processes_started_again_do_not_meet_those_that_are_gone() -> None:
-    store = dist.HashStore()
-    for order in ((0, 1, 2), (2, 1, 0)):  # those of the second start come in the worst order
-        with ThreadPoolExecutor(3) as pool:
-            met = {}
-            for rank in order:
-                met[rank] = pool.submit(rendezvous, store, rank, 3, TIMEOUT)
-                time.sleep(0.2)
-        met[0].result().set("start", str(order))
-        assert {part.result().get("start").decode() for part in met.values()} == {str(order)}

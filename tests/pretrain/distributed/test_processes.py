@@ -1,9 +1,7 @@
 """Several processes: they train what one process trains, and the loss of one is told in a sentence and made good."""
 
-import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -265,35 +263,12 @@ def test_killed_and_resumed_it_ends_the_same(runs: TinyRuns, pair: RunDirectory,
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, pair: RunDirectory) -> None:
-    run, logs = RunDirectory(runs.folder / "run"), runs.folder / "logs"
-    command = ["-m", "torch.distributed.run", "--redirects=3", f"--log-dir={logs}", "--nproc-per-node=2"]
-    command += ["--max-restarts=1", "-m", "pretrain", *runs.arguments("run", **(SETTINGS | SIDE_BY_SIDE))]
+def test_started_by_torchrun_it_ends_the_same(runs: TinyRuns, pair: RunDirectory) -> None:
+    command = ["-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "pretrain"]
+    command += runs.arguments("run", **(SETTINGS | SIDE_BY_SIDE))
     launch = WarmProcess(command, log=runs.folder / "torchrun")
-    while not (run.checkpoints / f"{EVERY:09d}.pt").exists():
-        assert launch.poll() is None, launch.stderr
-        time.sleep(0.005)
-    for child in Path(f"/proc/{launch.pid}/task/{launch.pid}/children").read_text().split():
-        if "\0RANK=1\0" in Path(f"/proc/{child}/environ").read_text():
-            os.kill(int(child), signal.SIGKILL)
-    assert launch.wait() == 0
-    (log,) = logs.glob("*/attempt_0/0/stderr.log")
-    (line,) = without_progress(log.read_text())
-    assert line.startswith(f"error: {LOST}")
-    assert_same_end(run, pair)
-
-
-def test_one_process_goes_on_unasked_with_runs_of_its_own_launch_alone(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, value in (("RUN_ID", "none"), ("RESTART_COUNT", "0")):
-        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
-    runs.run("run")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    runs.run("run")
-    monkeypatch.setattr(os, "getppid", lambda: 1)  # of another torchrun, which has the same id
-    assert runs.status("run") == 1
-    assert "holds a run already: go on with it by --resume" in capsys.readouterr().err
+    assert launch.wait() == 0, launch.stderr
+    assert_same_end(RunDirectory(runs.folder / "run"), pair)
 
 
 def test_begun_by_two_processes_and_ended_by_one(runs: TinyRuns, pair: RunDirectory, alone: RunDirectory) -> None:
