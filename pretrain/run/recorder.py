@@ -1,7 +1,6 @@
 """Recorder: what a run writes and prints while it goes on, and what rank 0 gathers from the other processes for it.
 
-Every process has a recorder and calls the same methods of it. The collective calls of `evaluate` and `save` stand here
-once, and no process can skip one: all that rank 0 does alone, between them, is in its `RunWriter`.
+Every process has a recorder and calls the same methods of it, in which rank 0 alone logs, prints and writes.
 """
 
 import math
@@ -53,77 +52,19 @@ class Recorder:
         resumed: dict[str, Any] | None,
         stop: StopRequest,
     ) -> None:
-        self._processes = setup.processes
-        self._state = state
-        self._log = setup.config.log
+        self._setup, self._state, self._run, self._stop = setup, state, run, stop
         self._saved = None if resumed is None else (state.update, state.tenths)
         self._saved_seconds = state.seconds
-        self._writer = RunWriter(setup, state, run, resumed, stop) if setup.processes.is_rank0 else None
-
-    def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
-        """Take note of an update that took `seconds`; every few of them become a line of the log."""
-        if self._writer is not None:
-            self._writer.add(steps, rate, seconds)
-
-    def evaluate(self) -> None:
-        """Evaluate; when it is the best so far, export the model and save a checkpoint."""
-        state, is_best = self._state, False
-        gather_weights(self._processes, state)
-        with self._processes.raise_together():
-            if self._writer is not None:
-                is_best = self._writer.evaluate()
-        is_best, state.evaluation_seconds, state.evaluation_words = self._processes.broadcast_from_rank0(
-            (is_best, state.evaluation_seconds, state.evaluation_words)
-        )
-        state.tenths = state.progress.tenths
-        if is_best:
-            self.save()
-
-    @property
-    def checkpoint_is_due(self) -> bool:
-        """Whether to save now, every `checkpoint_updates` or `checkpoint_minutes`; the same in every process."""
-        if self._log.checkpoint_updates:
-            return self._state.update % self._log.checkpoint_updates == 0
-        return self._state.seconds - self._saved_seconds > 60 * self._log.checkpoint_minutes
-
-    def save(self) -> None:
-        """Write a checkpoint of the state as it is now, unless there is one with this update and evaluation."""
-        if self._saved == (self._state.update, self._state.tenths):
+        self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
+        self._seconds: list[float] = []  # of these updates, as far as this process made them
+        if not setup.processes.is_rank0:
             return
-        self._saved, self._saved_seconds = (self._state.update, self._state.tenths), self._state.seconds
-        values = gather_state(self._processes, self._state)
-        if self._writer is not None:
-            self._writer.write_checkpoint(values)
-
-    def close(self) -> None:
-        """Close the log."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-class RunWriter:
-    """Writes a run's log lines, model and checkpoints, in rank 0; nothing here is a collective call."""
-
-    def __init__(
-        self,
-        setup: TrainingSetup,
-        state: TrainState,
-        run: RunDirectory,
-        resumed: dict[str, Any] | None,
-        stop: StopRequest,
-    ) -> None:
-        self._setup = setup
-        self._state = state
-        self._run = run
-        self._stop = stop
         self._scorer = setup.config.output_layer.scorer(
             corpus=setup.data.corpus,
             targets=setup.data.targets,
             candidates=setup.config.evaluation.candidates,
             device=setup.execution.device,
         )
-        self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
-        self._seconds: list[float] = []  # of these updates, as far as this process made them
         if resumed is not None:
             self._steps = [
                 {name: DirectionStep(*each) for name, each in steps.items()} for steps in resumed["unlogged"]
@@ -137,7 +78,9 @@ class RunWriter:
             self._print(f"{run.path} is finished: to train on, start a new run with --init-from {run.path}")
 
     def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
-        """See `Recorder.add`."""
+        """Take note of an update that took `seconds`; every few of them become a line of the log."""
+        if not self._setup.processes.is_rank0:
+            return
         state, words = self._state, self._setup.data.words_per_update
         self._steps.append(steps)
         self._seconds.append(seconds)
@@ -161,7 +104,21 @@ class RunWriter:
             refresh=False,
         )
 
-    def evaluate(self) -> bool:
+    def evaluate(self) -> None:
+        """Evaluate; when it is the best so far, export the model and save a checkpoint."""
+        state, processes, is_best = self._state, self._setup.processes, False
+        gather_weights(processes, state)
+        with processes.raise_together():
+            if processes.is_rank0:
+                is_best = self._evaluate_and_export()
+        is_best, state.evaluation_seconds, state.evaluation_words = processes.broadcast_from_rank0(
+            (is_best, state.evaluation_seconds, state.evaluation_words)
+        )
+        state.tenths = state.progress.tenths
+        if is_best:
+            self.save()
+
+    def _evaluate_and_export(self) -> bool:
         """Log and print held-out metrics; export the model when its score is the best so far, which is the answer.
 
         The score is the metric of the output layers; where there are several sources, its mean over them, which is
@@ -212,19 +169,32 @@ class RunWriter:
                 return self._held_out()
         return values
 
-    def write_checkpoint(self, values: dict[str, Any]) -> None:
-        """Write what `gather_state` gave to the run directory."""
-        more = {
-            "data": self._setup.data.fingerprints,
-            "started_from": self._setup.started_from,
-            "metrics_bytes": self._log.size(),
-            "unlogged": [{name: tuple(step) for name, step in steps.items()} for steps in self._steps],
-        }
-        keep = self._setup.config.log.keep
-        self._run.save(self._state.update, values | more, keep=keep, best=self._state.best_update)
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether to save now, every `checkpoint_updates` or `checkpoint_minutes`; the same in every process."""
+        log = self._setup.config.log
+        if log.checkpoint_updates:
+            return self._state.update % log.checkpoint_updates == 0
+        return self._state.seconds - self._saved_seconds > 60 * log.checkpoint_minutes
+
+    def save(self) -> None:
+        """Write a checkpoint of the state as it is now, unless there is one with this update and evaluation."""
+        state = self._state
+        if self._saved == (state.update, state.tenths):
+            return
+        self._saved, self._saved_seconds = (state.update, state.tenths), state.seconds
+        values = gather_state(self._setup.processes, state)
+        if self._setup.processes.is_rank0:
+            values["data"] = self._setup.data.fingerprints
+            values["started_from"] = self._setup.started_from
+            values["metrics_bytes"] = self._log.size()
+            values["unlogged"] = [{name: tuple(step) for name, step in steps.items()} for steps in self._steps]
+            self._run.save(state.update, values, keep=self._setup.config.log.keep, best=state.best_update)
 
     def close(self) -> None:
         """Close the progress bar and the log."""
+        if not self._setup.processes.is_rank0:
+            return
         with self._taken():
             self._bar.close()
         self._log.close()

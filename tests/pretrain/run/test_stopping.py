@@ -23,14 +23,14 @@ for stream in map(int, sys.argv[1].split(",")):
     os.dup2(writing, stream)
 os.close(writing)
 sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)
-evaluate = recorder.RunWriter.evaluate
+evaluate = recorder.Recorder.evaluate
 
 def leave(self):
     if self._state.update == 4:
         os.close(reading)
     return evaluate(self)
 
-recorder.RunWriter.evaluate = leave
+recorder.Recorder.evaluate = leave
 sys.exit(main(sys.argv[2:]))
 """
 
