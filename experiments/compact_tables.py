@@ -34,7 +34,7 @@ from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
 
 WORDS = 75_000  # the paper: 75,102 of IMDB that GloVe has
-STEPS, RATE = 10_000, 1e-3  # the paper: 200,000 at 1e-4
+STEPS, RATE = 4_000, 1e-3  # the paper: 200,000 at 1e-4
 # M x K: loss with 75,102 GloVe vectors
 CODES = {
     "8x64": 21.9, "16x32": 20.4, "32x16": 19.1, "64x8": 15.5, "8x8": 29.1, "8x16": 27.0, "8x32": 24.4,

@@ -54,29 +54,6 @@ class Sst5Settings(TrainingSettings):
     second_output_dropout: float = dropout_setting(0.3, "dropout after the second maxout layer")
 
 
-class Sst5Probe(Probe[Phrase, list[float]]):
-    """Puts a phrase into one of the five classes. A prediction is the probabilities of the classes."""
-
-    def __init__(self, *, inputs: ProbeInputs, settings: Sst5Settings) -> None:
-        super().__init__()
-        self.inputs = inputs
-        self.classifier = BiattentiveClassifier(input_size=inputs.size, settings=settings)
-
-    def logits(self, examples: Sequence[Phrase]) -> Tensor:
-        """float32 [B, 5]."""
-        return self.classifier(*self.inputs([example.sentence for example in examples]))
-
-    def loss(self, examples: Sequence[Phrase]) -> Tensor:
-        """Cross-entropy, the mean over the batch."""
-        logits = self.logits(examples)
-        labels = torch.tensor([example.label for example in examples], device=logits.device)  # [B]
-        return torch.nn.functional.cross_entropy(logits, labels)
-
-    def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
-        """The probabilities of the five classes, one list an example."""
-        return require_numbers(self.logits(examples)).softmax(dim=1).tolist()
-
-
 class BiattentiveClassifier(torch.nn.Module):
     """The network of McCann et al. (2017, section 5) for one sentence, in the form of ELMo's SST-5 experiments.
 
@@ -118,6 +95,35 @@ class BiattentiveClassifier(torch.nn.Module):
             ],
             dim=1,
         )
+
+
+class Sst5Probe(Probe[Phrase, list[float]]):
+    """Puts a phrase into one of the classes. A prediction is the probabilities of the classes.
+
+    network: made of `input_size` and `settings`, from inputs [B, T, D] and lengths [B] to scores [B, C].
+    """
+
+    network: type[torch.nn.Module] = BiattentiveClassifier
+
+    def __init__(self, *, inputs: ProbeInputs, settings: TrainingSettings) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.classifier = self.network(input_size=inputs.size, settings=settings)
+
+    def logits(self, examples: Sequence[Phrase]) -> Tensor:
+        """float32 [B, C]."""
+        logits: Tensor = self.classifier(*self.inputs([example.sentence for example in examples]))
+        return logits
+
+    def loss(self, examples: Sequence[Phrase]) -> Tensor:
+        """Cross-entropy, the mean over the batch."""
+        logits = self.logits(examples)
+        labels = torch.tensor([example.label for example in examples], device=logits.device)  # [B]
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+    def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
+        """The probabilities of the classes, one list an example."""
+        return require_numbers(self.logits(examples)).softmax(dim=1).tolist()
 
 
 def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
