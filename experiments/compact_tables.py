@@ -3,9 +3,9 @@
     python -m experiments.compact_tables TABLE OUT --vectors FILE --words LEXICON --data DIR
 
 TABLE is `codes` (Shu and Nakayama 2018, Table 2 and Figure 3), `imdb` (their Table 3), `alone` (Takase and Kobayashi
-2020, Figure 3), `tying` (Press and Wolf 2017, Tables 3, 4 and 7) or `plot`, of size against quality. LEXICON has a word
-a line, most frequent first; DIR is the folder with imdb/, lm/ and wordsim/. A row whose output is in OUT is not made
-again. The figures show shapes alone: other vectors, less text and fewer steps than the papers'.
+2020, Figure 3), `tying` (Press and Wolf 2017, Tables 2, 3, 4 and 7) or `plot`, of size against quality. LEXICON has a
+word a line, most frequent first; DIR is the folder with imdb/, lm/ and wordsim/. A row whose output is in OUT is not
+made again. The figures show shapes alone: other vectors, less text and fewer steps than the papers'.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fasttext
 import numpy as np
 import torch
 from matplotlib import pyplot
@@ -161,7 +162,7 @@ class Tables:
             )
 
     def tying(self) -> None:
-        """Tables 7, 3 and 4: perplexity, and what the vectors of words are worth and have in common."""
+        """Tables 7, 2, 3 and 4: perplexity, and what the vectors of words are worth and have in common."""
         documents = "\n".join(read_lines(self.data / "lm/news_bbc-00.txt.gz")).split("\n\n")
         held_out = documents[9::10]
         del documents[9::10]
@@ -191,6 +192,11 @@ class Tables:
             print(f"{kind:5}", self.similarity(kind, file))
             rows = torch.nn.functional.normalize(torch.from_numpy(read.lookup(compared))).numpy()
             cosines[kind] = (rows @ rows.T)[np.triu_indices(len(compared), 1)]
+        skipgram = fasttext.load_model(self.vectors)
+        outputs = torch.from_numpy(skipgram.get_output_matrix())
+        LexiconVectors(outputs, skipgram.get_words()).write(self.out / "fasttext_out.safetensors")
+        print("fastText in ", self.similarity("whole", self.vectors))
+        print("fastText out", self.similarity("fasttext_out", self.out / "fasttext_out.safetensors"))
         for (one, other), paper in CORRELATIONS.items():
             print(f"ρ({one}, {other}) {spearmanr(cosines[one], cosines[other]).statistic:.2f}, paper {paper}")
 
