@@ -1,25 +1,6 @@
 """Suite files: which probes does a suite have, on which data, with which seeds and options?
 
-    vectors = "vectors.bin"            # word vectors of all probes, or a list of them; --vectors goes before it
-    seeds = 3                          # of every probe: 1 … N
-
-    [[probe]]
-    task = "ner"
-    name = "WNUT-17"                   # what results call the data
-    train = "wnut17/train.conll.gz"    # a file, or a list of them
-    dev = "wnut17/dev.conll.gz"
-    test = "wnut17/test.conll.gz"      # is reported; without it, dev is
-    preset = "small"                   # or "published"
-    seeds = 4
-    baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
-    options = { epochs = 15 }          # of the task's command
-    vectors = { dropout = 0.5 }        # options of one kind of inputs alone: vectors, features or both
-
-    [probe.quick]                      # its part in the quick suite, if it has one
-    seeds = 1
-    options = { epochs = 8, train_fraction = 0.25 }
-
-Paths are relative to the suite file, those of data to `--data DIR` where that is given.
+`english.toml` begins with all that a suite file can say.
 """
 
 import json

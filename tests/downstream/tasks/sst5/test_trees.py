@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from downstream.readers.trees import parse_tree
+from downstream.tasks.sst5.task import parse_tree
 
 
 def test_nodes_come_before_those_under_them() -> None:
