@@ -64,12 +64,6 @@ def _add_what(group: Any) -> None:
 
 def _add_how(group: Any) -> None:
     group.add_argument("--resume", action="store_true", help="go on with a dump that was stopped, or start one")
-    group.add_argument(
-        "--unknown",
-        choices=("zero", "error"),
-        default="zero",
-        help="what a word becomes that the word vectors do not have: zeros (default), or an error",
-    )
     group.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
     group.add_argument(
         "--precision",

@@ -1,8 +1,6 @@
 """`elmoc inspect`: the command line that says what a feature file holds, and whether it is whole."""
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
 
 from elmoc.errors import one_line
 
@@ -16,39 +14,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Inspect the file that the parsed command line names; damage is an `InputError`."""
     from elmoc.features.reader import FeatureFile
+    from elmoc.files.writing import human_bytes
     from elmoc.process import progress_bar
 
     with FeatureFile(arguments.file) as features:
-        print(arguments.file)
-        for what, said in describe(features, count_words=not arguments.quick):
-            print(f"  {one_line(what):12} {one_line(said)}", flush=True)
+        shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
+        said = {
+            "layout": features.layout + (f", packed with {features.compression}" if features.compression else ""),
+            "model": str(features.attributes.get("model", "not said")),
+            "word vectors": str(features.attributes.get("word_vectors", "not said")),
+            "layers": f"{', '.join(features.layer_names)}: {shape}, 2P = {features.width}",
+            "numbers": features.dtype.name,
+            "sentences": f"{len(features):,}, {'also' if features.has_map else 'not'} found by their words",
+            "size": human_bytes(features.path.stat().st_size),
+        }
+        if features.documents:
+            said["documents"] = f"{len(features.documents):,}"
+        if not arguments.quick:
+            said["words"] = f"{features.tokens:,}, at most {max(features.lengths, default=0):,} a sentence"
+        for name, each in features.attributes.items():
+            said.setdefault(name.replace("_", " "), str(each))
+        print(arguments.file, *(f"  {one_line(what):12} {one_line(each)}" for what, each in said.items()), sep="\n")
         if arguments.quick:
             print("  not checked  --quick: the numbers have not been read")
             return
-        with progress_bar(
+        bar = progress_bar(
             total=len(features), unit=" sentences", unit_scale=True, desc="  check", delay=2, leave=False
-        ) as progress:
+        )
+        with bar as progress:
             features.check(progress.update)
         print("  sound        every sentence has been read")
-
-
-def describe(features: Any, *, count_words: bool) -> Iterator[tuple[str, str]]:
-    """What a `FeatureFile` is and says, in pairs; with `count_words`, every sentence is looked at (but not read)."""
-    from elmoc.files.writing import human_bytes
-
-    said = features.attributes
-    yield "layout", features.layout + (", packed with " + features.compression if features.compression else "")
-    for name in ("model", "word_vectors"):
-        yield name.replace("_", " "), str(said.get(name, "not said"))
-    shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
-    yield "layers", f"{', '.join(features.layer_names)}: {shape}, 2P = {features.width}"
-    yield "numbers", features.dtype.name
-    yield "sentences", f"{len(features):,}, {'also' if features.has_map else 'not'} found by their words"
-    if count_words:
-        longest = f", at most {features.lengths.max():,} a sentence" if len(features) else ""
-        yield "words", f"{features.tokens:,}{longest}"
-    if features.documents:
-        yield "documents", f"{len(features.documents):,}"
-    yield "size", human_bytes(features.path.stat().st_size)
-    for name in sorted(said.keys() - {"model", "word_vectors", "layers"}):
-        yield name.replace("_", " "), str(said[name])

@@ -48,7 +48,6 @@ class DumpOptions:
     batch_size, batch_words: sentences and words a batch at most.
     allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
-    unknown: `zero`, or `error` to refuse words without a vector.
     resume: go on with a dump that was killed.
     command_line: recorded in the file.
     """
@@ -63,7 +62,6 @@ class DumpOptions:
     batch_words: int = BATCH_WORDS
     allow_empty: bool = False
     carry_state: bool = False
-    unknown: str = "zero"
     resume: bool = False
     command_line: str = ""
 
@@ -268,16 +266,11 @@ class Dump:
 
     def _states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
         """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or [n, 2P] each."""
-        options = self.options
-        rows = self.model.look_up(sentence.tokens for sentence in sentences)
-        if options.unknown == "error" and rows.unknown:
-            sentence = next(each for each in sentences if rows.unknown.intersection(each.tokens))
-            word = next(word for word in sentence.tokens if word in rows.unknown)
-            raise InputError(f'{self.source.path}, {sentence.where}: the word "{shortened(word)}" has no vector')
-        if options.carry_state:
+        if self.options.carry_state:
             yield from self._carried_states(sentences, progress)
             return
-        sizes = {"batch_words": options.batch_words, "batch_size": options.batch_size}
+        sizes = {"batch_words": self.options.batch_words, "batch_size": self.options.batch_size}
+        rows = self.model.look_up(sentence.tokens for sentence in sentences)
         for states in self.model.embed_rows(rows, **sizes, progress=progress, select=self.select):
             yield states.numpy()
 

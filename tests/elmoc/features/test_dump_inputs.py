@@ -189,17 +189,10 @@ def test_control_characters_are_parts_of_words_or_white_space_as_python_has_it(
         assert file.find(line.split()) == 0
 
 
-def test_words_without_a_vector(
-    tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str], model_of_a_table: Path
-) -> None:
+def test_words_without_a_vector(tmp_path: Path, capsys: pytest.CaptureFixture[str], model_of_a_table: Path) -> None:
     (tmp_path / "in.txt").write_text("cat\ncat nowhere sat Zürich\n")
     dumped(model_of_a_table, tmp_path / "in.txt", tmp_path / "f.h5")
     assert "nowhere, Zürich" in capsys.readouterr().out
-    command = ["dump-features", str(model_of_a_table), f"{tmp_path}/in.txt", f"{tmp_path}/g.h5", "--unknown", "error"]
-    assert 'in.txt, line 2: the word "nowhere"' in error_line(main(command))
-    assert not (tmp_path / "g.h5").exists()
-    (tmp_path / "in.txt").write_text("cat\n" + "sat " * 3000 + "nowhere\n")
-    assert 'in.txt, line 2: the word "nowhere"' in error_line(main(command))
 
 
 def test_an_input_that_changes_while_it_is_dumped(
