@@ -41,13 +41,13 @@ CODES = {
     "8x64": 21.9, "16x32": 20.4, "32x16": 19.1, "64x8": 15.5, "8x8": 29.1, "8x16": 27.0, "8x32": 24.4,
     "16x8": 25.8, "16x16": 22.8, "32x8": 21.9, "16x64": 16.9, "32x32": 14.3, "64x16": 11.5,
 }  # fmt: skip
-REVIEWS, READ, EPOCHS = 2_500, 200, 4  # the paper: 25,000 reviews of 400 words, 15 epochs
+REVIEWS, READ, EPOCHS = 1_500, 150, 4  # the paper: 25,000 reviews of 400 words, 15 epochs
 # accuracy with GloVe vectors
 IMDB = {
     "whole": 87.18, "pruned80": 86.25, "pruned90": 84.96, "pq10x256": 86.21, "pq60x256": 87.11,
     "codes8x64": 86.66, "codes16x32": 87.37, "codes32x16": 87.80, "codes64x8": 88.15,
 }  # fmt: skip
-ALONE_WORDS, ALONE_EPOCHS = 5_000, 300  # the paper: 5,000 and 1,000
+ALONE_WORDS, ALONE_EPOCHS = 5_000, 150  # the paper: 5,000 and 1,000
 INNER_SIZES = (600, 1200, 1800, 2400)
 PAIRS = ("EN-SIMLEX-999", "EN-WS-353-ALL", "EN-RG-65", "EN-VERB-143", "EN-MEN-TR-3k")
 # test perplexity on the BBC's news

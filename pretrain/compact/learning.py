@@ -14,6 +14,8 @@ from elmoc.settings import setting
 
 # Steps of a part, after which the error is measured (Shu and Nakayama 2018, Section 5.1).
 PART = 1_000
+# Between the seeds of the parts of two runs: PyTorch's generator takes the last 32 bits of a seed alone.
+SEEDS_APART = 15_485_863
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ def learn(
             optimiser.load_state_dict(before["optimiser"])
     with progress_bar(total=steps, initial=done, desc=f"learning {state.stem}", unit="step") as bar:
         while done < steps:
-            generator = Generator().manual_seed(settings.seed * 2**32 + done)
+            generator = Generator().manual_seed(settings.seed * SEEDS_APART + done)
             for _ in range(part := min(PART, steps - done)):
                 optimiser.zero_grad(set_to_none=True)
                 loss(generator).backward()
