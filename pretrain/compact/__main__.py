@@ -72,9 +72,13 @@ def make(options: argparse.Namespace) -> None:
         state.unlink(missing_ok=True)
     print(f"{out}: {len(words):,} words, {human_bytes(out.stat().st_size)} (as float32 {human_bytes(rows.nbytes)})")
     print(reconstruction(words, rows, vectors))
+    print(f"words with the hash of another: {len(words) - len(vectors.hashes)}")
     if isinstance(learned, CodedRows):
         codes = unpack_codes(learned.codes, len(learned.codebooks), learned.entries)
         print(balance(codes, learned.entries), shared_codes(rows, codes), sep="\n")
+    else:
+        chosen = learned.filters.numbers(learned.hashes)  # [n, M]
+        print(f"words with the filter of another: {len(words) - len(np.unique(chosen, axis=0))}")
 
 
 def read_table(origin: str, words: Path | None, most: int | None) -> tuple[list[str], np.ndarray]:

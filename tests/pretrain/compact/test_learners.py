@@ -137,6 +137,8 @@ def test_the_error_that_is_told_is_that_of_the_file(
     distance = np.mean([math.sqrt(each) for each in squares])
     assert numbers == pytest.approx([np.mean(squares), np.square(rows).sum() / 40, centred, distance], rel=1e-3)
     assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
+    assert "words with the hash of another: 0" in told
+    assert (command is CODES) != ("words with the filter of another: 0" in told)
     assert not vectors.lookup(["unheard-of"]).any()
     assert not out.with_suffix(".learning").exists()
 
