@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.kernels import (
+from elmoc.kernels.lstm_step import (
     GatesBackward,
     GatesForward,
     LayerConstants,

@@ -15,7 +15,7 @@ from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.kernels import choose_kernels
+from elmoc.kernels.lstm_step import choose_kernels
 from elmoc.settings import setting
 
 

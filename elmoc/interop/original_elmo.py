@@ -26,10 +26,10 @@ from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensor
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.word_vectors.character_cnn import (
     UTF8,
+    UTF8_SIZE,
     CharacterCnnConfig,
     CharacterCnnRecord,
     CharacterCnnVectors,
-    Utf8Spelling,
 )
 
 # What has to be so where options say it, by the path of the key: any other value would give other numbers. For ids of
@@ -91,7 +91,7 @@ def _sizes(content: Any, *, projection: bool, where: str) -> tuple[CharacterCnnC
     lstm = lstm_sizes(encoder, residual=bool(encoder.get("use_skip_connections")), where=where)
     sizes = {
         "projection_size": lstm.projection_size,
-        "characters": Utf8Spelling.SIZE,
+        "characters": UTF8_SIZE,
         "character_size": theirs["embedding"]["dim"],
         "max_characters_per_token": theirs["max_characters_per_token"],
         "filters": theirs["filters"],

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmoc.kernels import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 from elmoc.kernels.compiling import default_compiler, load_library
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 

@@ -1,6 +1,6 @@
 """GPU kernels of an LSTM step: those of `cpu.cpp`, in Triton.
 
-The tensors come first, in the order of the named tuples of this package. Sums over streams (gradients of biases and
+The tensors come first, in the order of the named tuples of `lstm_step`. Sums over streams (gradients of biases and
 norms) are partial sums of groups of streams, each added to by one program alone: no atomics, so that a run can be
 repeated bit for bit.
 """
@@ -8,7 +8,7 @@ repeated bit for bit.
 import triton
 import triton.language as tl
 
-from elmoc.kernels import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 COLUMNS = 256  # cells that one program handles at a time
 # The most groups of streams, for the gradients of the norm and of the bias.

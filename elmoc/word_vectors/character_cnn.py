@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
 UTF8, LEXICON = "utf-8", "lexicon"
+UTF8_SIZE, UTF8_PADDING = 261, 260  # ids of bytes and what begins, ends and pads sentences and words
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 _KEPT = "kept."
 CHARACTERS, WORDS = "lexicon.characters", "lexicon.words"
@@ -123,68 +124,42 @@ class CharacterCnn(nn.Module):
 
 
 class Spelling:
-    """From words to rows of ids: begin of word, characters, end of word, padding …, `most` ids (at least 3).
+    """From words to rows of ids: begin of word, characters, end of word, padding …
 
     Where the characters of a word do not fit, its first `most - 2` count. `<s>` and `</s>`, and the names that the
     original tools have for them, are spelled as one character of their own.
+
+    Args:
+        most: ids of a row, at least 3.
+        ids: of characters in a lexicon, as ELMoForManyLangs has it. None is the bytes of UTF-8 (Peters et al. 2018;
+            bilm-tf's `UnicodeCharsVocabulary`), 0 to 255.
     """
 
-    begin_word: int
-    end_word: int
-    padding: int
+    def __init__(self, most: int, ids: Mapping[str, int] | None = None) -> None:
+        self.most, self._ids = most, ids
+        if ids is None:
+            self.begin_word, self.end_word, self.padding = 258, 259, UTF8_PADDING
+            self._marks = {BEGIN: 256, "<S>": 256, END: 257, "</S>": 257}
+        else:
+            # what the package calls `<eow>` stands before a word: its code exchanges the two, in training, too
+            self.begin_word, self.end_word, self.padding = ids["<eow>"], ids["<bow>"], ids["<pad>"]
+            self._unknown = ids["<oov>"]
+            self._marks = {BEGIN: ids["<bos>"], "<bos>": ids["<bos>"], END: ids["<eos>"], "<eos>": ids["<eos>"]}
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-
-    def characters(self, word: str) -> Sequence[int]:
-        """The ids of the characters of a word, at most `most - 2`."""
-        raise NotImplementedError
-
-    def rows(self, spelled: Sequence[Sequence[int]], padding: int) -> np.ndarray:
-        """int64 [n, T] for words given by their characters: as much of their rows as their longest needs.
-
-        Behind it stands as much `padding` as the widest convolution reads, as far as there is room.
-        """
-        longest = 2 + max(map(len, spelled), default=0)
-        rows = np.full((len(spelled), min(self.most, longest + padding)), self.padding, dtype=np.int64)
+    def rows(self, words: Sequence[str]) -> np.ndarray:
+        """int64 [n, most] of words."""
+        rows = np.full((len(words), self.most), self.padding, dtype=np.int64)
         rows[:, 0] = self.begin_word
-        for row, characters in zip(rows, spelled, strict=True):
-            row[1 : len(characters) + 1] = list(characters)
+        for row, word in zip(rows, words, strict=True):
+            if word in self._marks:
+                characters = [self._marks[word]]
+            elif self._ids is None:
+                characters = list(word.encode("utf-8", "ignore")[: self.most - 2])
+            else:
+                characters = [self._ids.get(character, self._unknown) for character in word[: self.most - 2]]
+            row[1 : len(characters) + 1] = characters
             row[len(characters) + 1] = self.end_word
         return rows
-
-
-class Utf8Spelling(Spelling):
-    """The bytes of a word in UTF-8 (Peters et al. 2018; bilm-tf's `UnicodeCharsVocabulary`).
-
-    Ids 0 to 255 are bytes, 256 and 257 begin and end a sentence.
-    """
-
-    SIZE = 261
-    begin_word, end_word, padding = 258, 259, 260
-    _SENTENCE: ClassVar = {BEGIN: (256,), "<S>": (256,), END: (257,), "</S>": (257,)}
-
-    def characters(self, word: str) -> Sequence[int]:
-        return self._SENTENCE.get(word) or word.encode("utf-8", "ignore")[: self.most - 2]
-
-
-class LexiconSpelling(Spelling):
-    """The characters of a word by their ids in a lexicon, as ELMoForManyLangs has it.
-
-    What that calls `<eow>` stands before a word, and `<bow>` behind it: its code exchanges the two, in training, too.
-    """
-
-    def __init__(self, most: int, ids: Mapping[str, int]) -> None:
-        super().__init__(most)
-        self.begin_word, self.end_word, self.padding = ids["<eow>"], ids["<bow>"], ids["<pad>"]
-        self._ids, self._unknown = ids, ids["<oov>"]
-        begin, end = (ids["<bos>"],), (ids["<eos>"],)
-        self._sentence = {BEGIN: begin, "<bos>": begin, END: end, "<eos>": end}
-
-    def characters(self, word: str) -> Sequence[int]:
-        if word in self._sentence:
-            return self._sentence[word]
-        return [self._ids.get(character, self._unknown) for character in word[: self.most - 2]]
 
 
 def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.ndarray:
@@ -238,9 +213,8 @@ class CharacterCnnVectors(StoredVectors):
                 self._network = CharacterCnn(config)
             self._network.load_state_dict(weights, assign=True)
             if config.filters:
-                most = config.max_characters_per_token
-                utf8 = record.spelling == UTF8
-                self._spelling = Utf8Spelling(most) if utf8 else LexiconSpelling(most, self.lexicons[CHARACTERS])
+                ids = None if record.spelling == UTF8 else self.lexicons[CHARACTERS]
+                self._spelling = Spelling(config.max_characters_per_token, ids)
             self._words = self.lexicons[WORDS] if config.word_size else None
         self._network.eval()
 
@@ -278,20 +252,21 @@ class CharacterCnnVectors(StoredVectors):
         return vectors
 
     def _look_up_block(self, words: Sequence[str], vectors: np.ndarray) -> None:
-        config = self.record.network
-        spelled = [self._spelling.characters(word) if self._spelling else () for word in words]
-        order = sorted(range(len(words)), key=lambda index: -len(spelled[index]))  # the first of a batch is its longest
+        config, ids, rows = self.record.network, None, None
+        lengths = np.zeros(len(words), dtype=np.int64)
+        if self._spelling:
+            ids = self._spelling.rows(words)
+            lengths = (ids != self._spelling.padding).sum(axis=1)
+        if self._words is not None:
+            rows = word_rows(words, config.max_characters_per_token, self._words)
+        order = np.argsort(-lengths, kind="stable")
         most = max((number for _, number in config.filters), default=1)
-        start = 0
-        while start < len(order):
-            length = min(config.max_characters_per_token, len(spelled[order[start]]) + 2 + config.widest)
-            batch = order[start : start + max(1, _BATCH_NUMBERS // (most * length))]
-            start += len(batch)
-            ids = rows = None
-            if self._spelling:
-                ids = torch.from_numpy(self._spelling.rows([spelled[index] for index in batch], config.widest))
-            if self._words is not None:
-                of_batch = [words[index] for index in batch]
-                rows = torch.from_numpy(word_rows(of_batch, config.max_characters_per_token, self._words))
+        while len(order):
+            # the widest filter reads as much padding behind the longest word, as far as there is room
+            length = max(1, min(config.max_characters_per_token, int(lengths[order[0]]) + config.widest))
+            batch, order = np.split(order, [max(1, _BATCH_NUMBERS // (most * length))])
             with torch.inference_mode():
-                vectors[batch] = self._network(ids, rows).numpy()
+                vectors[batch] = self._network(
+                    None if ids is None else torch.from_numpy(ids[batch, :length]),
+                    None if rows is None else torch.from_numpy(rows[batch]),
+                ).numpy()

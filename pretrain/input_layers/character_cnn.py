@@ -15,11 +15,13 @@ from elmoc.errors import InputError
 from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.character_cnn import (
     UTF8,
+    UTF8_PADDING,
+    UTF8_SIZE,
     CharacterCnn,
     CharacterCnnConfig,
     CharacterCnnRecord,
     CharacterCnnVectors,
-    Utf8Spelling,
+    Spelling,
 )
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
@@ -38,11 +40,10 @@ class CharacterTable(MadeTable):
     """
 
     def __init__(self, corpus: Corpus, most: int) -> None:
-        spelling = Utf8Spelling(most)
+        spelling = Spelling(most)
         rows = np.empty((corpus.types, most), dtype=np.int16)
         for start in range(0, corpus.types, BLOCK):
-            words = corpus.lexicon[start : start + BLOCK]
-            rows[start : start + BLOCK] = spelling.rows([spelling.characters(word) for word in words], most)
+            rows[start : start + BLOCK] = spelling.rows(corpus.lexicon[start : start + BLOCK])
         super().__init__("characters", rows, f"{UTF8} {most}")
 
 
@@ -76,7 +77,7 @@ class CharacterNetwork(InputNetwork):
         """Characters int16 [n, D] → float32 [n, P]."""
         characters = rows.long()
         # what is past the longest word, and the widest filter behind it, changes nothing
-        longest = int((characters != Utf8Spelling.padding).any(dim=0).sum())
+        longest = int((characters != UTF8_PADDING).any(dim=0).sum())
         vectors: Tensor = self.network(characters[:, : longest + self.network.config.widest])
         return vectors.float()
 
@@ -122,7 +123,7 @@ class CharacterCnnInput(InputLayerSettings):
         """The sizes of the network."""
         return CharacterCnnConfig(
             projection_size=projection_size,
-            characters=Utf8Spelling.SIZE,
+            characters=UTF8_SIZE,
             character_size=self.character_size,
             max_characters_per_token=self.characters,
             filters=self.filters,

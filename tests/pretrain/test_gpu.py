@@ -12,7 +12,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import run_layer
-from elmoc.kernels import choose_kernels
+from elmoc.kernels.lstm_step import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from elmoc.encoders.lstm_inference import InferenceKernels
-from elmoc.kernels import StepKernels
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels
+from elmoc.kernels.lstm_step import StepKernels
 from tests.elmoc.kernels.reference import ReferenceKernels
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from elmoc.kernels import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 
 class ReferenceKernels:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from elmoc.kernels import GatesBackward, GatesForward, LayerConstants
 from elmoc.kernels.cpu import CompiledKernels
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants
 from tests.elmoc.kernels.kinds import KERNELS
 
 

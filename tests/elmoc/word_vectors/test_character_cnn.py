@@ -14,7 +14,7 @@ from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.word_vectors import character_cnn
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, LexiconSpelling, Utf8Spelling, word_rows
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, Spelling, word_rows
 from elmoc.word_vectors.character_cnn import WORDS as WORDS_OF
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from tests.elmoc.interop.conftest import DATA
@@ -43,7 +43,7 @@ def whole_rows(vectors: CharacterCnnVectors, words: list[str]) -> np.ndarray:
     """Each word by itself, with all of its padding."""
     spelling, ids, most = vectors._spelling, vectors._words, vectors.record.network.max_characters_per_token
     assert spelling is not None
-    rows = [spelling.rows([spelling.characters(word)], most) for word in words]
+    rows = [spelling.rows([word]) for word in words]
     assert all(row.shape == (1, most) for row in rows)
     with torch.inference_mode():
         return np.concatenate(
@@ -69,20 +69,16 @@ def test_batches_of_like_length_change_nothing(stored: CharacterCnnVectors, monk
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=60), st.integers(3, 60))
 def test_words_are_spelled_as_the_original_tools_spell_them(word: str, most: int) -> None:
-    spelling = Utf8Spelling(most)
-    row = spelling.rows([spelling.characters(word)], most)[0]
+    row, begin, end = Spelling(most).rows([word, "<s>", "</s>"])
     if word not in ("<s>", "</s>"):
         assert row.tolist() == character_ids(word, most)
-    assert spelling.rows([spelling.characters("<s>")], most)[0].tolist() == character_ids("<S>", most)
-    assert spelling.rows([spelling.characters("</s>")], most)[0].tolist() == character_ids("</S>", most)
+    assert (begin.tolist(), end.tolist()) == (character_ids("<S>", most), character_ids("</S>", most))
 
 
 def test_lexicons_spell_as_the_package_does() -> None:
     names = ["a", "b", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>", "<pad>"]
     ids = {name: index for index, name in enumerate(names)}
-    spelling = LexiconSpelling(6, ids)
-    spelled = [spelling.characters(word) for word in ("ab", "bcaba", "<s>", "<eos>", "")]
-    assert spelling.rows(spelled, 6).tolist() == [
+    assert Spelling(6, ids).rows(["ab", "bcaba", "<s>", "<eos>", ""]).tolist() == [
         [3, 0, 1, 2, 7, 7],
         [3, 1, 6, 0, 1, 2],
         [3, 4, 2, 7, 7, 7],

@@ -11,7 +11,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Utf8Spelling
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Spelling
 from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
@@ -52,10 +52,8 @@ def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> Non
 
 
 def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:
-    network, spelling = network_of(), Utf8Spelling(12)
-    rows = torch.from_numpy(
-        spelling.rows([spelling.characters(word) for word in ("a", "bcd", "ef")], 12).astype("int16")
-    )
+    network, spelling = network_of(), Spelling(12)
+    rows = torch.from_numpy(spelling.rows(["a", "bcd", "ef"]).astype("int16"))
     assert rows.shape == (3, 12)
     whole = network.network(rows.long())
     torch.testing.assert_close(network(rows), whole)

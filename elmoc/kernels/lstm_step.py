@@ -1,0 +1,119 @@
+"""Kernels of the fused recurrence: the four that run between the matrix products of an LSTM step.
+
+This is their interface; `cpu` and `gpu` have compiled ones, the tests have them in PyTorch.
+Every kernel handles one step of all streams; its tensors stand in the named tuple of its own name, which says which of
+them it writes.
+Letters: B streams, P projection, C cell. S is the type that activations are stored in (bfloat16, float32, float64), A
+that of weights, cell state and layer normalisation (float32, float64).
+
+The gradient of a clip is that of `torch.clamp`, which lets gradients through at the limit itself. The projection is
+kept as it was before its clip, so its gradient passes where |u| <= limit. Of the cell only the clipped value is kept,
+and one at the limit is taken to have been clipped (it all but never was there before), so its gradient passes where
+|c| < limit.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from elmoc.errors import reason
+
+
+class LayerConstants(NamedTuple):
+    """What stays the same for all steps of a window."""
+
+    bias: Tensor  # A [4C]
+    norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
+    norm_bias: Tensor | None  # A [P]
+    mask: Tensor | None  # A [B, P]: dropout
+    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still
+    cell_clip: float  # 0 switches a clip off
+    projection_clip: float
+    norm_epsilon: float  # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not divided by 0
+
+
+class GatesForward(NamedTuple):
+    """i, f, g, o, c_t and σ(o)·tanh(c_t) from the recurrent product."""
+
+    preactivation: Tensor  # S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], written: after σ and tanh
+    cell: Tensor  # A [B, C], written: c_t
+    gated_cell: Tensor  # S [B, C], written: σ(o)·tanh(c_t)
+
+
+class OutputForward(NamedTuple):
+    """h_t from the projection."""
+
+    projected: Tensor  # S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip
+    hidden_before: Tensor  # S [B, P], rows may lie apart: h_{t-1}
+    hidden: Tensor  # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
+    moments: Tensor  # A [B, 2], written: mean and 1/deviation of the clipped projection
+    outputs: Tensor  # A [B, P], written: h_t, or zero where a stream has ended
+
+
+class OutputBackward(NamedTuple):
+    """The mirror of `OutputForward`."""
+
+    grad_outputs: Tensor  # A [B, P]
+    grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
+    grad_next: Tensor | None  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
+    projected: Tensor  # S [B, P]
+    moments: Tensor  # A [B, 2]
+    grad_projected: Tensor  # S [B, P], written
+    grad_norm: Tensor  # A [parts of the norm, 2, P], added to
+
+
+class GatesBackward(NamedTuple):
+    """The mirror of `GatesForward`."""
+
+    grad_gated_cell: Tensor  # S [B, C]
+    cell: Tensor  # A [B, C]: c_t
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation
+    gated_cell: Tensor  # S [B, C], written again, so that it need not be kept
+    grad_cell: Tensor  # A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
+    grad_bias: Tensor  # A [parts of the bias, 4C], added to
+
+
+class StepKernels(Protocol):
+    """The four kernels of a step."""
+
+    description: str  # what runs, as a run's description prints it
+
+    def parts(self, streams: int) -> tuple[int, int]:
+        """How many partial sums of the gradients of the norm and of the bias are kept."""
+        ...
+
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None: ...
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None: ...
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None: ...
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None: ...
+
+
+@lru_cache
+def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels | str:
+    """The kernels for a kind of device ("cpu", "cuda") and the types S and A; where there are none, the reason."""
+    if accumulated != torch.float32:
+        return f"weights are in {accumulated}"
+    if device == "cpu" and stored in (torch.float32, torch.bfloat16):
+        from elmoc.kernels.compiling import KernelBuildError
+        from elmoc.kernels.cpu import CompiledKernels
+
+        try:
+            return CompiledKernels(stored)
+        except KernelBuildError as error:
+            return str(error)
+    if device == "cuda":
+        try:
+            from triton.runtime import driver
+
+            driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
+        except Exception as error:  # it is not installed; what else it may raise is not documented
+            return f"Triton's driver cannot be had ({reason(error)})"
+        from elmoc.kernels.gpu import TritonKernels
+
+        return TritonKernels()
+    return f"there are no kernels for {stored} on a {device}"
