@@ -241,17 +241,14 @@ def contrastive_losses(
     rows: np.ndarray,
     counts: Sequence[int],
     *,
-    drawn: Sequence[int] = (),
-    power: float = 0.75,
     temperature: float = 0.05,
     frequency_weight: float = 1.0,
-    correction: bool = True,
     cosine_weight: float = 0.0,
 ) -> list[float]:
     """The loss of each prediction [N, E] of the types `targets` [N] that have a vector among `rows` [V, E].
 
-    Candidates are the types of all targets and those drawn; each type's score is corrected by the chance that N − 1
-    other targets and the draws make it a candidate.
+    Candidates are the types of all targets; each type's score is corrected by the chance that N − 1 other targets make
+    it a candidate.
     """
 
     def cosine(prediction: np.ndarray, type_: int) -> float:
@@ -260,13 +257,9 @@ def contrastive_losses(
     def score(prediction: np.ndarray, type_: int) -> float:
         share = counts[type_] / sum(counts)
         value = cosine(prediction, type_) / temperature + frequency_weight * math.log(share)
-        if not correction:
-            return value
-        chance_of_draw = counts[type_] ** power / sum(count**power for count in counts if count)
-        left_out = (1 - share) ** (len(targets) - 1) * (1 - chance_of_draw) ** len(drawn)
-        return value - math.log(1 - left_out)
+        return value - math.log(1 - (1 - share) ** (len(targets) - 1))
 
-    candidates = {type_ for type_ in [*targets, *drawn] if rows[type_].any()}
+    candidates = {type_ for type_ in targets if rows[type_].any()}
     losses = []
     for prediction, target in zip(predictions, targets, strict=True):
         if target in candidates:

@@ -1,8 +1,8 @@
 """Candidates: from which types of the lexicon does an output layer tell the targets of a window?
 
-For contrastive losses they are the types of the window's targets, of all the streams that train a direction, and types
-that are drawn besides. For a sampled softmax they are types that are drawn, and for each target its own type. Every
-process finds the same candidates without a message, since every process cuts the same streams.
+For contrastive losses they are the types of the window's targets, of all the streams that train a direction. For a
+sampled softmax they are types that are drawn, and for each target its own type. Every process finds the same candidates
+without a message, since every process cuts the same streams.
 Letters: B streams, T time, V lexicon size, C classes, U candidates, N targets, M draws.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.data.windows import CandidateIds, Position
-from pretrain.output_layers import LEAST_COUNT, CandidateSettings, SampleSettings, class_counts, log_frequencies
+from pretrain.output_layers import LEAST_COUNT, SampleSettings, class_counts, log_frequencies
 
 
 class CandidateSampler(ABC):
@@ -25,26 +25,14 @@ class CandidateSampler(ABC):
 
     Args:
         counts: [C], occurrences of each class in the training text.
-        chances: float64 [C], of each class to be drawn; they sum to 1.
-        draws: M, with replacement, for each window and direction.
-        seed: of the run.
     """
 
     most: int
     log_chance: np.ndarray
 
-    def __init__(self, counts: np.ndarray, chances: np.ndarray, draws: int, seed: int) -> None:
+    def __init__(self, counts: np.ndarray) -> None:
         self.classes = len(counts)
         self.log_frequency = log_frequencies(counts).astype(np.float32)
-        self._draws, self._seed = draws, seed
-        self._cumulative = np.cumsum(chances)
-
-    def draw(self, position: Position, direction: str) -> np.ndarray:
-        """uint32 [M]: the same classes for the same seed, direction and window."""
-        place = (self._seed, position.epoch, position.shard, position.window, DIRECTIONS.index(direction))
-        points = np.random.default_rng(place).random(self._draws) * self._cumulative[-1]
-        drawn = np.searchsorted(self._cumulative, points, side="right").clip(max=self.classes - 1)
-        return drawn.astype(np.uint32)
 
     def class_of(self, ids: np.ndarray) -> np.ndarray:
         """The class of each type: its id, or that of `<unk>`, the last."""
@@ -56,34 +44,25 @@ class CandidateSampler(ABC):
 
 
 class TargetSampler(CandidateSampler):
-    """The candidates of every target are the types of all targets and the types drawn.
+    """The candidates of every target are the types of all targets.
 
-    Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M for the share p_u of a type in what is read, N − 1 other targets, and M
-    draws with chance r_u.
+    Q_u = 1 − (1 − p_u)^(N − 1) for the share p_u of a type in what is read, and N − 1 other targets.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
         read: float64 [V], how often an epoch reads each type.
         targets: N, of a window and direction, over all its streams.
-        settings: what is drawn besides.
-        seed: of the run.
     """
 
-    def __init__(
-        self, counts: np.ndarray, read: np.ndarray, *, targets: int, settings: CandidateSettings, seed: int
-    ) -> None:
-        weights = read**settings.extra_power * (read > 0)
-        drawn = weights / weights.sum()  # r_u
-        super().__init__(counts, drawn, settings.extra, seed)
-        self.most = min(targets + settings.extra, len(counts))
+    def __init__(self, counts: np.ndarray, read: np.ndarray, *, targets: int) -> None:
+        super().__init__(counts)
+        self.most = min(targets, len(counts))
         share = np.where(read > 0, read, LEAST_COUNT) / read.sum()  # p_u; a type that is not read has a log, too
-        # log of the chance to be left out; of a window with one target and nothing drawn, the one candidate is certain
-        left_out = max(1, targets - 1) * np.log1p(-share) + settings.extra * np.log1p(-drawn)
+        # log of the chance to be left out; of a window with one target, the one candidate is certain
+        left_out = max(1, targets - 1) * np.log1p(-share)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        if self._draws:
-            ids = np.concatenate([ids.ravel(), self.draw(position, direction)])
         distinct = np.unique(ids)
         return CandidateIds(distinct, len(distinct))
 
@@ -108,10 +87,18 @@ class LogUniformSampler(CandidateSampler):
         chances = np.log((ranks + 2) / (ranks + 1)) / np.log(len(counts) + 1)
         self.everything = 2 * settings.samples >= len(counts)
         draws = 0 if self.everything else draws_for(chances, settings.samples)
-        super().__init__(counts, chances, draws, seed)
+        super().__init__(counts)
+        self._draws, self._seed, self._cumulative = draws, seed, np.cumsum(chances)
         self.most = self.classes if self.everything else min(draws + targets, self.classes)
         chance = np.zeros(self.classes) if self.everything else np.log(-np.expm1(draws * np.log1p(-chances)))
         self.log_chance = chance.astype(np.float32)
+
+    def draw(self, position: Position, direction: str) -> np.ndarray:
+        """uint32 [M]: the same classes for the same seed, direction and window."""
+        place = (self._seed, position.epoch, position.shard, position.window, DIRECTIONS.index(direction))
+        points = np.random.default_rng(place).random(self._draws) * self._cumulative[-1]
+        drawn = np.searchsorted(self._cumulative, points, side="right").clip(max=self.classes - 1)
+        return drawn.astype(np.uint32)
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
         """The distinct classes drawn for a window, and then those of targets that are not drawn."""

@@ -20,7 +20,7 @@ from pretrain.data.windows import (
     windows_per_epoch,
 )
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import CandidateSettings, SampleSettings
+from pretrain.output_layers import SampleSettings
 
 # Where an epoch reads less of its text than this share, `unread_text` says so.
 NEARLY_ALL = 0.95
@@ -68,7 +68,7 @@ class TrainingData:
     weights: Mapping[str, float] = field(default_factory=dict)
     order: str = ORDERS[0]
     reads_targets: bool = True
-    candidates: CandidateSettings | SampleSettings | None = None
+    candidates: str | SampleSettings | None = None
     fixed_sizes: bool = False
 
     @property
@@ -112,7 +112,7 @@ class TrainingData:
             for shard in self.corpus.train:
                 weight = self.weights.get(shard.source, 1.0)
                 read += weight * np.bincount(self.corpus.read_shard(shard), minlength=len(counts))
-        return TargetSampler(counts, read, targets=targets, settings=self.candidates, seed=self.seed)
+        return TargetSampler(counts, read, targets=targets)
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:

@@ -20,6 +20,8 @@ from pretrain.input_layers import LexiconTable
 
 # The name of an output layer that all directions share, in model directories and checkpoints.
 SHARED = "shared"
+# The candidates that are the types of a window's targets; others are drawn (`SampleSettings`).
+TYPES_OF_TARGETS = "types of targets"
 # Occurrences of a type that the training text lacks, so that it has a log frequency.
 LEAST_COUNT = 0.5
 
@@ -117,18 +119,6 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True)
-class CandidateSettings:
-    """Candidates that are the types of a window's targets, and types that are drawn.
-
-    extra: draws from the lexicon for each window and direction.
-    extra_power: the chance of a type to be drawn is in proportion to its count to this power.
-    """
-
-    extra: int = 0
-    extra_power: float = 0.75
-
-
-@dataclass(frozen=True)
 class SampleSettings:
     """Candidates that are drawn, log-uniformly by rank, for all targets of a window, and each target's own type.
 
@@ -146,7 +136,8 @@ class OutputLayerSettings(ABC):
 
     kind: its name in configs and model directories.
     reads_target_vectors: whether the rows of the target table are streamed for it.
-    candidates: which candidates are streamed for it, with their vectors if it reads these; None: none.
+    candidates: which candidates are streamed for it, with their vectors if it reads these: `TYPES_OF_TARGETS`, or types
+    that are drawn; None: none.
     shared: whether all directions train one layer, as ELMo's two language models share their softmax.
     metric: the held-out metric that chooses the exported model, higher is better; of those that compare between kinds,
     the reciprocal rank has the least noise.
@@ -157,7 +148,7 @@ class OutputLayerSettings(ABC):
     shared: ClassVar[bool] = False
 
     @property
-    def candidates(self) -> CandidateSettings | SampleSettings | None:
+    def candidates(self) -> str | SampleSettings | None:
         return None
 
     @property

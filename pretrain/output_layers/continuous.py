@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Candidates, CandidateSettings, Loss, Targets
+from pretrain.output_layers import TYPES_OF_TARGETS, Candidates, Loss, Targets
 from pretrain.output_layers.linear import NO_CANDIDATE, NORM, LinearOutput, LinearSettings, sum_of_known, unit
 from pretrain.output_layers.retrieval import Retriever
 from pretrain.output_layers.von_mises_fisher import von_mises_fisher_loss
@@ -100,9 +100,9 @@ class ContinuousSettings(LinearSettings):
         return super().metric if self.loss == "max_margin" else "cosine"
 
     @property
-    def candidates(self) -> CandidateSettings | None:
+    def candidates(self) -> str | None:
         """The types of a window's targets, among which `max_margin` finds another word."""
-        return CandidateSettings() if self.loss == "max_margin" else None
+        return TYPES_OF_TARGETS if self.loss == "max_margin" else None
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContinuousOutput:
         return ContinuousOutput(projection_size, targets.size, self)

@@ -2,8 +2,7 @@
 
 The score of a type u after a context c is f_u = cos(ŷ, w_u)/τ + a · log p_u, with a learned temperature τ and a learned
 weight a of the log frequency, which cosines alone could not express. The loss is the cross-entropy of the softmax over
-the candidates of a window: a sampled softmax, whose samples are the targets of the other streams, and types drawn
-besides (`TargetSampler`).
+the candidates of a window: a sampled softmax, whose samples are the targets of the other streams (`TargetSampler`).
 
 A frequent type is among the candidates more often than a rare one. In expectation over windows, the softmax of
 f_u − log Q_u has its optimum where f_u = log P(u | c) + constant, Q_u being the chance that u is a candidate because of
@@ -19,7 +18,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -29,12 +28,11 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
+from pretrain.output_layers import TYPES_OF_TARGETS, Loss, OutputLayer, Targets, log_frequencies
 from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings, unit
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
-FREQUENCIES = ("learned", "none")
 # The metrics of ranks.
 RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 
@@ -42,23 +40,13 @@ RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 class ContrastiveOutput(LinearOutput):
     """The linear layer, with a temperature and a weight of log frequencies."""
 
-    temperature_logit: Tensor
-    frequency_weight: Tensor
-
     def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
         super().__init__(projection_size, vector_size)
         self.settings = settings
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
-        logit = torch.tensor(math.log(share / (1 - share)))
-        if settings.learned_temperature:
-            self.temperature_logit = nn.Parameter(logit)
-        else:
-            self.register_buffer("temperature_logit", logit)
-        if settings.frequency == "learned":
-            self.frequency_weight = nn.Parameter(torch.ones(()))
-        else:
-            self.register_buffer("frequency_weight", torch.zeros(()))
+        self.temperature_logit = nn.Parameter(torch.tensor(math.log(share / (1 - share))))
+        self.frequency_weight = nn.Parameter(torch.ones(()))
 
     @property
     def temperature(self) -> Tensor:
@@ -75,9 +63,7 @@ class ContrastiveOutput(LinearOutput):
         with torch.autocast(states.device.type, enabled=False):
             cosines = predictions @ unit(candidates.vectors).T  # [N, U]
         known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
-        bias = self.frequency_weight * candidates.log_frequency
-        if self.settings.correction:
-            bias = bias - candidates.log_chance
+        bias = self.frequency_weight * candidates.log_frequency - candidates.log_chance
         logits = cosines / self.temperature + bias.masked_fill(~known, NO_CANDIDATE)  # [N, U]
         labels = candidates.labels.flatten()
         counted = known[labels]  # [N]
@@ -143,38 +129,21 @@ class ContrastiveScorer:
 class ContrastiveSettings(LinearSettings):
     """The contrastive output for the target table `data.target_vectors`.
 
-    extra_candidates: types drawn from the lexicon for each window and direction, beside the types of its targets.
-    extra_power: they are drawn in proportion to their counts to this power.
-    temperature: that a run begins with.
-    learned_temperature: whether it is learned, between 0.01 and 1.
-    correction: whether each type's chance of being a candidate is corrected for.
-    frequency: whether a learned share of a type's log frequency is added to its score (`learned`), or nothing (`none`).
+    temperature: that a run begins with; it is learned, between 0.01 and 1.
     cosine_weight: of the cosine distance to the target's vector, which is added to the loss.
     """
 
     kind: ClassVar[str] = "contrastive"
 
-    extra_candidates: int = setting(0, least=0, most=10**6)
-    extra_power: float = setting(0.75, least=0, most=1)
     temperature: float = setting(0.05, above=LEAST_TEMPERATURE, below=MOST_TEMPERATURE)
-    learned_temperature: bool = True
-    correction: bool = True
-    frequency: str = setting("learned", choices=FREQUENCIES)
     cosine_weight: float = setting(0.0, least=0, most=1e3)
 
     @property
-    def candidates(self) -> CandidateSettings:
-        """The types of a window's targets, and what is drawn besides."""
-        return CandidateSettings(self.extra_candidates, self.extra_power)
+    def candidates(self) -> str:
+        return TYPES_OF_TARGETS
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
-
-    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
-        """That of the continuous output, and what its scores estimate."""
-        temperature = "learned" if self.learned_temperature else self.temperature
-        scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
-        return super().record(corpus=corpus, targets=targets) | scores
 
     def scorer(
         self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device

@@ -14,7 +14,7 @@ from pretrain.data.batches import gather
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
-from pretrain.output_layers import CandidateSettings
+from pretrain.output_layers import TYPES_OF_TARGETS
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 
 CPU = torch.device("cpu")
@@ -22,11 +22,11 @@ STREAMS, WINDOW = 4, 5
 
 
 def data_of(corpus: Corpus, **settings: Any) -> TrainingData:
-    """Windows with candidates, some of them drawn."""
+    """Windows with candidates."""
     values: dict[str, Any] = {
         "directions": DIRECTIONS,
         "seed": 1,
-        "candidates": CandidateSettings(extra=3),
+        "candidates": TYPES_OF_TARGETS,
         "targets": "gaps",
     } | settings
     targets = VectorTable(corpus, values.pop("targets"))
@@ -50,18 +50,11 @@ def assert_same_windows(one: list[Window], other: list[Window]) -> None:
             np.testing.assert_array_equal(left.candidates[direction].ids, right.candidates[direction].ids)
 
 
-def test_they_are_the_types_of_all_targets_and_some_more(tiny_corpus: Corpus) -> None:
-    more = 0
+def test_they_are_the_types_of_all_targets(tiny_corpus: Corpus) -> None:
     for window in islice(data_of(tiny_corpus).windows(), 40):
         for direction, ids in window.ids.items():
             assert ids.shape == (STREAMS, WINDOW + 1)
-            candidates = window.candidates[direction].ids.tolist()
-            assert candidates == sorted(set(candidates))
-            drawn = set(candidates) - set(ids[:, 1:].ravel().tolist())
-            assert set(ids[:, 1:].ravel().tolist()) <= set(candidates)
-            assert len(drawn) <= 3
-            more += len(drawn)
-    assert more > 0
+            assert window.candidates[direction].ids.tolist() == sorted(set(ids[:, 1:].ravel().tolist()))
 
 
 def test_any_position_can_be_gone_back_to(tiny_corpus: Corpus) -> None:
@@ -118,7 +111,7 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, fixed_siz
 
 def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.Tensor]:
     """Loss, counted and masked targets, and gradients, of the first window's own streams [B, T, P]."""
-    settings = ContrastiveSettings(extra_candidates=3, cosine_weight=0.3)
+    settings = ContrastiveSettings(cosine_weight=0.3)
     torch.manual_seed(0)
     layer = ContrastiveOutput(states.shape[-1], data.targets.size, settings)
     batch = gather(next(data.windows(own=own)), data.batch_maker(), CPU)
@@ -142,15 +135,10 @@ def test_batches_of_a_fixed_size_have_the_same_loss(tiny_corpus: Corpus) -> None
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("extra", [0, 3])
-def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus, extra: int) -> None:
-    chances = [
-        data_of(tiny_corpus, weights={"": weight}, candidates=CandidateSettings(extra=extra)).sampler.log_chance
-        for weight in (0.01, 0.5, 1.0)
-    ]
+def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus) -> None:
+    chances = [data_of(tiny_corpus, weights={"": weight}).sampler.log_chance for weight in (0.01, 0.5, 1.0)]
     np.testing.assert_allclose(chances[0], chances[2], rtol=1e-5)
     np.testing.assert_allclose(chances[1], chances[2], rtol=1e-5)
     counts = np.array([1000, 100, 1, 1, 0])
-    settings = CandidateSettings(extra=extra)
-    sampler = TargetSampler(counts, counts * 0.01, targets=64, settings=settings, seed=1)
+    sampler = TargetSampler(counts, counts * 0.01, targets=64)
     assert np.isfinite(sampler.log_chance).all()

@@ -195,7 +195,7 @@ LAYERS: dict[str, dict[str, Any]] = {
     "elmo": OF_CHARACTERS
     | {"encoder__layer_norm": False, "output_layer__kind": "sampled", "output_layer__samples": 6, "train__updates": 10},
     "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12]},
-    "contrastive": {"output_layer__kind": "contrastive", "output_layer__extra_candidates": 3},
+    "contrastive": {"output_layer__kind": "contrastive"},
     "max_margin": {"output_layer__loss": "max_margin"},
     "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
     "subwords_tied": {

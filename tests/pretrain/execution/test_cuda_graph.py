@@ -43,7 +43,7 @@ def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Ca
     return record
 
 
-CONTRASTIVE = {"kind": "contrastive", "extra_candidates": 2}
+CONTRASTIVE = {"kind": "contrastive"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position
-from pretrain.output_layers import Candidates, CandidateSettings, Loss
+from pretrain.output_layers import Candidates, Loss
 from pretrain.output_layers.continuous import cosine_loss, l2_loss, max_margin_loss
 from pretrain.output_layers.von_mises_fisher import log_partition, von_mises_fisher_loss
 from tests import references
@@ -167,7 +167,7 @@ def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> No
     targets = generator.integers(15, 30, 12).astype(np.uint32)
     targets[0] = 29
     counts = np.arange(60, 30, -1)
-    sampler = TargetSampler(counts, counts, targets=12, settings=CandidateSettings(), seed=1)
+    sampler = TargetSampler(counts, counts, targets=12)
     ids = sampler.candidates(targets, Position(), "forward").ids
     candidates = Candidates(
         torch.tensor(rows[ids], dtype=torch.float32),

@@ -28,11 +28,13 @@ def example(zero: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return counts, rows, targets
 
 
-def candidates_of(sampler: TargetSampler, rows: np.ndarray, targets: np.ndarray, all_ids: np.ndarray) -> Candidates:
+def candidates_of(
+    sampler: TargetSampler, rows: np.ndarray, targets: np.ndarray, all_ids: np.ndarray, *, corrected: bool = True
+) -> Candidates:
     return Candidates(
         torch.tensor(rows[all_ids], dtype=torch.float32),
         torch.from_numpy(sampler.log_frequency[all_ids]),
-        torch.from_numpy(sampler.log_chance[all_ids]),
+        torch.from_numpy(sampler.log_chance[all_ids] * corrected),
         torch.from_numpy(np.searchsorted(all_ids, targets)),
     )
 
@@ -42,9 +44,7 @@ def candidates_of(sampler: TargetSampler, rows: np.ndarray, targets: np.ndarray,
     "options",
     [
         {},
-        {"temperature": 0.2, "frequency": "none"},
-        {"correction": False},
-        {"extra_candidates": 9, "extra_power": 0.5},
+        {"temperature": 0.2},
         {"cosine_weight": 0.7},
     ],
     ids=lambda options: "-".join(options) or "plain",
@@ -52,7 +52,7 @@ def candidates_of(sampler: TargetSampler, rows: np.ndarray, targets: np.ndarray,
 def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], zero: list[int]) -> None:
     settings = ContrastiveSettings(**options)
     counts, rows, targets = example(zero)
-    sampler = TargetSampler(counts, counts, targets=targets.size, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=targets.size)
     ids = sampler.candidates(targets, Position(), "forward").ids
     torch.manual_seed(0)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
@@ -62,10 +62,6 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     )
     loss.total.backward()
 
-    # every distinct candidate as if drawn: those that are targets, too, change nothing but the chance, which is given
-    drawn = np.setdiff1d(ids, targets)
-    drawn = [*drawn, *[int(targets[0, 0])] * (settings.extra_candidates - len(drawn))]
-
     def plain(
         states: np.ndarray, weight: np.ndarray, bias: np.ndarray, temperature: float, frequency_weight: float
     ) -> list[float]:
@@ -74,11 +70,8 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
             [int(each) for each in targets.ravel()],
             rows,
             counts.tolist(),
-            drawn=[int(each) for each in drawn],
-            power=settings.extra_power,
             temperature=temperature,
             frequency_weight=frequency_weight,
-            correction=settings.correction,
             cosine_weight=settings.cosine_weight,
         )
 
@@ -87,7 +80,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
         "weight": layer.weight.detach().double().numpy(),
         "bias": layer.bias.detach().double().numpy(),
         "temperature": settings.temperature,
-        "frequency_weight": 1.0 if settings.frequency == "learned" else 0.0,
+        "frequency_weight": 1.0,
     }
     expected = plain(**values)
     assert loss.total.item() == pytest.approx(sum(expected), rel=1e-5)
@@ -109,8 +102,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     for index in np.ndindex(layer.weight.shape):
         assert layer.weight.grad[index].item() == pytest.approx(slope("weight", index), rel=1e-3, abs=1e-3)
     assert layer.bias.grad[2].item() == pytest.approx(slope("bias", (2,)), rel=1e-3, abs=1e-3)
-    if settings.frequency == "learned":
-        assert layer.frequency_weight.grad.item() == pytest.approx(slope("frequency_weight", ()), rel=1e-3)
+    assert layer.frequency_weight.grad.item() == pytest.approx(slope("frequency_weight", ()), rel=1e-3)
     (per_logit,) = torch.autograd.grad(layer.temperature, layer.temperature_logit)
     assert layer.temperature_logit.grad.item() == pytest.approx(
         slope("temperature", ()) * per_logit.item(), rel=1e-3, abs=1e-3
@@ -119,8 +111,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
 
 def test_chances_are_those_of_many_windows() -> None:
     counts = np.array([500, 300, 120, 60, 15, 5, 0])
-    settings = ContrastiveSettings(extra_candidates=3, extra_power=0.5)
-    sampler = TargetSampler(counts, counts, targets=9, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=9)
     generator = np.random.default_rng(0)
     seen = np.zeros(7)
     for number in range(4000):
@@ -134,7 +125,7 @@ def test_chances_are_those_of_many_windows() -> None:
 def test_a_window_without_any_direction_gives_no_loss_and_no_gradient() -> None:
     counts, rows, targets = example(list(range(TYPES)))
     settings = ContrastiveSettings(cosine_weight=0.5)
-    sampler = TargetSampler(counts, counts, targets=targets.size, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=targets.size)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
     ids = sampler.candidates(targets, Position(), "forward").ids
     targets_ = Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))

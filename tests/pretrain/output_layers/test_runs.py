@@ -17,7 +17,7 @@ LAYERS: dict[str, dict[str, Any]] = {
     "l2": {"kind": "continuous", "loss": "l2"},
     "von_mises_fisher": {"kind": "continuous", "loss": "von_mises_fisher"},
     "max_margin": {"kind": "continuous", "loss": "max_margin"},
-    "contrastive": {"kind": "contrastive", "extra_candidates": 4, "cosine_weight": 0.5},
+    "contrastive": {"kind": "contrastive", "cosine_weight": 0.5},
     "softmax": {"kind": "softmax", "types": 15, "projection_regularisation": 0.1},
     "sampled": {"kind": "sampled", "types": 14, "samples": 6},
     "fixed": {"kind": "fixed", "samples": 6},
@@ -88,7 +88,6 @@ def test_the_update_of_a_shared_layer_is_that_of_both_gradients_together(runs: T
 @pytest.mark.parametrize(
     ("layer", "other"),
     [
-        ("contrastive", {"output_layer__correction": False}),
         ("adaptive", {"output_layer__types": 14}),
         ("cosine", {"output_layer__loss": "l2"}),
     ],

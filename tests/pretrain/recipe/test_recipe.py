@@ -168,7 +168,7 @@ def test_the_config_follows_from_text_and_time(
 
 @pytest.fixture
 def model(runs: TinyRuns) -> Path:
-    layer = {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 1.0}
+    layer = {"kind": "contrastive", "cosine_weight": 1.0}
     settings = {f"output_layer__{name}": value for name, value in layer.items()}
     return runs.run("first", train__updates=4, evaluation__every_updates=4, card__licence="CC0", **settings).path
 
@@ -210,9 +210,7 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     general = sum(shard.tokens for shard in corpus.train if shard.source == "general")
     assert general / corpus.train_tokens == pytest.approx(0.3, abs=0.1)
     config = json.loads((out / "config.json").read_text())
-    assert {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 1.0}.items() <= config[
-        "output_layer"
-    ].items()
+    assert {"kind": "contrastive", "cosine_weight": 1.0}.items() <= config["output_layer"].items()
     assert config["schedule"]["base"] == 0.005
     assert config["train"]["epochs"] == 2
     adapted = read_model_directory(out)
