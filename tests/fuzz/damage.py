@@ -1,7 +1,10 @@
-"""Damage: edits of the bytes of a file, drawn by hypothesis."""
+"""Damage: edits of the bytes of a file, drawn by hypothesis, and a bound on what reading it may take."""
 
+import resource
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -21,6 +24,8 @@ TOKENS = [
     b"null",
     b"9" * 40,
 ]
+
+MOST_BYTES = 2 << 30  # of memory beyond what the process has
 
 Edit = Callable[[bytes], bytes]
 
@@ -90,3 +95,15 @@ def damaged(content: bytes, edits: list[Edit]) -> bytes:
     for edit in edits:
         content = edit(content)
     return content
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """No more than MOST_BYTES of memory beyond what the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

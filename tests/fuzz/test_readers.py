@@ -6,10 +6,8 @@ FUZZ_EXAMPLES sets the number of damaged files a reader (25); `FUZZ_EXAMPLES=100
 import gzip
 import json
 import os
-import resource
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,11 +34,10 @@ from pretrain.config import config_to_dict, load_config
 from pretrain.run.directory import read_checkpoint
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
-from tests.fuzz.damage import EDITS, damaged
+from tests.fuzz.damage import EDITS, bounded, damaged
 from tests.pretrain.conftest import TinyRuns
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", 25))
-MOST_BYTES = 2 << 30  # of memory beyond what the process has
 SLOWEST = 10  # seconds of a reader
 
 ENTITIES = "Ada\tB-PER\nLovelace\tI-PER\nmet\tO\nLondon\tB-LOC\n\nStop\tO\n\nJack\tB-PER\nleft\tO\nOakland\tB-LOC\n"
@@ -194,18 +191,6 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
         command = ["dump-features", session_model, source, folder / f"{layout}.h5", "--format", layout]
         assert elmoc(list(map(str, command))) == 0
     return folder
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """No more than MOST_BYTES of memory beyond what the process has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def assert_told(error: Exception, folder: Path) -> None:

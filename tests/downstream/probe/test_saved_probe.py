@@ -156,10 +156,9 @@ def test_saved_probes_that_cannot_be_scored(
         assert fails(*whole).startswith("error: ")
     weights = probe / "probe.safetensors"
     bytes_before, tensors = weights.read_bytes(), load_file(weights)
-    for damaged in (bytes_before[: len(bytes_before) // 2], bytes_before[:-9] + b"\1" + bytes_before[-8:]):
-        weights.write_bytes(damaged)
-        (probe / "probe.json").write_text(json.dumps(content))
-        assert str(weights) in fails(*whole)
+    weights.write_bytes(bytes_before[:-9] + b"\1" + bytes_before[-8:])
+    (probe / "probe.json").write_text(json.dumps(content))
+    assert str(weights) in fails(*whole)
     for tensor in (torch.zeros(4), torch.full([len(tensors["output.bias"])], torch.nan)):
         save_file(tensors | {"output.bias": tensor}, weights)
         checksum = vars(FileChecksum.of(weights))

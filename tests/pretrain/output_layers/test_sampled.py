@@ -162,32 +162,6 @@ def test_with_all_types_it_is_the_full_softmax() -> None:
     assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
 
 
-def test_in_expectation_the_gradient_at_the_truth_is_that_of_the_full_softmax() -> None:
-    """0, since it is the optimum; without the correction it is not."""
-    generator = torch.Generator().manual_seed(0)
-    truth = torch.distributions.Dirichlet(torch.full((26,), 0.7)).sample((PROJECTION,)).clamp(min=1e-4)
-    truth = truth / truth.sum(dim=1, keepdim=True)
-    sampler = sampler_of(8, types=25, targets=200)
-    norms = []
-    for corrected in (True, False):
-        layer = SampledOutput(PROJECTION, 26, SampledSettings(types=25, samples=8))
-        with torch.no_grad():
-            layer.rows[:, :-1].copy_(truth.log().T)
-            layer.rows[:, -1].zero_()
-        for number in range(400):
-            contexts = torch.randint(PROJECTION, (4, 50), generator=generator)
-            targets = torch.multinomial(truth[contexts.flatten()], 1, generator=generator).view(4, 50)
-            ids, drawn = sampler.candidates(targets.numpy().astype(np.uint32), Position(0, 0, number), "forward")
-            labels = torch.from_numpy(np.argsort(ids)[np.searchsorted(np.sort(ids), targets.numpy())])
-            chance = torch.from_numpy(sampler.log_chance[ids]) * corrected
-            candidates = Candidates(None, chance, chance, labels, torch.from_numpy(ids.astype(np.int64)), drawn)
-            loss = layer(torch.eye(PROJECTION)[contexts], Targets(targets, None, candidates))
-            (loss.total / (400 * 200)).backward()
-        assert layer.rows.grad is not None
-        norms.append(layer.rows.grad.to_dense().norm().item())
-    assert norms[0] < 0.2 * norms[1]
-
-
 @pytest.mark.parametrize("at_once", [4, 26, 100])
 def test_scores_of_parts_are_those_of_the_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampled, "SCORED_AT_ONCE", at_once)
