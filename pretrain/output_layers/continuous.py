@@ -1,24 +1,65 @@
 """Continuous output: how far is the predicted vector from the fixed vector of the next word (Li et al. 2019, Eq. 2)?
 
-Letters: N targets, U candidates, E width of vectors.
+The contrastive and fixed output layers predict vectors, too: they share the linear layer and the settings of it here.
+A target whose vector is all zeros has no direction: it is masked.
+Letters: N targets, U candidates, P projection, E width of vectors.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TYPES_OF_TARGETS, Candidates, Loss, Targets
-from pretrain.output_layers.linear import NO_CANDIDATE, NORM, LinearOutput, LinearSettings, sum_of_known, unit
+from pretrain.output_layers import TYPES_OF_TARGETS, Candidates, Loss, OutputLayer, OutputLayerSettings, Targets
 from pretrain.output_layers.retrieval import Retriever
-from pretrain.output_layers.von_mises_fisher import von_mises_fisher_loss
+from pretrain.output_layers.von_mises_fisher import log_partition
 
 LOSSES = ("cosine", "l2", "von_mises_fisher", "max_margin")
+# Norms are bounded from below, as in `F.cosine_similarity`, so that a vector of zeros has finite gradients.
+NORM = 1e-8
+# The score of a type that is no candidate; finite, so that a window without any candidate has finite gradients.
+NO_CANDIDATE = -1e9
+
+
+@dataclass(frozen=True)
+class LinearSettings(OutputLayerSettings):
+    """The settings of layers that predict vectors of the table `data.target_vectors`."""
+
+    reads_target_vectors: ClassVar[bool] = True
+
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
+        """The target vectors by origin and fingerprint, and how they were processed."""
+        return {"kind": self.kind, **asdict(targets.source)}
+
+
+class LinearOutput(OutputLayer):
+    """ŷ_t = W_y out_t + b_y (Li et al. 2019, footnote 2): from top layer states [..., P] to vectors [..., E]."""
+
+    def __init__(self, projection_size: int, vector_size: int) -> None:
+        super().__init__()
+        linear = nn.Linear(projection_size, vector_size)
+        self.weight, self.bias = linear.weight, linear.bias  # [E, P], [E]
+
+    def predict(self, states: Tensor) -> Tensor:
+        """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
+        return F.linear(states, self.weight, self.bias).float()
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Vectors [..., E] divided by their lengths."""
+    return F.normalize(vectors, dim=-1, eps=NORM)
+
+
+def sum_of_known(losses: Tensor, targets: Tensor) -> Loss:
+    """Losses [...] summed over the targets [..., E] that have a vector."""
+    known = targets.any(dim=-1)  # [...]
+    counted = known.sum()
+    return Loss((losses * known).sum(), counted, known.numel() - counted)
 
 
 def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
@@ -29,6 +70,21 @@ def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
 def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
     """Σ ‖prediction − target‖₂ (Li et al. 2019, Section 3); both are [..., E]. Of equal vectors the gradient is 0."""
     return sum_of_known(torch.linalg.vector_norm(predictions.float() - targets, dim=-1), targets)
+
+
+def von_mises_fisher_loss(
+    predictions: Tensor, targets: Tensor, *, length_weight: float = 0.0, product_weight: float = 1.0
+) -> Loss:
+    """Σ log(C_m(0)/C_m(‖ŷ‖)) − λ₂ ŷ · w/‖w‖ + λ₁ ‖ŷ‖ for predictions ŷ and targets w [..., E]; λ₂ = 1 and λ₁ = 0: vMF.
+
+    `length_weight` is λ₁ and `product_weight` λ₂ of Kumar and Tsvetkov (2019). C_m(0) is a constant, the
+    density of a direction drawn at random, so that a prediction of zeros has a loss of 0.
+    """
+    predictions = predictions.float()
+    lengths = torch.linalg.vector_norm(predictions.double(), dim=-1)  # [...]; in float32 squares overflow
+    products = (predictions * unit(targets)).sum(dim=-1)
+    partition = log_partition(lengths.square(), predictions.shape[-1])
+    return sum_of_known((partition - product_weight * products + length_weight * lengths).float(), targets)
 
 
 def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: float) -> Loss:

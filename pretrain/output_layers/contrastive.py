@@ -29,7 +29,7 @@ from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import TYPES_OF_TARGETS, Loss, OutputLayer, Targets, log_frequencies
-from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings, unit
+from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings, unit
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0

@@ -18,7 +18,7 @@ from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
-from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings
+from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 MOST_SAMPLES = 2**24

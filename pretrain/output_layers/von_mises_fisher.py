@@ -1,4 +1,4 @@
-"""The von Mises–Fisher loss: how likely is a word's direction, if directions scatter around the predicted one?
+"""The von Mises–Fisher distribution: how likely is a direction, if directions scatter around the predicted one?
 
     p(w | ŷ) = C_m(κ) exp(ŷ · w),  κ = ‖ŷ‖, ‖w‖ = 1,  C_m(κ) = κ^v / ((2π)^{m/2} I_v(κ)),  v = m/2 − 1
 
@@ -12,26 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pretrain.output_layers import Loss
-from pretrain.output_layers.linear import sum_of_known, unit
-
 # From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence.
 LEAST_ORDER = 32
-
-
-def von_mises_fisher_loss(
-    predictions: Tensor, targets: Tensor, *, length_weight: float = 0.0, product_weight: float = 1.0
-) -> Loss:
-    """Σ log(C_m(0)/C_m(‖ŷ‖)) − λ₂ ŷ · w/‖w‖ + λ₁ ‖ŷ‖ for predictions ŷ and targets w [..., E]; λ₂ = 1 and λ₁ = 0: vMF.
-
-    `length_weight` is λ₁ and `product_weight` λ₂ of Kumar and Tsvetkov (2019). C_m(0) is a constant, the
-    density of a direction drawn at random, so that a prediction of zeros has a loss of 0.
-    """
-    predictions = predictions.float()
-    lengths = torch.linalg.vector_norm(predictions.double(), dim=-1)  # [...]; in float32 squares overflow
-    products = (predictions * unit(targets)).sum(dim=-1)
-    partition = log_partition(lengths.square(), predictions.shape[-1])
-    return sum_of_known((partition - product_weight * products + length_weight * lengths).float(), targets)
 
 
 def log_partition(squared: Tensor, size: int) -> Tensor:
