@@ -70,6 +70,7 @@ class Tables:
         """What a command of the project prints, kept as OUT/NAME.txt; it is run where that is not there."""
         file = self.out / f"{name}.txt"
         if not file.exists():
+            file.with_suffix(".safetensors").unlink(missing_ok=True)  # of a row that was stopped before it was told
             print("$ python -m", *words, flush=True)
             line = [sys.executable, "-m", *map(str, words)]
             file.write_text(subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -176,6 +177,7 @@ class Tables:
         for name, paper in TYING.items():
             sets = (f"data.corpus={path}", f"train.epochs={LM_EPOCHS}", "evaluation.every_updates=1000000")
             more = [word for each in sets for word in ("--set", each)]
+            more += ["--resume"] * (self.out / name / "checkpoints").exists()
             self.row(f"{name}_run", "pretrain", CONFIGS / f"lm/{name}.toml", self.out / name, *more)
             perplexity = read_metrics(self.out / name, "evaluation")[-1]["vocabulary_perplexity"]
             words = math.exp(math.log(perplexity) / (1 - marks))
