@@ -46,7 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
     processing = parser.add_mutually_exclusive_group()
     processing.add_argument(
-        "--post-process", dest="transform", default="none", metavar="WHAT", help=f"{TRANSFORMS} (default: %(default)s)"
+        "--post-process",
+        dest="transform",
+        default="none",
+        metavar="WHAT",
+        help=f"{', '.join(TRANSFORMS)} (default: %(default)s)",
     )
     processing.add_argument(
         "--like",
@@ -75,7 +79,7 @@ def build_vectors(
     Raises `InputError` for a table that exists or is being written, vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
-    kind = TransformKind.parse(transform)
+    kind = TransformKind(transform)
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
         refuse_existing(description)

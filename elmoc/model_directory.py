@@ -199,7 +199,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         tensors, weight_type = unpacked_weights(tensors)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
-        shapes = TransformKind.parse(record.word_vectors.post_processing).shapes(size)
+        shapes = TransformKind(record.word_vectors.post_processing).shapes(size)
         transform = {name: torch.empty(shape) for name, shape in shapes.items()}
     with reading(path / WEIGHTS):
         check_weights(tensors, encoder.weights() | {f"recipe.{name}": each for name, each in transform.items()})

@@ -16,8 +16,8 @@ from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
-from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, NgramKind, Ngrams
-from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
+from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
 
 # of config.json, README.md and the headers of tensors

@@ -24,53 +24,12 @@ from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, Filters, check_array, hash_words
+from elmoc.word_vectors.fasttext import NgramKind
 from elmoc.word_vectors.stored import StoredVectors
 
 FILE_NAME = "compact.safetensors"
-_BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)  # FNV-1a, as fastText has it
 # words whose n-grams are looked up at once: their rows take some 50 MB
 _MOST_WORDS = 1024
-
-
-@dataclass(frozen=True)
-class NgramKind:
-    """Which character n-grams words have: fastText's, by lengths and number of buckets."""
-
-    buckets: int = setting(least=1, most=1 << 31)
-    shortest: int = setting(least=1)
-    longest: int = setting(most=100)
-
-    def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [n] twice: of all n-grams of the words, in their order, the place of the word, and the bucket.
-
-        They are those of `push_subwords` in fasttext.cpp: of the characters of the word between < and >, without
-        < and > alone; bytes count as signed numbers.
-        """
-        encoded = [b"<%b>" % word.encode("utf-8", "surrogatepass") for word in words]
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        begins = np.flatnonzero((text & 0xC0) != 0x80)  # of characters
-        lengths = np.diff(begins, append=len(text))
-        signed = text.view(np.int8).astype(np.int32).view(np.uint32)
-        byte_ends = np.cumsum([len(each) for each in encoded])
-        word_of = np.searchsorted(byte_ends, begins, side="right")  # of each character
-        last = np.searchsorted(begins, byte_ends)[word_of] - 1  # the last character of its word
-        alone = (np.diff(word_of, prepend=-1) != 0) | (np.arange(len(begins)) == last)
-        starts, hashes = np.arange(len(begins)), np.full(len(begins), _BASIS)
-        owners, buckets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for length in range(1, self.longest + 1):
-            inside = starts + length - 1 <= last[starts]
-            starts, hashes = starts[inside], hashes[inside]
-            read = starts + length - 1
-            for byte in range(4):  # of a character in UTF-8, at most
-                has = lengths[read] > byte
-                hashes[has] = (hashes[has] ^ signed[begins[read[has]] + byte]) * _PRIME
-            if length >= self.shortest:
-                kept = ~alone[starts] if length == 1 else slice(None)
-                owners.append(word_of[starts[kept]])
-                buckets.append(hashes[kept].astype(np.int64) % self.buckets)
-        owner = np.concatenate(owners)
-        order = np.argsort(owner, kind="stable")
-        return owner[order], np.concatenate(buckets)[order]
 
 
 @dataclass(frozen=True)

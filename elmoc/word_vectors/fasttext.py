@@ -18,6 +18,7 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import absolute_path, require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
+from elmoc.settings import setting
 
 # The widest word vectors that are read: a damaged number can say any width.
 MAX_SIZE = 1 << 16
@@ -29,6 +30,9 @@ _START = struct.Struct("<3i24x4i12x3i8xq")
 # In the dictionary a word, a zero byte, its count (8 bytes) and type (1 byte); words come before labels.
 _BEHIND_WORD = 10
 _MATRIX = struct.Struct("<?2q")  # whether it is quantised, rows, columns; its numbers follow
+_BASIS, _PRIME = np.uint32(2166136261), np.uint32(16777619)  # FNV-1a
+# Words whose n-grams are looked up at once in Python: their places take some MB.
+_MOST_WORDS = 1024
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
@@ -57,6 +61,47 @@ class Header:
     def shortest(self) -> int:
         """The characters of the shortest n-grams."""
         return max(1, self.minn)
+
+
+@dataclass(frozen=True)
+class NgramKind:
+    """Which character n-grams words have: fastText's, by lengths and number of buckets."""
+
+    buckets: int = setting(least=1, most=1 << 31)
+    shortest: int = setting(least=1)
+    longest: int = setting(most=100)
+
+    def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [n] twice: of all n-grams of the words, in fastText's order, the place of the word, and the bucket.
+
+        They are those of `push_subwords` in fasttext.cpp: of the characters of the word between < and >, without
+        < and > alone; bytes count as signed numbers.
+        """
+        encoded = [b"<%b>" % word.encode("utf-8", "surrogatepass") for word in words]
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        begins = np.flatnonzero((text & 0xC0) != 0x80)  # of characters
+        lengths = np.diff(begins, append=len(text))
+        signed = text.view(np.int8).astype(np.int32).view(np.uint32)
+        byte_ends = np.cumsum([len(each) for each in encoded])
+        word_of = np.searchsorted(byte_ends, begins, side="right")  # of each character
+        last = np.searchsorted(begins, byte_ends)[word_of] - 1  # the last character of its word
+        alone = (np.diff(word_of, prepend=-1) != 0) | (np.arange(len(begins)) == last)
+        starts, hashes = np.arange(len(begins)), np.full(len(begins), _BASIS)
+        found, buckets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for length in range(1, self.longest + 1):
+            inside = starts + length - 1 <= last[starts]
+            starts, hashes = starts[inside], hashes[inside]
+            read = starts + length - 1
+            for byte in range(4):  # of a character in UTF-8, at most
+                has = lengths[read] > byte
+                hashes[has] = (hashes[has] ^ signed[begins[read[has]] + byte]) * _PRIME
+            if length >= self.shortest:
+                kept = ~alone[starts] if length == 1 else slice(None)
+                found.append(starts[kept])
+                buckets.append(hashes[kept].astype(np.int64) % self.buckets)
+        first = np.concatenate(found)
+        order = np.argsort(first, kind="stable")
+        return word_of[first[order]], np.concatenate(buckets)[order]
 
 
 class FastTextVectors:
@@ -107,17 +152,11 @@ class FastTextVectors:
 
         The rows are mapped; their numbers may lie at any byte.
         """
-        with open(self.origin, "rb") as file:
+        with reading(self.origin), open(self.origin, "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        header, counts, position = _read_header(content), dict[bytes, int](), _START.size
-        for number in range(header.entries):
-            end = content.find(b"\0", position)
-            if number < header.words:
-                counts[content[position:end]] = int.from_bytes(content[end + 1 : end + 9], "little")
-            position = end + _BEHIND_WORD
-        position += _MATRIX.size + 4 * header.words * header.dim
-        numbers = np.frombuffer(content, np.float32, header.bucket * header.dim, position)
-        return header, counts, numbers.reshape(header.bucket, header.dim)
+            header = _read_header(content)
+            entries, end = _read_dictionary(content, header)
+        return header, dict(entries[: header.words]), _input_rows(content, header, end)[header.words :]
 
 
 def _read_header(content: mmap.mmap) -> Header:
@@ -200,50 +239,48 @@ def _compiled_lookup(library: ctypes.CDLL, content: mmap.mmap, header: Header) -
     return file.end, fill
 
 
-def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
-    """The same in Python, word by word."""
-    rows: dict[bytes, int] = {}  # of words that are there twice the last
-    position = _START.size
+def _read_dictionary(content: mmap.mmap, header: Header) -> tuple[list[tuple[bytes, int]], int]:
+    """The entries with their counts, and where the dictionary ends."""
+    entries, position = [], _START.size
     for number in range(header.entries):
         end = content.find(b"\0", position)
-        if end < 0 or content[end + _BEHIND_WORD - 1 : end + _BEHIND_WORD] != bytes([number >= header.words]):
+        behind = content[end : end + _BEHIND_WORD]
+        if end < 0 or len(behind) < _BEHIND_WORD or behind[-1] != (number >= header.words):
             raise ValueError("its dictionary is truncated, or has other words and labels than its header says")
-        rows[content[position:end]] = number
+        entries.append((content[position:end], int.from_bytes(behind[1:9], "little")))
         position = end + _BEHIND_WORD
-    start, size = position + _MATRIX.size, 4 * header.dim
+    return entries, position
+
+
+def _input_rows(content: mmap.mmap, header: Header, dictionary_end: int) -> np.ndarray:
+    """float32 [words + buckets, E], mapped."""
+    rows = header.words + header.bucket
+    numbers = np.frombuffer(content, np.float32, rows * header.dim, dictionary_end + _MATRIX.size)
+    return numbers.reshape(rows, header.dim)
+
+
+def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
+    """The same in Python, word by word."""
+    entries, end = _read_dictionary(content, header)
+    numbers = {word: number for number, (word, _) in enumerate(entries)}  # of words that are there twice the last
+    ngrams = NgramKind(max(1, header.bucket), header.shortest, header.maxn)
 
     def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
-        for vector, word in zip(vectors, words, strict=True):
-            own = rows.get(word)
-            if own is not None and own >= header.words:
-                continue
-            numbers = [] if own is None else [own]
-            if word != b"</s>" and header.maxn:
-                grams = _ngrams(b"<" + word + b">", header.shortest, header.maxn)
-                numbers += [header.words + _fnv(gram) % header.bucket for gram in grams]
-            for number in numbers:
-                vector += np.frombuffer(content, np.float32, header.dim, start + number * size)
-            if numbers:
-                vector *= np.float32(1.0 / len(numbers))
+        matrix = _input_rows(content, header, end)
+        for start in range(0, len(words), _MOST_WORDS):
+            block = words[start : start + _MOST_WORDS]
+            owners, buckets = ngrams.of_words([word.decode() for word in block])
+            bounds = np.searchsorted(owners, np.arange(len(block) + 1))
+            for index, word in enumerate(block):
+                own = numbers.get(word, -1)
+                rows = [own] if own >= 0 else []
+                if word != b"</s>":
+                    rows += (header.words + buckets[bounds[index] : bounds[index + 1]]).tolist()
+                if not rows or own >= header.words:  # a label
+                    continue
+                vector = vectors[start + index]
+                for row in rows:
+                    vector += matrix[row]
+                vector *= np.float32(1.0 / len(rows))
 
-    return position, fill
-
-
-def _fnv(text: bytes) -> int:
-    """FNV-1a, which takes its bytes for signed in fastText."""
-    value = 2166136261
-    for byte in text:
-        value = (value ^ (byte | 0xFFFFFF00 if byte > 127 else byte)) * 16777619 & 0xFFFFFFFF
-    return value
-
-
-def _ngrams(text: bytes, shortest: int, longest: int) -> list[bytes]:
-    """The n-grams of a word between `<` and `>`, in fastText's order; a character begins at every byte but 10xxxxxx."""
-    begins = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80]
-    ends = [*begins[1:], len(text)]
-    return [
-        text[begin:end]
-        for first, begin in enumerate(begins)
-        for length, end in enumerate(ends[first : first + longest], 1)
-        if length >= shortest and not (length == 1 and (begin == 0 or end == len(text)))
-    ]
+    return end, fill

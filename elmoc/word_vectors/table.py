@@ -46,7 +46,7 @@ class TableRecord:
     aside: bool = False
 
     def __post_init__(self) -> None:
-        TransformKind.parse(self.post_processing)
+        TransformKind(self.post_processing)
         if [len(row) for row in self.boundary_vectors] != [self.size, self.size]:
             raise InputError(f"boundary_vectors must be 2 × {self.size} numbers")
 
@@ -70,9 +70,7 @@ class VectorTable:
             raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}")
         self.description = description
         self.path, transform = description.with_suffix(".npy"), description.with_suffix(".post.npz")
-        self.files = (
-            [self.path, transform] if len(TransformKind.parse(record.post_processing).shapes(1)) > 1 else [self.path]
-        )
+        self.files = [self.path, transform] if len(TransformKind(record.post_processing).shapes(1)) > 1 else [self.path]
         self.checksums = {
             file: record.checksums[what] for file, what in zip(self.files, ("rows", "transform"), strict=False)
         }

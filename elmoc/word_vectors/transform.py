@@ -4,7 +4,6 @@ A transform holds what has to be the same for every word, in the table of a corp
 of `<s>` and `</s>`, and an affine map. `WordRows` keeps the transformed vectors of the words that have been met.
 """
 
-import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,10 @@ from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 
-TRANSFORMS = (
-    "none, centre, remove-top=K (centre and remove the K top principal components), whiten, whiten=F (variances below "
-    "the share F of the largest count as that share, so that such directions stay short)"
-)
-# The least F, and the one of `whiten`. A deviation under 0.3 % of the largest may come from the few digits that files
-# give their numbers, and is zero where the words are fewer than the dimensions: it would count as much as any other.
+TRANSFORMS = ("none", "centre", "whiten")
+# The least variance of a direction in whitening, relative to the largest. A deviation under 0.3 % of the largest may
+# come from the few digits that files give their numbers, and is zero where the words are fewer than the dimensions: it
+# would count as much as any other.
 WHITENING_FLOOR = 1e-5
 _BLOCK_ROWS = 1 << 16
 # bytes of the vectors of words that are kept; a single call may need more
@@ -93,28 +90,18 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TransformKind:
-    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`."""
+    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, by which it is recorded."""
 
-    name: str  # the text itself, by which tables and model directories record it
-    removed: int = 0  # K of `remove-top=K`
-    floor: float = WHITENING_FLOOR  # F of `whiten=F`: the least variance of a direction, relative to the largest
+    name: str
 
-    @classmethod
-    def parse(cls, text: str) -> "TransformKind":
-        """Raises `InputError` for a text that is none of `TRANSFORMS`."""
-        match = re.fullmatch(r"none|centre|whiten|remove-top=([1-9][0-9]*)|whiten=(0?\.[0-9]+|[1-9]e-[0-9]+)", text)
-        if match is None:
-            raise InputError(f"unknown transform {text!r}: choose from {TRANSFORMS}")
-        floor = float(match[2] or WHITENING_FLOOR)
-        if floor < WHITENING_FLOOR:
-            raise InputError(f"{text}: a share of variance is at least {WHITENING_FLOOR}")
-        return cls(text, int(match[1] or 0), floor)
+    def __post_init__(self) -> None:
+        if self.name not in TRANSFORMS:
+            raise InputError(f"unknown transform {self.name!r}: choose from {', '.join(TRANSFORMS)}")
 
     def shapes(self, size: int) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays that its transforms of vectors of width `size` have."""
-        names = {"none": ("boundary",), "centre": ("boundary", "mean")}.get(self.name, ("boundary", "mean", "matrix"))
         shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
-        return {name: shapes[name] for name in names}
+        return dict(list(shapes.items())[: 1 + TRANSFORMS.index(self.name)])
 
     def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
         """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
@@ -124,8 +111,6 @@ class TransformKind:
         if self.name == "none":
             return VectorTransform(boundary)
         size = raw.shape[1]
-        if self.removed >= size:
-            raise InputError(f"{self.name} leaves nothing of vectors of width {size}")
         total, mean = 0.0, np.zeros(size)
         for weights, rows in _weighted_blocks(raw, counts):
             total += weights.sum()
@@ -142,12 +127,8 @@ class TransformKind:
         values, components = np.linalg.eigh(covariance / total)  # ascending
         if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
             raise InputError(f"{self.name} needs word vectors that differ, but those of all words are the same")
-        if self.removed:
-            top = components[:, -self.removed :]
-            matrix = np.eye(size) - top @ top.T
-        else:
-            variances = np.maximum(values, self.floor * values[-1])
-            matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
+        variances = np.maximum(values, WHITENING_FLOOR * values[-1])
+        matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
         return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 
 

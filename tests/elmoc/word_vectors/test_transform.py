@@ -1,4 +1,4 @@
-"""Transforms: centring, removal of components, whitening and boundary vectors, beside plain computations."""
+"""Transforms: centring, whitening and boundary vectors, beside plain computations."""
 
 from pathlib import Path
 
@@ -20,43 +20,32 @@ def test_transforms_in_plain_words() -> None:
     boundary = np.ones((2, 5), dtype=np.float32)
 
     def fit(text: str) -> VectorTransform:
-        return TransformKind.parse(text).fit(raw, counts, boundary)
+        return TransformKind(text).fit(raw, counts, boundary)
 
-    transform = fit("remove-top=2")
+    transform = fit("centre")
     assert transform.boundary is boundary
     assert transform.mean == pytest.approx(repeated.mean(axis=0), abs=1e-5)
-    top = np.linalg.svd(repeated - repeated.mean(axis=0), full_matrices=False)[2][:2]
-    transformed = transform.apply(words, raw)
-    assert np.abs(transformed @ top.T).max() < 1e-4
-    assert not transformed[7].any()
+    assert not transform.apply(words, raw)[7].any()
     whitened = (repeated - repeated.mean(axis=0)) @ fit("whiten").matrix
     assert whitened.T @ whitened / len(whitened) == pytest.approx(np.eye(5), abs=1e-4)
-    variances, components = np.linalg.eigh(np.cov(repeated.T, bias=True))
-    floored = fit("whiten=0.3")
-    assert floored.matrix @ components == pytest.approx(
-        components / np.sqrt(np.maximum(variances, 0.3 * variances.max())), abs=1e-4
-    ), "a direction of little variance stays short"
-    assert np.array_equal(fit("whiten=1e-5").matrix, fit("whiten").matrix)
+    raw[:, 0] *= 1e-4  # less than rounding: such a direction stays short
+    assert np.linalg.norm(TransformKind("whiten").fit(raw, counts, boundary).matrix, 2) < 400 / raw.std(axis=0).max()
     assert (fit("none").mean, fit("none").matrix) == (None, None)
     assert fit("centre").mean is not None
     assert fit("centre").matrix is None
-    for text in ("remove-top=0", "whitening", "whiten=1", "whiten=1e-6", ""):
-        with pytest.raises(InputError):
-            TransformKind.parse(text)
-    with pytest.raises(InputError, match="remove-top=5"):
-        fit("remove-top=5")
+    with pytest.raises(InputError):
+        TransformKind("whitening")
     with pytest.raises(InputError, match="centre"):
-        TransformKind.parse("centre").fit(0 * raw, counts, boundary)
+        TransformKind("centre").fit(0 * raw, counts, boundary)
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("text", ["whiten", "remove-top=1"])
-def test_vectors_that_are_all_the_same_cannot_be_whitened(text: str) -> None:
+def test_vectors_that_are_all_the_same_cannot_be_whitened() -> None:
     raw = np.zeros((4, 3), dtype=np.float32)
     for known in (1, 3):  # words that have a vector
         raw[:known] = [0.1, -0.7, 3.3]
-        with pytest.raises(InputError, match=text):
-            TransformKind.parse(text).fit(raw, np.array([3, 7, 11, 2]), np.ones((2, 3), dtype=np.float32))
+        with pytest.raises(InputError, match="whiten"):
+            TransformKind("whiten").fit(raw, np.array([3, 7, 11, 2]), np.ones((2, 3), dtype=np.float32))
 
 
 def test_boundary_vectors(tmp_path: Path) -> None:
