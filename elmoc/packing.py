@@ -25,9 +25,9 @@ _OTHER_BYTES = 32_000
 # What of the mean squared weight of a direction of word vectors counts in addition, so that no direction is given up
 # because this encoder does not read it.
 _LEAST_WEIGHT = 0.03
-# The share of n-grams in the room for vectors; codes of an n-gram a number of its vector; and the fewest of a word: of
-# less room, fewer words get a row.
-_NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.4, 1 / 6, 1 / 4
+# Shares of frequent words and of n-grams in the room for vectors; codes of an n-gram a number of its vector; and the
+# fewest of a word: of less room, fewer words get a row.
+_FREQUENT_SHARE, _NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.1, 0.4, 1 / 6, 1 / 4
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
 # Words that are compared: of each band of frequency, and of a text.
@@ -75,8 +75,9 @@ class Lexicon:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many words and n-grams get a row, and of how many codes, M, each."""
+    """How many words and n-grams get a row, and of how many codes, M, each; of the first words, `frequent` have E."""
 
+    frequent: int
     words: int
     word_codes: int
     ngrams: int
@@ -85,19 +86,20 @@ class Plan:
     @classmethod
     def of(cls, lexicon: Lexicon, size: int, room: int) -> "Plan":
         """What fits into `room` bytes of vectors `size` wide; an `InputError` where it is too little for any."""
-        tables = 1 if lexicon.ngrams is None else 2
+        tables = 2 if lexicon.ngrams is None else 3
         room -= tables * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means
         codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
+        frequent = min(int(room * _FREQUENT_SHARE) // (size + 10), len(lexicon.words) // 2)
         of_ngrams = 0 if lexicon.ngrams is None else int(room * _NGRAM_SHARE)
         ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
         ngrams = min(of_ngrams // (ngram_codes + 6), int(np.count_nonzero(lexicon.ngram_counts)))
-        of_words = room - ngrams * (ngram_codes + 6)
-        fitting = [number for number in codes if len(lexicon.words) * (number + 10) <= of_words]
+        of_words, others = room - ngrams * (ngram_codes + 6) - frequent * (size + 10), len(lexicon.words) - frequent
+        fitting = [number for number in codes if others * (number + 10) <= of_words]
         word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
-        words = min(of_words // (word_codes + 10), len(lexicon.words))
-        if words < ENTRIES or (lexicon.ngrams and ngrams < ENTRIES):
+        words = frequent + min(of_words // (word_codes + 10), others)
+        if min(frequent, words - frequent) < ENTRIES or (lexicon.ngrams and ngrams < ENTRIES):
             raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
-        return cls(words, word_codes, ngrams, ngram_codes)
+        return cls(frequent, words, word_codes, ngrams, ngram_codes)
 
 
 def encoder_metric(model: ModelDirectory) -> np.ndarray:
@@ -127,7 +129,7 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     centred = rows - mean
     covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
     variances, axes = np.linalg.eigh(covariance)  # ascending
-    order = _balanced(np.log(np.maximum(variances, variances[-1] * 1e-9))[::-1], codebooks)
+    order = _balanced(variances[::-1], codebooks)
     axes = axes[:, ::-1][:, order] / np.sqrt(variances.sum())
     matrix = np.linalg.inv(metric @ axes).astype(np.float16)
     turned = centred @ np.linalg.inv(matrix.astype(np.float64)).astype(np.float32)
@@ -139,11 +141,12 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     )
 
 
-def _balanced(logs: np.ndarray, codebooks: int) -> np.ndarray:
-    """The order of axes, whose logarithms of variances fall, in which consecutive D / M of them have like sums."""
+def _balanced(variances: np.ndarray, codebooks: int) -> np.ndarray:
+    """The order of axes, of falling variance, in which consecutive D / M of them have like products of variances."""
+    logs = np.log(np.maximum(variances, 1e-9 * variances[0]))
     parts: list[list[int]] = [[] for _ in range(codebooks)]
     sums, size = np.zeros(codebooks), len(logs) // codebooks
-    for axis, log in enumerate(logs):
+    for axis, log in enumerate(logs - logs[-1]):  # none is negative: a part with fewer axes has the smaller sum
         part = int(np.argmin(sums))
         parts[part].append(axis)
         sums[part] = sums[part] + log if len(parts[part]) < size else np.inf
@@ -153,19 +156,23 @@ def _balanced(logs: np.ndarray, codebooks: int) -> np.ndarray:
 def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVectors:
     """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams."""
     words = lexicon.words[: plan.words]
-    weights = np.sqrt(np.maximum(lexicon.counts[: plan.words], 1).astype(np.float64))
-    rows = code_rows(lexicon.vectors.lookup(words), weights, metric, plan.word_codes)
+    weights = np.sqrt(np.maximum(lexicon.counts[: plan.words], 1))
+    raw, first = lexicon.vectors.lookup(words), plan.frequent
+    frequent = code_rows(raw[:first], weights[:first], metric, raw.shape[1])
+    rows = code_rows(raw[first:], weights[first:], metric, plan.word_codes)
     ngrams = None if lexicon.ngrams is None else _pack_ngrams(lexicon, lexicon.ngrams, plan, metric)
-    return CompactVectors.of_words(words, rows, ngrams)
+    return CompactVectors.of_words(
+        words[first:], rows, ngrams, frequent=CompactVectors.of_words(words[:first], frequent)
+    )
 
 
 def _pack_ngrams(lexicon: Lexicon, kind: NgramKind, plan: Plan, metric: np.ndarray) -> Ngrams:
-    """The n-grams that would be missed most: by count × length of what the encoder reads of a row."""
+    """The n-grams that would be missed most: by count × squared length of what the encoder reads of a row."""
     used = np.flatnonzero(lexicon.ngram_counts)
     counts = lexicon.ngram_counts[used]
     rows = np.array(lexicon.ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(rows @ metric.astype(np.float32), axis=1)
-    kept = np.sort(np.argsort(-counts * lengths, kind="stable")[: plan.ngrams])
+    kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[: plan.ngrams])
     pruned = np.setdiff1d(np.arange(len(used)), kept)
     rest = (
         np.zeros(rows.shape[1], np.float32)

@@ -1,0 +1,144 @@
+"""Packing: what is packed is small, near to its model, told apart from it, and used like any other."""
+
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from elmoc.__main__ import main
+from elmoc.errors import InputError
+from elmoc.model import ElmoC
+from elmoc.model_directory import (
+    WEIGHT_TYPES,
+    packed_weights,
+    read_model_directory,
+    unpacked_weights,
+    write_model_directory,
+)
+from elmoc.word_vectors.fasttext import FastTextVectors
+from tests.tiny import forget_checksums, tiny_model
+
+SENTENCES = [["Some", "words", "."], ["kabodi", "unheard-of", "日本"]]
+SIZE = 120_000  # of the packed model
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that reads a fastText file of two thousand words, of which the first is not UTF-8."""
+    folder = tmp_path_factory.mktemp("packing")
+    generator = np.random.default_rng(0)
+    syllables = ["ka", "bo", "di", "lu", "é", "xx"]
+    spelt = dict.fromkeys("".join(generator.choice(syllables, 5)) for _ in range(3000))
+    words = [b"\xff", *(word.encode() for word in spelt)][:2000]
+    numbers = 793712314, 12, 8, 2, 3000, 3, 5, 2000, 2000, 0, -1  # dim 8, 3,000 buckets, n-grams of 3 to 5
+    content = struct.pack("<3i24x4i12x3i8xq", *numbers)
+    content += b"".join(word + b"\0" + struct.pack("<qb", 2000 - row, 0) for row, word in enumerate(words))
+    for rows in (5000, 2000):
+        content += struct.pack("<?2q", False, rows, 8)
+        content += (generator.standard_normal((rows, 8), dtype=np.float32) + 1).tobytes()
+    (folder / "vectors.bin").write_bytes(content)
+    write_model_directory(folder / "model", tiny_model(vectors=FastTextVectors(folder / "vectors.bin")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model packed."""
+    pytest.importorskip("faiss")
+    output = tmp_path_factory.mktemp("packed") / "small"
+    assert main(["pack", str(original / "model"), str(output), "--size", f"{SIZE / 1000}KB"]) == 0
+    return output
+
+
+@pytest.mark.parametrize("weight_type", WEIGHT_TYPES)
+def test_weights_come_back_and_are_written_again_as_the_same_numbers(weight_type: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    matrix = torch.randn(30, 20, generator=generator) * torch.logspace(-3, 3, 30)[:, None]
+    matrix[7] = 0
+    weights = {"matrix": matrix, "bias": torch.randn(30, generator=generator)}
+    stored = packed_weights(weights, weight_type)
+    read, found = unpacked_weights(stored)
+    assert found == weight_type
+    assert torch.equal(read["bias"], weights["bias"])
+    step = {"float32": 0.0, "float16": 2**-11, "int8": 0.51 / 127}[weight_type] * matrix.abs().amax(dim=1, keepdim=True)
+    assert ((read["matrix"] - matrix).abs() <= step).all()
+    again = packed_weights(read, weight_type)
+    assert all(torch.equal(again[name], stored[name]) for name in stored)
+
+
+def test_int8_weights_need_a_scale_for_every_row(tmp_path: Path) -> None:
+    model = tiny_model()
+    model.weight_type = "int8"
+    name = "forward_lm.layers.0.projection_weight"
+    for change in (lambda scale: None, lambda scale: scale[1:], lambda scale: scale * float("nan")):
+        write_model_directory(tmp_path / "model", model)
+        tensors = load_file(tmp_path / "model/model.safetensors")
+        [name, *_] = sorted(each for each in tensors if each.endswith(".scale"))
+        changed = change(tensors.pop(name))
+        save_file(tensors | ({} if changed is None else {name: changed}), tmp_path / "model/model.safetensors")
+        forget_checksums(tmp_path / "model/config.json")
+        with pytest.raises(InputError, match=r"model\.safetensors"):
+            read_model_directory(tmp_path / "model")
+
+
+def test_a_packed_model_is_small_and_near_and_names_its_parent(original: Path, packed: Path) -> None:
+    files = sorted(file.name for file in packed.iterdir())
+    assert files == ["README.md", "compact.safetensors", "config.json", "model.safetensors"]
+    assert sum(file.stat().st_size for file in packed.iterdir()) <= SIZE
+    before, after = ElmoC.from_pretrained(original / "model"), ElmoC.from_pretrained(packed)
+    for mine, theirs in zip(before.embed_batch(SENTENCES), after.embed_batch(SENTENCES), strict=True):
+        assert torch.nn.functional.cosine_similarity(mine, theirs, dim=-1).mean() > 0.9
+    said = after.describe()
+    assert said["packed_from"] == before.fingerprint
+    assert said["model"] != before.fingerprint
+    assert said["word_vectors"] != before.word_vectors.fingerprint
+    card = (packed / "README.md").read_text()
+    assert before.fingerprint in card
+    assert "vectors.bin" in card
+    assert main(["check", str(packed)]) == 0
+
+
+def test_it_is_opened_alone_from_an_empty_folder(original: Path, packed: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(packed, tmp_path / "elsewhere/small")
+    (tmp_path / "empty").mkdir()
+    code = f"from elmoc import ElmoC; print(ElmoC.from_pretrained({str(copy)!r}).embed(['unheard-of']).sum().item())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "empty", capture_output=True, text=True, check=True
+    )
+    states = ElmoC.from_pretrained(packed).embed(["unheard-of"])
+    assert float(done.stdout) == pytest.approx(states.sum().item(), rel=1e-5)
+    ElmoC.from_pretrained(copy).save_pretrained(tmp_path / "again")
+    for name in ("model.safetensors", "compact.safetensors", "README.md"):
+        assert (tmp_path / "again" / name).read_bytes() == (packed / name).read_bytes(), name
+
+
+def test_the_same_model_is_packed_into_the_same_file(original: Path, packed: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("some words .\n\nkabodi unheard-of\n")
+    command = ["pack", str(original / "model"), str(tmp_path / "small"), "--size", f"{SIZE / 1000}KB"]
+    assert main([*command, "--text", str(text)]) == 0
+    for name in ("model.safetensors", "compact.safetensors"):
+        assert (tmp_path / "small" / name).read_bytes() == (packed / name).read_bytes()
+
+
+def test_what_cannot_be_packed_is_said(
+    original: Path, model_path: Path, tmp_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name != "faiss" or None)
+    assert "'.[pack]'" in error_line(main(["pack", str(original / "model"), str(tmp_path / "out"), "--size", "9MB"]))
+    monkeypatch.undo()
+    pytest.importorskip("faiss")
+    for model, size, said in (
+        (original / "model", "50", "--size"),
+        (original / "model", "3KB", "too small"),
+        (model_path, "50MB", "fastText"),
+    ):
+        assert said in error_line(main(["pack", str(model), str(tmp_path / "out"), "--size", size]))
+    assert not (tmp_path / "out").exists()
