@@ -37,6 +37,26 @@ TINY = {
 }
 
 
+# of every kind of part, what differs from `TINY`; those of subwords are for a corpus of subwords
+PARTS: dict[str, dict[str, Any]] = {
+    "plain_lstm": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
+    "transformer": {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2},
+    "l2": {"output_layer__loss": "l2"},
+    "von_mises_fisher": {"output_layer__loss": "von_mises_fisher"},
+    "max_margin": {"output_layer__loss": "max_margin"},
+    "contrastive": {"output_layer__kind": "contrastive"},
+    "sampled": {"output_layer__kind": "sampled", "output_layer__samples": 6},
+    "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
+    "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
+    "softmax": {"output_layer__kind": "softmax"},
+    "character_cnn": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+    "subwords": {
+        "input_layer__kind": "subwords",
+        "output_layer__kind": "softmax",
+        "output_layer__tied": True,
+        "output_layer__projection_regularisation": 0.15,
+    },
+}
 # `python -m pretrain`, which sends itself a signal before the N-th of its updates, lines of its log and renamed files
 SIGNALLED = """
 import os, sys

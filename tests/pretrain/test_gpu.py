@@ -17,7 +17,7 @@ from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
 from pretrain.run.directory import read_metrics
-from tests.pretrain.conftest import TinyRuns, last_checkpoint
+from tests.pretrain.conftest import PARTS, TinyRuns, last_checkpoint
 from tests.pretrain.data.reading import windows_of_shards
 
 pytestmark = [
@@ -46,31 +46,11 @@ def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
         runs.run("run", "--resume", train__device=device)
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "plain LSTM": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
-    "Transformer": {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2},
-    "L2": {"output_layer__loss": "l2"},
-    "von Mises-Fisher": {"output_layer__loss": "von_mises_fisher"},
-    "max-margin": {"output_layer__loss": "max_margin"},
-    "sampled": {"output_layer__kind": "sampled", "output_layer__samples": 6},
-    "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
-    "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
-    "character CNN": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
-    "full softmax": {"output_layer__kind": "softmax"},
-    "tied subwords": {
-        "input_layer__kind": "subwords",
-        "output_layer__kind": "softmax",
-        "output_layer__tied": True,
-        "output_layer__projection_regularisation": 0.15,
-    },
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PARTS)
 def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: str, tiny_subwords: Corpus) -> None:
-    if kind == "tied subwords":
+    if kind == "subwords":
         runs.corpus = tiny_subwords.path
-    settings = {"encoder__dropout": 0.0, "log__every_updates": 1, "train__updates": 6, **KINDS[kind]}
+    settings = {"encoder__dropout": 0.0, "log__every_updates": 1, "train__updates": 6, **PARTS[kind]}
     losses = {
         name: [line["loss"] for line in read_metrics(runs.run(name, **settings, **options).path, "train")]
         for name, options in {
