@@ -6,7 +6,7 @@ python -m experiments.gain_by_words docs/gain_by_words.png
 import sys
 from pathlib import Path
 
-from elmoc.files.figures import new_figure, save_figure
+from elmoc.looking.figures import new_figure, save_figure
 
 # One training of small.toml, quick suite, development parts; docs/results.md has the whole table and its intervals.
 MILLION_WORDS = (0, 10.9, 53.8, 79.4)

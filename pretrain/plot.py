@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from elmoc.errors import InputError, run_command
-from elmoc.files.figures import figure_format, new_figure, save_figure
+from elmoc.looking.figures import figure_format, new_figure, save_figure
 from pretrain.evaluation import sources_of
 from pretrain.run.directory import read_metrics
 

@@ -6,5 +6,4 @@ arrays      `.npy` files
 hdf5        HDF5 files, for reading
 checksums   hashes by which content is known, and by which damage is found
 writing     files and directories that appear whole, by one writer at a time
-figures     pictures drawn by matplotlib
 """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files.figures import new_figure, save_figure
+from elmoc.looking.figures import new_figure, save_figure
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elmoc.__main__ import main
-from elmoc.files.figures import save_figure
+from elmoc.looking.figures import save_figure
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 LINES = [f"The {kind} bank of {name} $ 日 ." for kind in ("left", "central") for name in "abcdefgh"]
