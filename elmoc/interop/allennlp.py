@@ -5,6 +5,7 @@ releases. AllenNLP itself is not needed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from elmoc.modules.layer_states import LayerStates
 # AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone. A word has 50
 # ids, its two boundaries included: bytes after the 48th are not there.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = 257, 258, 259, 260, 261
+# What may complete a letter of which the 48th byte is not the last; the first is for most words, which end whole.
+_COMPLETIONS = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80")
 
 
 class ElmoBiLm(nn.Module):
@@ -81,8 +84,19 @@ def _word(ids: np.ndarray, known: dict[bytes, str]) -> str:
                 raise InputError(
                     "character ids of a word are none of ELMoTokenCharactersIndexer's: give these, or tokens"
                 )
-            known[key] = bytes((inner - 1).tolist()).decode("utf-8", "ignore")  # the 48th byte may end in a character
+            known[key] = _decoded(bytes((inner - 1).tolist()))
     return known[key]
+
+
+def _decoded(text: bytes) -> str:
+    """The word of its first 48 bytes in UTF-8; a letter that is cut becomes another one that begins with its bytes.
+
+    A character CNN reads these bytes alone, and makes of them what it makes of the whole word.
+    """
+    for completion in _COMPLETIONS:
+        with suppress(UnicodeDecodeError):
+            return (text + completion).decode()
+    return text.decode("utf-8", "ignore")
 
 
 class ElmoEmbedder:

@@ -89,7 +89,10 @@ class TextVectors:
                     numbers.frombytes(row.tobytes())
                     self._rows[word] = len(self._rows)
         if read < expected or not read:
-            raise InputError(f"{path} has {read:,} vectors where its first line says {expected:,}: download it again")
+            raise InputError(
+                f"{path} has {read:,} vectors where its first line says {expected:,}: download it again or, where this "
+                f"is what you want, correct its first line to '{read} {self.size}'"
+            )
         numbers.frombytes(bytes(4 * self.size))  # for the words that are not there
         self._vectors = np.frombuffer(numbers, np.float32).reshape(-1, self.size)
 

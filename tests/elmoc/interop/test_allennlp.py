@@ -115,9 +115,17 @@ def test_elmo_trains_the_encoder_where_asked(elmo: ElmoC) -> None:
 def test_words_come_back_from_their_characters() -> None:
     assert words_of(character_ids(SENTENCES)) == SENTENCES
     assert words_of(character_ids([["<S>", "</S>", "<s>"]])) == [["<s>", "</s>", "<s>"]]
-    long = "é" * 30
-    [[back]] = words_of(character_ids([["x" + long]]))
-    assert back == "x" + "é" * 23, "48 bytes, of which the last is half a character"
+    [[back]] = words_of(character_ids([["é" * 30]]))
+    assert back == "é" * 24, "48 bytes"
+
+
+def test_a_character_cnn_gives_the_same_states_by_ids_where_these_end_inside_a_letter(imported: Path) -> None:
+    letters = "éßñ€语ऄࠀ😀𐍈\U0010ffff"  # of two to four bytes, and the first and last ones of their kinds
+    words = ["x" * most + letter * 20 for most in range(4) for letter in letters]
+    module = ElmoBiLm(ElmoC.from_pretrained(imported))
+    by_ids, by_words = module(character_ids([words])), module([words])
+    for ids, tokens in zip(by_ids["activations"], by_words["activations"], strict=True):
+        torch.testing.assert_close(ids, tokens, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(

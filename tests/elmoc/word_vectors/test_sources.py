@@ -50,6 +50,16 @@ def test_bad_text_vectors(tmp_path: Path, text: str, line: int | None) -> None:
     assert str(caught.value).startswith(f"{tmp_path / 'v.vec'}{f', line {line}' if line else ' '}")
 
 
+def test_a_shortened_file_is_read_once_its_first_line_is_corrected(tmp_path: Path) -> None:
+    path = tmp_path / "v.vec.gz"
+    lines = ["1000 2", *(f"w{number} {number} 1" for number in range(1000))]
+    path.write_bytes(gzip.compress("\n".join(lines[:6]).encode()))
+    with pytest.raises(InputError, match="'5 2'"):
+        TextVectors(path)
+    path.write_bytes(gzip.compress("\n".join(["5 2", *lines[1:6]]).encode()))
+    assert TextVectors(path).lookup(["w4", "w5"]).tolist() == [[4, 1], [0, 0]]
+
+
 def test_words_with_spaces_and_words_that_are_there_twice(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text(". . 1 2\n", encoding="utf-8")
     with pytest.raises(InputError, match="line 1"):
