@@ -123,7 +123,7 @@ def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path:
 
         child = context.Process(target=embed)
         child.start()
-        child.join(60)
+        child.join(200)
         child.kill()
         assert child.exitcode == 0, "it waits for threads that are not there"
         states, used = queue.get()

@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmoc import tokenizer
@@ -143,6 +143,7 @@ def test_abbreviations_are_learned_from_the_text() -> None:
     assert len(tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(""))) == 3
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["a", "é1", ".", "+", "-", "@", "_", " ", "www.", "http://", '"', ")", "/"]), max_size=40)
 )

@@ -80,7 +80,7 @@ def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: C
     batches = stream_batches(first_windows(tiny_corpus), maker, CPU, ahead=3)
     for number, (batch, window) in enumerate(islice(zip(batches, first_windows(tiny_corpus), strict=False), 12)):
         for _ in range(4 if number == 0 else 1):  # this one, and three ahead
-            assert maker.filled.acquire(timeout=20)
+            assert maker.filled.acquire(timeout=200)
         if number in (0, 7):
             assert not maker.filled.acquire(timeout=0.05)
         check_vectors(batch, window, table, table)
