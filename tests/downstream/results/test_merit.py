@@ -122,19 +122,6 @@ def test_a_difference_of_encoders_is_paired_and_without_the_baseline_they_share(
     assert (same.value, same.items_error) == (0, 0)
 
 
-def test_a_difference_of_encoders_with_baselines_of_their_own_has_their_errors_too(tmp_path: Path) -> None:
-    vectors = {"origin": "other.bin", "fingerprint": "other"}
-    own = ner_line("vectors", {1: WORSE[1], 2: WORSE[1]}, compared_as="tuned", vectors=vectors)
-    lines = [*suite_lines(1, "m1", {1: WORSE[1]}), *suite_lines(2, "m2", {1: BETTER[1]})]
-    lines[1]["vectors"] = vectors
-    rows = of_encoders(tmp_path, ner_line("vectors", WORSE, compared_as="tuned"), own, *lines, resamples=200)
-    difference = figure_of_merit(rows["m2"], less=rows["m1"])
-    assert difference is not None
-    assert difference.value == pytest.approx((25 - (37.5 - 31.25)) / 1.3)
-    variance = 2 * 6.25**2 / 2  # of a run: 1 + 1 degrees
-    assert difference.seeds_error == pytest.approx((variance * (1 + 1 + 1 / 2 + 1 / 2)) ** 0.5 / 1.3)
-
-
 def test_the_table_has_differences_to_the_first_encoder(tmp_path: Path) -> None:
     lines = [ner_line("vectors", {1: WORSE[1]}, compared_as="tuned")]
     for model, right in (("m1", WORSE[2]), ("m2", BETTER[1]), ("m3", BETTER[2])):

@@ -53,18 +53,6 @@ def carried(model: ElmoC) -> list[np.ndarray]:
     return [states.numpy() for document in DOCUMENTS.values() for states in model.embed_documents([document])[0]]
 
 
-def test_documents_in_the_layout_of_e2e_coref(model_path: Path, tmp_path: Path) -> None:
-    dumped(model_path, jsonlines(tmp_path / "in.jsonl", DOCUMENTS), tmp_path / "f.h5", "--format", "e2e-coref")
-    model = ElmoC.from_pretrained(model_path)
-    with h5py.File(tmp_path / "f.h5") as file:
-        assert set(file) == {"nw:one", "two", "three"}
-        for key, sentences in DOCUMENTS.items():
-            group = file[key.replace("/", ":")]  # as e2e-coref's load_lm_embeddings reads it
-            found = [group[str(index)][...] for index in range(len(list(group.keys())))]
-            for array, states in zip(found, model.embed_batch(sentences), strict=True):
-                np.testing.assert_allclose(array, states.numpy().transpose(1, 2, 0), atol=1e-5)
-
-
 def test_the_state_is_carried_within_documents(
     model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,17 +81,6 @@ def test_original_elmo_with_the_state_carried_is_what_the_original_tools_dumped(
         for index in range(len(expected)):
             theirs = np.concatenate(expected[str(index)][()], axis=-1)  # of both directions
             np.testing.assert_allclose(file[index], theirs, atol=1e-5, rtol=0)
-
-
-def test_sentences_as_keys(model_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text("The cat\na/b .\nThe cat\n")
-    dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--use-sentence-keys", "--forget-sentences")
-    with h5py.File(tmp_path / "f.h5") as file:
-        assert len(file) == 3, "a line that is there twice has two arrays"
-        assert file["The cat"].shape == (3, 2, 10)
-        assert all("/" not in name and isinstance(file[name], h5py.Dataset) for name in file)
-    with FeatureFile(tmp_path / "f.h5") as file:
-        assert [array.shape[1] for array in file] == [2, 2, 2]
 
 
 def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:

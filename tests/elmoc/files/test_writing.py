@@ -16,7 +16,6 @@ from elmoc.files.writing import (
     locked,
     refuse_existing,
     require_space,
-    temporary_path,
     tidy_folder,
 )
 
@@ -66,13 +65,6 @@ def test_what_is_written_has_the_permissions_of_the_umask(tmp_path: Path) -> Non
         os.umask(before)
     modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("file", "directory/file", "directory/kept")]
     assert modes == [0o640, 0o640, 0o750]
-
-
-def test_a_temporary_file_is_removed(tmp_path: Path) -> None:
-    with temporary_path(tmp_path / "table", "text") as path:
-        path.write_text("a")
-        assert path.parent == tmp_path
-    assert not list(tmp_path.iterdir())
 
 
 def test_checks_before_writing(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from pretrain.run.directory import RunDirectory, read_checkpoint
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -68,21 +67,6 @@ def test_the_one_before_a_damaged_one_leads_to_the_same_end(
     path.unlink()
     runs.run("run", "--resume", **SETTINGS)
     assert_same_end(run, whole)
-
-
-def test_no_flipped_bit_is_read_as_if_it_were_right(run: RunDirectory) -> None:
-    path = run.checkpoint_path(10)
-    content, state = path.read_bytes(), last_checkpoint(run)
-    refused = 0
-    for place in range(7, len(content), len(content) // 60):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
-        try:
-            found = read_checkpoint(path)
-        except InputError:
-            refused += 1
-        else:  # what nobody reads: padding, dates of the archive
-            assert_same(found, state)
-    assert refused > 20
 
 
 def test_another_version_and_another_file_are_named(runs: TinyRuns, run: RunDirectory, error_line: Fails) -> None:

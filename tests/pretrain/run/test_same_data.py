@@ -28,7 +28,6 @@ TEXT = [learnable_sentences(150, 0), learnable_sentences(150, 1)]
 # other data of the same lexicon and raw vectors: shards, held-out shards, a mean, and the settings that differ
 SAME_LEXICON: dict[str, tuple[list[Any], list[Any], float, str]] = {
     "the shards in another order": (TEXT[::-1], [learnable_sentences(40, 3)], 0.5, "data.corpus"),
-    "shards of other sizes": ([TEXT[0] + TEXT[1]], [learnable_sentences(40, 3)], 0.5, "data.corpus"),
     "other held-out text": (TEXT, [learnable_sentences(40, 4)], 0.5, "data.corpus"),
     "another transform": (TEXT, [learnable_sentences(40, 3)], 0.75, "data.input_vectors, data.target_vectors"),
 }
