@@ -14,7 +14,7 @@ from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 
 class LexiconVectors(StoredVectors):
-    """The vectors float32 [V, E] of the word types of a lexicon; any other word has that of `<unk>`, or zeros."""
+    """The vectors float32 [V, E] of the word types of a lexicon; any other word has the vector of `<unk>`, or zeros."""
 
     file_name = "lexicon.safetensors"
     format = "elmoc-lexicon-vectors"

@@ -20,7 +20,7 @@ from pretrain.compact.learning import LearnerSettings, learn, squared_distance
 TEMPERATURE = 1.0
 # Weights begin uniform within it, as in the authors' code.
 FIRST_WEIGHTS = 0.01
-# The mean square of a number that vectors are scaled to before they are learned, about that of the GloVe vectors for
+# The mean square of a number that vectors are scaled to before they are learned, about as in the GloVe vectors for
 # which the paper's rate and temperature were chosen.
 MEAN_SQUARE = 0.13
 # Words that the error is measured on after each part, and words that are encoded at once.
@@ -55,7 +55,7 @@ class CodeLearner(nn.Module):
         return (scores + LEAST_SCORE).log().view(-1, *self.codebooks.shape[:2])
 
     def forward(self, vectors: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors [n, E] and noise G [n, M, K] → what is made of them again [n, E], and the choices d [n, M, K]."""
+        """Vectors [n, E] and noise G [n, M, K] → reconstructions [n, E], and the choices d [n, M, K]."""
         choices = ((self.log_scores(vectors) + noise) / TEMPERATURE).softmax(dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
@@ -74,7 +74,7 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 
 def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> CodedRows:
-    """Codes and codebooks for vectors float32 [n, E], the same from the same seed. `state` is that of `learn`."""
+    """Codes and codebooks for vectors float32 [n, E], the same from the same seed. `state`: see `learn`."""
     mean = rows.mean(axis=0)
     scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))

@@ -42,10 +42,10 @@ def learn(
     Args:
         model: whose parameters with gradients are trained.
         loss: of a batch, a scalar, of which all that is random is drawn from the generator; a part has its own one.
-        error: that of the model as it is.
-        settings: learning rate and seed; those of another run in `state` are an `InputError`.
+        error: of the model with its present weights.
+        settings: learning rate and seed; a `state` that other settings or data left is an `InputError`.
         steps: updates.
-        state: the file from which a run goes on, to end as if it was never stopped; whoever calls removes it.
+        state: the file from which a run goes on, to end as if it was never stopped; the caller removes it.
         data: a fingerprint of the vectors.
     """
     told = {**asdict(settings), "data": data}
@@ -83,5 +83,5 @@ def copied(model: nn.Module) -> dict[str, Tensor]:
 
 
 def squared_distance(vectors: Tensor, others: Tensor) -> Tensor:
-    """The scalar mean over words of ‖e − ẽ‖², of vectors [n, E] and what is made of them: the loss of both papers."""
+    """The scalar mean over words of ‖e − ẽ‖², of vectors and their reconstructions [n, E]: the loss of both papers."""
     return (vectors - others).square().sum(dim=1).mean()

@@ -26,7 +26,7 @@ class NumberTable(MadeTable):
 
 
 class LookupNetwork(InputNetwork):
-    """`scale` times the vectors of types. Where they are tied, they are those of the output layer, and not its own."""
+    """`scale` times the vectors of types: its own, or where they are tied the output layer's."""
 
     scale = 1.0
 
