@@ -1,7 +1,7 @@
 """The `downstream` command: probes by task, the sentences of a task, linear classifiers, and the table.
 
 python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
-python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
+python -m downstream sentences TASK|columns FILES…    print the sentences of which `elmoc dump-features` makes features
 python -m downstream suite SUITE.toml --model RUN    run many probes, and give the encoder's worth in one number
 python -m downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier finds in each layer
 python -m downstream similarity VECTORS|MODEL FILES…    do cosines of words rank pairs of them as people do?
@@ -28,7 +28,7 @@ TASKS = {
     "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
 }
 COMMANDS = {
-    "sentences": "print the sentences of a task's files, the input of `elmoc dump-features`",
+    "sentences": "print the sentences of files, the input of `elmoc dump-features`",
     "suite": "run a suite of probes for one encoder, and give its worth in one number",
     "layers": "what a linear classifier finds in each layer",
     "similarity": "correlate cosines of words with human judgements of their similarity",
@@ -57,9 +57,10 @@ def _dispatch(arguments: list[str]) -> None:
         parser = argparse.ArgumentParser(
             prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."
         )
-        parser.add_argument("task", choices=TASKS)
+        text = "whose reader reads them; columns: any file of columns, as `layers` reads it"
+        parser.add_argument("task", choices=[*TASKS, "columns"], help=text)
         name = parser.parse_args(rest[:1]).task
-        import_module("downstream.probe.cli").print_sentences(_task(name), rest[1:])
+        import_module("downstream.probe.cli").print_sentences(_task(name) if name in TASKS else None, rest[1:])
     elif command == "suite":
         import_module("downstream.suite.cli").run_suite(rest, tasks)
     elif command == "table":

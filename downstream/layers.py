@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.sources import InputSources, open_sources
+from downstream.printing import Column, Table, say, text_table
 from downstream.readers.columns import read_columns
 from downstream.settings import INPUT_KINDS, add_source_options
-from downstream.text_table import Column, Table, text_table
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.process import progress_bar
@@ -58,16 +58,16 @@ def run_layers(arguments: Sequence[str]) -> None:
     for name, paths in (("train", options.train), ("dev", options.dev)):
         split = read_words(paths, options.label, word_column=options.word_column, most_words=options.most_words)
         count = sum(len(sentence.words) for sentence in split.sentences)
-        print(f"{name:6} {counted(len(split.sentences), 'sentence')}, {counted(count, 'word')}", flush=True)
+        say(f"{name:6} {counted(len(split.sentences), 'sentence')}, {counted(count, 'word')}")
         splits.append(split)
     train, dev = splits
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}
     sources = open_sources(kinds, sentences=[*train.sentences, *dev.sentences], options=options)
-    print(f"\n{text_table(accuracies(sources, train, dev, options.label))}\n")
+    say(f"\n{text_table(accuracies(sources, train, dev, options.label))}\n")
     for kind in options.label:
         labels, dev_labels = train.labelled(kind)[1], dev.labelled(kind)[1]
         words = f"{len(labels):,} words of train, {len(dev_labels):,} of dev"
-        print(f"{kind}: {len(set(labels.tolist()))} labels, {words}")
+        say(f"{kind}: {len(set(labels.tolist()))} labels, {words}")
 
 
 def read_words(

@@ -8,6 +8,7 @@ Of an encoder layer 0, its input projection, is a word vector: it does not depen
 import argparse
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,18 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from downstream.text_table import Column, Table, text_table
-from elmoc.errors import reading
+from downstream.printing import Column, Table, say, text_table
+from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
+
+# What may stand between words and score.
+PARTS_OF_SPEECH = ("A", "J", "N", "R", "V")
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
+_TAGGED = re.compile(r".+-[ajnrv]")
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ def run_similarity(arguments: Sequence[str]) -> None:
     )
     text = "FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or random:SEED:SIZE; or a model or run directory"
     parser.add_argument("source", metavar="VECTORS|MODEL", help=text)
-    text = "two words and a score a line, divided by tabs or spaces (plain or .gz)"
+    text = "two words and a score a line, or SimLex, WordSim, MEN as they are (plain or .gz)"
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
@@ -60,18 +67,41 @@ def run_similarity(arguments: Sequence[str]) -> None:
     for name, values in correlations.items():
         columns.append(Column(name, ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values], right=True))
     title = f"Spearman's ρ × 100 of cosines and human judgements: {options.source}"
-    print(text_table(Table(title, columns)))
+    say(text_table(Table(title, columns)))
 
 
 def read_pairs(path: Path) -> WordPairs:
-    """Pairs of words and their scores; an `InputError` for the first line that is something else."""
+    """Pairs of words and their scores; an `InputError` for the first line that is something else.
+
+    Cells are separated by tabs, commas, semicolons or spaces. These files are read as they are handed out:
+
+    | file | a line | what else |
+    |---|---|---|
+    | WordSim-353, MTurk, RG-65 and others | word, word, score | a heading; comments (#); scores of each judge |
+    | SimLex-999, SimVerb-3500 | word, word, part of speech, score | a heading; other figures |
+    | MEN | word-n, word-n, score | a part of speech after each word |
+    """
     pairs, scores = [], []
+    heading = ""
     for number, line in enumerate(read_lines(path), 1):
-        if line.strip():
-            with reading(f"{path}, line {number}"):
-                first, second, score = (each.strip() for each in (line.split("\t") if "\t" in line else line.split()))
-                pairs.append((first, second))
-                scores.append(float(score))
+        if not line.strip() or line.startswith("#"):
+            continue
+        separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
+        cells = [cell.strip().strip('"') for cell in line.split(separator)]
+        score = "".join(cells[3:4] if "".join(cells[2:3]) in PARTS_OF_SPEECH else cells[2:3])
+        if _NUMBER.fullmatch(score):
+            pairs.append((cells[0], cells[1]))
+            scores.append(float(score))
+        elif pairs or heading or len(cells) < 3:
+            needed = "two words and a score are needed, with nothing but a part of speech between them"
+            raise InputError(f"{path}, line {number}: {needed}")
+        else:
+            heading = line
+            say(f"{path}: its first line is read as a heading: {shortened(line)}", note=True)
+    if not pairs:
+        raise InputError(f"{path} holds no pairs of words")
+    if all(_TAGGED.fullmatch(word) for pair in pairs for word in pair):
+        pairs = [(first[:-2], second[:-2]) for first, second in pairs]
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
+from downstream.printing import say
 from downstream.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
@@ -99,7 +100,7 @@ class ModelStates:
         kept = distinct[: sum(total <= most_words for total in accumulate(map(len, distinct)))]
         if len(kept) < len(distinct):
             count = f"{len(distinct) - len(kept):,} of {len(distinct):,} sentences"
-            print(f"states of {count} are computed whenever they are read: dump-features is faster", flush=True)
+            say(f"states of {count} are computed whenever they are read: dump-features is faster")
         with progress_bar(
             total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
         ) as progress:
@@ -217,14 +218,14 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
             states = ModelStates(options.model, sentences=sentences, device=options.device)
         else:
             raise InputError("inputs with layer states need --features FILE.h5 or --model DIR")
-        print(f"states {options.features or options.model}: {states.layers} layers of {states.width}", flush=True)
+        say(f"states {options.features or options.model}: {states.layers} layers of {states.width}")
     if any(kind.words for kind in kinds):
         if not options.vectors:
             raise InputError("inputs with word vectors need --vectors")
         words = WordTable(*options.vectors, sentences=sentences)
         count, size = words.vectors.shape
         counts = f"{size} dimensions; {words.missing:,} of {count:,} distinct words have none"
-        print(f"words  {SEPARATOR.join(options.vectors)}: {counts}", flush=True)
+        say(f"words  {SEPARATOR.join(options.vectors)}: {counts}")
     return InputSources(words=words, states=states)
 
 

@@ -4,12 +4,15 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from downstream.inputs.sentence import Sentence
+from downstream.printing import say
 from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.task import Task
+from downstream.readers.columns import read_columns
 from downstream.results.records import append_result, summary
 from downstream.settings import (
     INPUT_KINDS,
@@ -38,7 +41,7 @@ def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
         lines.append(line)
         if options.results:
             append_result(options.results, line)
-    print(summary(lines))
+    say(summary(lines))
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
@@ -119,19 +122,32 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
     return [INPUT_KINDS[name] for name in names]
 
 
-def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
-    """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
+def print_sentences(task: Task[Any, Any] | None, arguments: Sequence[str]) -> None:
+    """`python -m downstream sentences …`: each distinct sentence once, in the order of the files.
+
+    task  whose reader reads them; None for any file of columns
+    """
     parser = argparse.ArgumentParser(
-        prog=f"python -m downstream sentences {task.name}",
-        description="Print the distinct sentences of the files as the probe reads them, one a line: the text of which "
+        prog=f"python -m downstream sentences {task.name if task else 'columns'}",
+        description="Print the distinct sentences of the files as they are read here, one a line: the text of which "
         "`elmoc dump-features` makes features, for all splits at once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    add_options(parser, task.reader)
-    parsed = parser.parse_args(arguments)
-    options = chosen(parsed, task.reader)
+    if task:
+        add_options(parser, task.reader)
+    else:
+        parser.add_argument("--word-column", type=int, metavar="N", help="column of the words (default: is found)")
+    options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # data for other programs, whatever the terminal shows
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
-    examples = (example for path in parsed.files for example in task.read(path, options, training=True))
-    for words in dict.fromkeys(sentence.words for example in examples for sentence in task.sentences(example)):
-        print(" ".join(words))
+    sentences: Iterator[Sentence]
+    if task:
+        reader = chosen(options, task.reader)
+        examples = (example for path in options.files for example in task.read(path, reader, training=True))
+        sentences = (sentence for example in examples for sentence in task.sentences(example))
+    else:
+        files = (read_columns(path, word_column=options.word_column) for path in options.files)
+        sentences = (each.sentence(file.word_column) for file in files for each in file.sentences)
+    write = say if sys.stdout.isatty() else print
+    for words in dict.fromkeys(sentence.words for sentence in sentences):
+        write(" ".join(words))

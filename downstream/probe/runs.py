@@ -12,6 +12,7 @@ import torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
+from downstream.printing import say
 from downstream.probe.saved_probe import RECORD, read_probe, save_probe
 from downstream.probe.task import Probe, Split, Task, read_split
 from downstream.probe.training import evaluate, train_probe
@@ -53,7 +54,7 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
             if options.save and (path / RECORD).exists():
                 saved = read_probe(path)
                 saved.check_facts(facts)
-                print(f"{path}: {saved.content.record['scores'][0]:.2f}, trained before", flush=True)
+                say(f"{path}: {saved.content.record['scores'][0]:.2f}, trained before")
                 lines.append(saved.content.record | {"dataset": facts["dataset"]})
                 continue
             torch.manual_seed(seed)
@@ -74,11 +75,10 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
                 title=title,
             )
             scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=predictions)
-            print(
+            say(
                 f"{title}: {reported.name} {scored['scores'][0]:.2f} (dev {trained['dev_scores'][0]:.2f} in epoch "
                 f"{trained['best_epochs'][0]} of {trained['epochs'][0]}; {trained['seconds'][0]:.0f} s, "
-                f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)",
-                flush=True,
+                f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)"
             )
             lines.append(facts | scored | trained)
             if options.save:
@@ -116,7 +116,7 @@ def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         seed = record["seeds"][0]
         path = _predictions_path(task, options, kind, seed)
         scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=path)
-        print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
+        say(f"{saved.path}: test {scored['scores'][0]:.2f}")
         lines.setdefault(str([kind.name, facts["settings"], facts["fingerprints"]]), []).append(facts | scored)
     yield from map(joined, lines.values())
 
@@ -127,7 +127,7 @@ def _score(
     """What a line of results says of a probe's scores on a split; predictions are written to `path`."""
     predictions, counts, metrics = evaluate(task, probe, split, batch_size)
     if details := task.details(split.examples, predictions):
-        print(details, flush=True)
+        say(details)
     if path is not None:
         task.write_predictions(path, split.examples, predictions)
     return {

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
+from downstream.printing import say
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -159,7 +160,7 @@ def read_split(
         part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
     sentences = [task.sentences(example) for example in examples]
     lengths = [sum(len(sentence.words) for sentence in of_example) for of_example in sentences]
-    print(f"{name:6} {task.describe(examples)}{part}", flush=True)
+    say(f"{name:6} {task.describe(examples)}{part}")
     return Split(name, examples, [one for of_example in sentences for one in of_example], lengths, files, fingerprints)
 
 

@@ -12,7 +12,6 @@ number of columns, or no label in the column of the labels. The first word of a 
 """
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.printing import say
 from elmoc.errors import InputError, reason
 from elmoc.files.text import read_lines
 
@@ -183,7 +183,7 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
         if not same and not all(map(_counts, columns)):
             if index:
                 what = f"columns before column {index} number the words, or name their document"
-                print(f"note: {sentences[0].file}: {what}: words are read from column {index}", file=sys.stderr)
+                say(f"{sentences[0].file}: {what}: words are read from column {index}", note=True)
             return index
     return 0
 

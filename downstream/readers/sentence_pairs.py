@@ -1,33 +1,35 @@
-"""Labelled pairs of sentences, from SNLI's JSON lines or from tab-separated text.
+"""Labelled pairs of sentences, from SNLI's JSON lines, from tab-separated text, or from what data hubs export.
 
-JSON lines: an object a line, with `gold_label`, `sentence1` and `sentence2`. Tab-separated: the first line names the
-columns (`sentence1`, `sentence2`, and `gold_label` or `label`); without such a line, the three columns are label,
-premise, hypothesis. Other fields and columns are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
+JSON lines: an object a line. Tab- or comma-separated: the first line names the columns; without such a line, the three
+columns are label, premise, hypothesis, with tabs between them. Names are `gold_label` or `label`, `sentence1` or
+`premise`, `sentence2` or `hypothesis`; others are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
 tokenised text nearly as it is.
 """
 
-import sys
-from collections.abc import Iterator
+import csv
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.printing import say
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
-# The gold label of SNLI where no label had a majority among the annotators.
-UNDECIDED = "-"
+# Spellings of a missing label: SNLI's own, where its annotators had no majority, and those of data hubs.
+UNLABELLED = ("-", "-1", "")
 # Words of a sentence that are read: damaged lines, of which some copies of MultiNLI have some, hold whole files.
 LONGEST = 300
 
-_TEXTS = ("sentence1", "sentence2")
-_LABELS = ("gold_label", "label")
+# The names of label and texts.
+_NAMES = (("gold_label", "label"), ("sentence1", "premise"), ("sentence2", "hypothesis"))
 # Names of columns, by which a first line is known that is no pair.
-_HEADER_WORDS = {*_TEXTS, *_LABELS, "premise", "hypothesis", "text", "text1", "text2", "sentence", "pairid", "index"}
+_HEADER_WORDS = {*chain(*_NAMES), "text", "text1", "text2", "sentence", "pairid", "index"}
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
     is neither of the formats, and for an empty sentence or label.
     """
     pairs: list[SentencePair] = []
-    undecided = cut = 0
-    for line, label, *texts in progress_bar(iterable=_rows(path), desc=path.name, unit=" pairs", leave=False, delay=2):
-        if label == UNDECIDED:
-            undecided += 1
+    unlabelled = cut = 0
+    for line, label, *texts in progress_bar(iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2):
+        if label in UNLABELLED:
+            unlabelled += 1
             continue
         with reading(f"{path}, line {line}"):
             premise, hypothesis = map(tokenise_sentence, texts)
@@ -61,41 +63,51 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
         pairs.append(SentencePair(first, second, label, (texts[0], texts[1])))
     if not pairs:
         raise InputError(f"{path} holds no pair with a gold label")
-    if undecided or cut:
-        note = f"{undecided:,} pairs without a gold label are left out, {cut:,} sentences cut to {LONGEST} words"
-        print(f"note: {path}: {note}", file=sys.stderr)
+    if unlabelled or cut:
+        left_out = f"{unlabelled:,} pairs without a gold label are left out"
+        say(f"{path}: {left_out}, {cut:,} sentences cut to {LONGEST} words", note=True)
     return pairs
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """Line, label and texts of each pair."""
     names: list[str] = []
-    chosen: list[int] = []
+    chosen: list[str] = []
+    commas = False
     for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}, line {number}"
         if not line.strip():
             continue
         if line.lstrip().startswith("{") and not names:
-            with reading(f"{path}, line {number}"):
+            with reading(where):
                 record = msgspec.json.decode(line)  # which also refuses half a surrogate pair
-                yield number, record["gold_label"].strip(), record["sentence1"], record["sentence2"]
+                label, premise, hypothesis = (record[name] for name in _chosen(record))
+                yield number, "" if label is None else str(label).strip(), premise, hypothesis
             continue
-        columns = line.split("\t")
+        commas = "\t" not in line if not names else commas
+        with reading(where):
+            columns = next(csv.reader([line])) if commas else line.split("\t")
         if not names:
             names = [name.strip().lower() for name in columns]
-            label = next((name for name in _LABELS if name in names), "")
-            if {label, *_TEXTS} <= {*names}:
-                chosen = [names.index(name) for name in (label, *_TEXTS)]
+            if chosen := _chosen(names):
                 continue
-            if len(names) != 3 or _HEADER_WORDS & {*names}:
+            if commas or len(names) != 3 or _HEADER_WORDS & {*names}:
                 raise InputError(
-                    f"{path}, line {number}: JSON is needed, or names of columns (sentence1, sentence2, gold_label), "
-                    "or a label, a premise and a hypothesis with tabs between them"
+                    f"{where}: JSON is needed, or names of columns (sentence1, sentence2, gold_label), or a label, a "
+                    "premise and a hypothesis with tabs between them"
                 )
-            chosen = [0, 1, 2]
+            names = chosen = ["label", "premise", "hypothesis"]
         if len(columns) != len(names):
-            raise InputError(f"{path}, line {number}: {len(columns)} columns where the first line has {len(names)}")
-        label, premise, hypothesis = (unquoted(columns[column].strip()) for column in chosen)
+            raise InputError(f"{where}: {len(columns)} columns where the first line has {len(names)}")
+        cells = dict(zip(names, columns, strict=True))
+        label, premise, hypothesis = (unquoted(cells[name].strip()) for name in chosen)
         yield number, label, premise, hypothesis
+
+
+def _chosen(names: Collection[str]) -> list[str]:
+    """The names of label, premise and hypothesis among those of a file; none where one is missing."""
+    found = [next((each for each in alike if each in names), "") for alike in _NAMES]
+    return found if all(found) else []
 
 
 def unquoted(cell: str) -> str:

@@ -21,8 +21,8 @@ from statistics import fmean
 
 import numpy as np
 
+from downstream.printing import Column, Table
 from downstream.results.rows import NONE, PAPER, Row
-from downstream.text_table import Column, Table
 from elmoc.errors import InputError
 
 

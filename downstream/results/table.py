@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from downstream.printing import Column, Table, say, text_table
 from downstream.results.merit import merit_table
 from downstream.results.records import Result, format_score, mean_and_deviation
 from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
-from downstream.text_table import Column, Table, text_table
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
@@ -37,7 +37,7 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     more, notes = [runs_table(rows)], explanations(rows)
     if options.merit and (merits := merit_table(rows)):
         more.append(merits)
-    print(tables_as_text(rows, more, notes), end="")
+    say(tables_as_text(rows, more, notes))
     if options.markdown:
         tables = [text_table(table, markdown=True) for table in (*result_tables(rows), *more)]
         with atomic_path(options.markdown) as partial:
@@ -52,7 +52,7 @@ def tables_as_text(rows: Sequence[Row], more: Sequence[Table], notes: Sequence[s
     tables = [text_table(table) for table in (*result_tables(rows, width=width), *more)]
     width = max(len(line) for table in tables for line in table.splitlines())
     wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
-    return "\n\n".join([*tables, wrapped]) + "\n"
+    return "\n\n".join([*tables, wrapped])
 
 
 def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Table]:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from downstream.printing import say
 from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit
 from downstream.results.rows import Tasks, compared_rows
@@ -43,7 +44,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     if options.sentences:
         refuse_existing(options.sentences)
         _write_lines(options.sentences, sentences)
-        print(f"{options.sentences}: {counted(len(sentences), 'sentence')}")
+        say(f"{options.sentences}: {counted(len(sentences), 'sentence')}")
         return
     if not options.vectors and options.inputs != ["features"]:
         raise InputError(f"{options.suite} names no word vectors: give --vectors FILE")
@@ -56,7 +57,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         jobs = make_jobs(list(zip(probes, data, strict=True)), options, features, out)
         asked = [job for job in jobs if job.inputs in options.inputs]
         done = sum(job.result.exists() for job in asked)
-        print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
+        say(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}")
         failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
         _report(options, [job for job in jobs if job.result.exists()], out, tasks, notes)
     if failed:
@@ -110,8 +111,8 @@ def _report(options: argparse.Namespace, jobs: Sequence[Job], out: Path, tasks: 
     rows = compared_rows([out / "results.jsonl"], tasks)
     merit = figure_of_merit(rows)
     notes = [*explanations(rows), *notes]
-    print("\n" + tables_as_text(rows, [runs_table(rows)], notes))
-    print(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
+    say("\n" + tables_as_text(rows, [runs_table(rows)], notes) + "\n")
+    say(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
     content = {
         "encoder": next((row.with_encoder.features for row in rows if row.with_encoder), None),
         "merit": merit and {**vars(merit), "shares": [asdict(share) for share in merit.shares]},

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from downstream.inputs.sources import FeatureStates
+from downstream.printing import say
 from downstream.probe.task import Split
 from downstream.results.records import encoder_identity
 from downstream.settings import INPUT_KINDS, SEPARATOR, option_name
@@ -114,7 +115,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     why = f"signal {-process.returncode}" if process.returncode < 0 else shortened(last, 200)
                     failed += 1
                     bar.clear()
-                    print(f"{job.name} failed ({why}): see {log}", flush=True)
+                    say(f"{job.name} failed ({why}): see {log}")
         finally:
             for process in running:
                 process.terminate()

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from downstream.__main__ import main
+from downstream.similarity import read_pairs
 from elmoc.model import ElmoC
 
 VECTORS = "a 1 0\nb 1 1\nc 0 1\nd -1 1\nnone 0 0\n"
@@ -78,11 +79,32 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "a,b,9,8,10\na,c,5,5,5\n",
+        "# of 13 judges\nWord 1,Word 2,Human (mean),1,2\na,b,9,8,10\na,c,5,5,5\n",
+        'word1;word2;similarity\n"a";"b";9.0\na;c;5\n',
+        "a\tb\tV\t9\tSYNONYMS\na\tc\tV\t5\tNONE\n",
+        "word1\tword2\tPOS\tscore\tassociation\na\tb\tN\t9\t.5\na\tc\tA\t5.0\t1\n",
+        "a-v b-n 9\na-v c-j 5\n",
+    ],
+    ids=["judges", "WordSim", "RG", "SimVerb", "SimLex", "MEN"],
+)
+def test_files_are_read_as_they_are_handed_out(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text(text)
+    file = read_pairs(path)
+    assert (file.pairs, file.scores.tolist()) == ([("a", "b"), ("a", "c")], [9, 5])
+
+
+@pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("a b 1\na b\n", "line 2 "),
-        ("a\tb\tmuch\n", "line 1 "),
-        ("a b 1 2\n", "line 1 "),
+        ("a b 1\na b\n", "line 2: "),
+        ("a b 1\na b much\n", "line 2: "),
+        ("a b 1\na b c 2\n", "line 2: "),
+        ("t\ta\tb\t7\nt\tc\td\t8\n", "line 2: "),
+        ("<html lang=en class=x>\n<p>Access denied</p>\n", "line 2: "),
     ],
 )
 def test_bad_files(files: tuple[Path, Path], text: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:

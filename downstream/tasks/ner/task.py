@@ -7,7 +7,6 @@ inputs are what is compared. The score is conlleval's entity F1.
 
 import re
 import reprlib
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from downstream.inputs.sentence import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.modules.bilstm import BiLstm
 from downstream.modules.viterbi import viterbi
+from downstream.printing import say
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
@@ -215,7 +215,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 tags, inner = bio_tags(outermost(spans), len(tags)), inner + len(spans) - len(outermost(spans))
             sentences.append(TaggedSentence(words, iob_to_bio(tags)))
         if inner:
-            print(f"note: {path}: {counted(inner, 'entity', 'entities')} inside others are left out", file=sys.stderr)
+            say(f"{path}: {counted(inner, 'entity', 'entities')} inside others are left out", note=True)
         return sentences
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:

@@ -6,7 +6,6 @@ written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's l
 brackets for each predicate.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import Sentence
+from downstream.printing import say
 from downstream.readers.columns import ColumnSentence, Span, outermost
 from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, arguments_of, read_documents
 from elmoc.errors import InputError
@@ -59,7 +59,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
         raise InputError(f"{path} has no predicates: words with a sense in column {SENSE} are needed")
     if inner or without:
         left_out = f"{counted(without, 'sentence')} without a predicate and {counted(inner, 'argument')} inside others"
-        print(f"note: {path}: {left_out} are left out", file=sys.stderr)
+        say(f"{path}: {left_out} are left out", note=True)
     return sentences
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from downstream.__main__ import main
 from downstream.readers.columns import read_columns
 from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, iob_to_bio
+from elmoc.errors import InputError
 
 CONLL_2003 = """\
 -DOCSTART- -X- -X- O
@@ -165,3 +167,119 @@ def test_words_of_conllu_without_multiword_tokens_and_empty_nodes(tmp_path: Path
     assert first.lines == [4, 5, 6, 7, 9]
     assert second.lines == [12]
     assert list(file.comments) == [1, 2, 11]
+
+
+GERMEVAL = """\
+#\thttp://de.wikipedia.org/wiki/Manfred_Korfmann [2009-10-17]
+1\tDie\tO\tO
+2\tTU\tB-ORG\tO
+3\tWien\tI-ORG\tB-LOC
+
+#\thttp://example.org [2010-01-01]
+1\t#\tO\tO
+2\t1683\tB-OTHpart\tO
+"""
+NUMBERED = "0 -DOCSTART- -X- O\n\n0 EU NNP I-ORG\n1 rejects VBZ O\n\n0 Bonn NNP I-LOC\n"
+DOCUMENTS = "a.txt\t0\tEU\tB-ORG\na.txt\t3\trejects\tO\n\nb.txt\t0\tBonn\tB-LOC\nb.txt\t0\t1683\tO\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words", "tags"),
+    [
+        (GERMEVAL, {"column": 2}, "Die TU Wien | # 1683", "O B-ORG I-ORG | O B-OTHpart"),
+        (GERMEVAL, {}, "Die TU Wien | # 1683", "O O B-LOC | O O"),
+        (NUMBERED, {}, "EU rejects | Bonn", "B-ORG O | B-LOC"),
+        (DOCUMENTS, {"word_column": 2}, "EU rejects | Bonn 1683", "B-ORG O | B-LOC O"),
+        ("B-ORG\tEU\nO\trejects\n", {"column": 0, "word_column": 1}, "EU rejects", "B-ORG O"),
+        # tweets, comments
+        ("#GoT\tB-TV\nis\tO\n\n#on\tO\n", {}, "#GoT is | #on", "B-TV O | O"),
+        ("# id = 1\n#GoT B-TV\n# O\n\n# newdoc\n\n#on O\nX O\n", {}, "#GoT # | #on X", "B-TV O | O O"),
+        ("#a\tO\n#b\tB-X\n", {}, "#a #b", "O B-X"),
+        # numbers that are words
+        ("3\tO\n4\tO\nmen\tO\n\n5\tO\n", {}, "3 4 men | 5", "O O O | O"),
+    ],
+)
+def test_columns_before_the_words_and_comments(
+    tmp_path: Path, text: str, options: dict[str, int], words: str, tags: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c").write_text(text)
+    sentences = TASK.read(tmp_path / "c", NerReaderOptions(**options), training=True)
+    assert " | ".join(" ".join(each.sentence.words) for each in sentences) == words
+    assert " | ".join(" ".join(each.tags) for each in sentences) == tags
+    assert ("words are read from column 1" in capsys.readouterr().err) == (text in (GERMEVAL, NUMBERED))
+
+
+@pytest.mark.parametrize("text", ["7\tO\n7\tO\n", "1\tEU\tO\n1\tis\tO\n\n4\tx\tO\n9\tx\tO\n"])
+def test_numbers_are_not_read_as_words(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="--word-column"):
+        read(tmp_path / "c", text)
+
+
+ONTONOTES = """\
+#begin document (bc/x); part 000
+bc/x 0 0 In IN (PP* - - - - * -
+bc/x 0 1 the DT (NP* - - - - (DATE(ORDINAL* -
+bc/x 0 2 third JJ * - - - - *) -
+bc/x 0 3 year NN *)) - - - - *) -
+bc/x 0 4 Peru NNP * - - - - (GPE) (0)
+
+bc/x 0 0 Hm UH * - - - - * * -
+
+#end document
+"""
+
+
+def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = read(tmp_path / "c", ONTONOTES, 10)
+    assert first.sentence.words == ("In", "the", "third", "year", "Peru")
+    assert first.tags == ["O", "B-DATE", "I-DATE", "I-DATE", "B-GPE"]
+    assert (second.sentence.words, second.tags) == (("Hm",), ["O"])
+    assert "1 entity inside others" in capsys.readouterr().err
+    with pytest.raises(InputError, match="line 5: .*closes"):
+        read(tmp_path / "c", ONTONOTES.replace("(DATE(ORDINAL*", "(DATE*"), 10)
+    with pytest.raises(InputError, match="--column"):
+        read(tmp_path / "c", ONTONOTES)
+
+
+@pytest.mark.parametrize(
+    ("tags", "bio"),
+    [
+        ("B-X M-X M-X E-X O S-Y S-Y", "B-X I-X I-X I-X O B-Y B-Y"),
+        ("B-X E-X B-X E-X", "B-X I-X B-X I-X"),
+        ("W-X B-X M-X E-X", "B-X B-X I-X I-X"),
+        ("B I O I B B", "B-ENTITY I-ENTITY O B-ENTITY B-ENTITY B-ENTITY"),
+        ("B M E S O", "B-ENTITY I-ENTITY I-ENTITY B-ENTITY O"),
+        ("U B L", "B-ENTITY B-ENTITY I-ENTITY"),
+    ],
+)
+def test_tags_of_other_schemes(tmp_path: Path, tags: str, bio: str) -> None:
+    (sentence,) = read(tmp_path / "c", "".join(f"w{place} {tag}\n" for place, tag in enumerate(tags.split())))
+    assert sentence.tags == bio.split()
+
+
+@pytest.mark.parametrize("tag", ["PER", "NNP", "B_PER", "PER-B", "-", "X-PER"])
+def test_other_tags_are_refused_by_name(tmp_path: Path, tag: str) -> None:
+    with pytest.raises(InputError, match=rf"line 2: '{tag}' is no tag .*M- or W-TYPE.*--column"):
+        read(tmp_path / "c", f"a O\nb {tag}\n")
+
+
+def test_sentences_of_any_columns_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trees.conllu"
+    path.write_text(TREES)
+    assert main(["sentences", "columns", str(path)]) == 0
+    assert capsys.readouterr().out == "Se fue a Nueva_York :\nAdiós\n"
+    assert main(["sentences", "columns", "--word-column", "3", str(path)]) == 0
+    assert capsys.readouterr().out == "PRON VERB ADP PROPN PUNCT\nINTJ\n"
+
+
+def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    label = "B-\x1b[31m\u202ePER"
+    path = tmp_path / "x\x1b[2J.conll"
+    path.write_text(f"1 Ada {label}\n2 met O\n\n1 Byron {label}\n2 . O\n")
+    arguments = ["ner", "--train", path, "--dev", path, "--vectors", "random:1:4", "--seeds", "1", "--epochs", "1"]
+    arguments += ["--hidden-size", "4", "--layers", "1", "--results", tmp_path / "r.jsonl", "--name", "a\x1bb"]
+    assert main(list(map(str, arguments))) == 0
+    assert main(["table", str(tmp_path / "r.jsonl")]) == 0
+    printed = capsys.readouterr()
+    assert not {"\x1b", "\u202e"} & {*printed.out, *printed.err.replace("\x1b[A", "")}
+    assert "\\x1b[31m\\u202ePER" in printed.out

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from downstream.printing import text_table
 from downstream.results.merit import Merit, Share, figure_of_merit, merit_table, rows_of_encoders
 from downstream.results.rows import Row
-from downstream.text_table import text_table
 from elmoc.errors import InputError
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of
 

@@ -90,6 +90,18 @@ def test_chains_stand_in_the_order_in_which_the_official_scorer_numbers_them(tmp
     assert read(path)[0].chains == [[(0, 0), (2, 2)], [(0, 2), (3, 3)], [(1, 2)], [(3, 3)]], "2, 5, 9, 7"
 
 
+def test_five_columns_are_enough(tmp_path: Path) -> None:
+    path = tmp_path / "five.conll"
+    rows = ["Ona (3)", "lost -", "her (4|(3)", "old -", "key 4)", "", "It (4)"]
+    lines = [f"d 0 {place} {row}" if row else "" for place, row in zip((0, 1, 2, 3, 4, 0, 0), rows, strict=True)]
+    path.write_text("\n".join(["#begin document (d);", *lines, "", "#end document", ""]))
+    (document,) = read(path)
+    assert document.chains == [[(0, 0), (2, 2)], [(2, 4), (5, 5)]]
+    assert (document.speakers, [len(each.words) for each in document.sentences]) == (["-"] * 6, [5, 1])
+    written = TASK.format_prediction(document, [[(2, 4), (5, 5)]]).splitlines()
+    assert written[3].split() == ["d", "0", "2", "her", "(0"]
+
+
 @pytest.mark.parametrize(
     ("sentences", "key"),
     [("He/(1) saw/(x)", ", line 3"), ("He/(1) saw/(2\nit/2)", ", line 3"), ("He/(1) saw/(2) it", "no chain")],

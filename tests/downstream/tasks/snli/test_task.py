@@ -98,6 +98,24 @@ def test_tab_separated_text(tmp_path: Path, text: str) -> None:
     assert read(path)[0].premise.line == (1 if text.startswith("neutral") else 2)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"premise": "A man, he.", "hypothesis": "B", "label": 1}\n{"premise": "x", "hypothesis": "y", "label": -1}\n'
+        '{"hypothesis": "y", "label": null, "premise": "x"}\n{"premise": "x", "hypothesis": "y", "label": ""}\n',
+        'premise,hypothesis,label\n"A man, he.",B,1\nx,"y ""z"" ",-1\nx,y,\nx,y,-\n',
+        "premise\thypothesis\tlabel\nA man, he.\tB\t1\nx\ty\t-1\nx\ty\t\nx\ty\t-\n",
+        "1\tA man, he.\tB\n-1\tx\ty\n\tx\ty\n-\tx\ty\n",
+    ],
+    ids=["json", "commas", "tabs", "no header"],
+)
+def test_missing_labels_of_data_hubs_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert summary(written(tmp_path / "pairs", text)) == [("1", "A man , he .", "B")]
+    assert "3 pairs without a gold label" in capsys.readouterr().err
+
+
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "long.tsv", f"neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
@@ -117,7 +135,9 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsy
         ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
         ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", ", line 2"),
         ("neutral\ta\tb\nneutral\ta\n", ", line 2"),
-        ("premise\thypothesis\tlabel\na\tb\tneutral\n", ", line 1"),
+        ("text1\ttext2\tlabel\na\tb\tneutral\n", ", line 1"),
+        ("yes, he did, or not\n", ", line 1"),
+        ("premise,hypothesis,label\na,b,neutral\na,b, c,neutral\n", ", line 3"),
         ("A man sleeps .\tHe is awake .\tneutral\n", ", line 1"),
     ],
 )

@@ -1,7 +1,17 @@
-"""Text tables: how do columns of text look on a terminal, and in Markdown?"""
+"""Printing: what goes to a terminal, and how do columns of text look there, and in Markdown?"""
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
+
+
+def say(text: str, *, note: bool = False) -> None:
+    """Print what may be from files, such as labels and names: characters that steer a terminal are written as escapes.
+
+    note  whether it goes to standard error
+    """
+    shown = "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    print(f"note: {shown}" if note else shown, file=sys.stderr if note else sys.stdout, flush=True)
 
 
 class Column(NamedTuple):
