@@ -12,14 +12,14 @@ from elmoc.version import VERSION as __version__
 if TYPE_CHECKING:
     from elmoc.features.reader import FeatureFile
     from elmoc.model import ElmoC
-    from elmoc.modules.embedding import ElmoEmbedding
+    from elmoc.modules import ElmoEmbedding
     from elmoc.word_vectors.opening import open_word_vectors
 
 __all__ = ["ElmoC", "ElmoEmbedding", "FeatureFile", "__version__", "open_word_vectors"]
 
 _MODULES = {
     "ElmoC": "elmoc.model",
-    "ElmoEmbedding": "elmoc.modules.embedding",
+    "ElmoEmbedding": "elmoc.modules",
     "FeatureFile": "elmoc.features.reader",
     "open_word_vectors": "elmoc.word_vectors.opening",
 }

@@ -128,8 +128,8 @@ class EncoderSizes(ABC):
         check_settings(self, lambda name: f"encoder.{name}")
 
     @abstractmethod
-    def builder(self, *, fast: bool) -> Callable[[], Encoder]:
-        """What builds the encoder of a direction, with random weights; those of one builder may share memory.
+    def build(self, *, fast: bool) -> Encoder:
+        """The encoder of a direction, with random weights.
 
         `fast` chooses the fast implementation instead of the reference that it equals up to rounding.
         """

@@ -95,9 +95,10 @@ class BidirectionalEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.directions = directions
-        build = config.sizes.builder(fast=fast)
         for direction in directions:
-            self.add_module(direction_name(direction), DirectionEncoder(config.build_input_layer(), build()))
+            self.add_module(
+                direction_name(direction), DirectionEncoder(config.build_input_layer(), config.sizes.build(fast=fast))
+            )
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""

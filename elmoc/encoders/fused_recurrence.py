@@ -10,7 +10,7 @@ and multiplications are in its type S (bfloat16), the cell state, layer normalis
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +19,9 @@ from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights, plain_recurrence
+from elmoc.errors import reason
+from elmoc.kernels.compiling import KernelBuildError
+from elmoc.kernels.cpu import CompiledKernels
 from elmoc.kernels.lstm_step import (
     GatesBackward,
     GatesForward,
@@ -26,7 +29,6 @@ from elmoc.kernels.lstm_step import (
     OutputBackward,
     OutputForward,
     StepKernels,
-    choose_kernels,
 )
 from elmoc.kernels.matmul import Matmul, prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
@@ -88,45 +90,67 @@ class Gradients(NamedTuple):
     gated_cells: Tensor  # S [T, B, C]: not a gradient, but σ(o)·tanh(c_t) made again, for the gradient of W_p
 
 
-class FusedRecurrence:
-    """A `Recurrence`, equal to `plain_recurrence` up to rounding.
+@lru_cache
+def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels | str:
+    """The kernels for a kind of device ("cpu", "cuda") and the types S and A; where there are none, the reason."""
+    if accumulated != torch.float32:
+        return f"weights are in {accumulated}"
+    if device == "cpu" and stored in (torch.float32, torch.bfloat16):
+        try:
+            return CompiledKernels(stored)
+        except KernelBuildError as error:
+            return str(error)
+    if device == "cuda":
+        try:
+            from triton.runtime import driver
+
+            driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
+        except Exception as error:  # it is not installed; what else it may raise is not documented
+            return f"Triton's driver cannot be had ({reason(error)})"
+        from elmoc.kernels.gpu import TritonKernels
+
+        return TritonKernels()
+    return f"there are no kernels for {stored} on a {device}"
+
+
+def fused_recurrence(
+    inputs: Tensor,
+    state: LSTMState,
+    weights: RecurrenceWeights,
+    options: RecurrenceOptions,
+    *,
+    kernels: StepKernels | str | None = None,
+) -> tuple[Tensor, LSTMState]:
+    """`plain_recurrence` up to rounding, which runs where there are no kernels.
 
     The default `kernels` are those for device and types.
     """
-
-    def __init__(self, kernels: StepKernels | None = None) -> None:
-        self._kernels = kernels
-
-    def __call__(
-        self, inputs: Tensor, state: LSTMState, weights: RecurrenceWeights, options: RecurrenceOptions
-    ) -> tuple[Tensor, LSTMState]:
-        """As `plain_recurrence`, which runs where there are no kernels."""
-        mask, lengths = options.dropout_mask, options.lengths
-        device = inputs.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
-        kernels = self._kernels or choose_kernels(device, dtype, weights.bias.dtype)
-        if isinstance(kernels, str):
-            return plain_recurrence(inputs, state, weights, options)
-        run = LayerRun(
-            layer=LayerConstants(
-                bias=weights.bias.detach(),
-                norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach(),
-                norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach(),
-                mask=None if mask is None else mask.to(weights.bias.dtype).contiguous(),
-                lengths=None if lengths is None else lengths.to(inputs.device, torch.int64).contiguous(),
-                cell_clip=options.cell_clip,
-                projection_clip=options.projection_clip,
-                norm_epsilon=options.norm_epsilon,
-            ),
-            kernels=kernels,
-            prepared=PreparedWeights(weights, dtype),
-            keep=torch.is_grad_enabled()
-            and any(tensor is not None and tensor.requires_grad for tensor in (inputs, *state, *weights)),
-        )
-        # Triton launches its kernels on the current GPU; autograd's thread, which runs the backward pass, has that set
-        with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
-            outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
-        return outputs, LSTMState(hidden, cell)
+    mask, lengths = options.dropout_mask, options.lengths
+    device = inputs.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
+    kernels = kernels or choose_kernels(device, dtype, weights.bias.dtype)
+    if isinstance(kernels, str):
+        return plain_recurrence(inputs, state, weights, options)
+    run = LayerRun(
+        layer=LayerConstants(
+            bias=weights.bias.detach(),
+            norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach(),
+            norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach(),
+            mask=None if mask is None else mask.to(weights.bias.dtype).contiguous(),
+            lengths=None if lengths is None else lengths.to(inputs.device, torch.int64).contiguous(),
+            cell_clip=options.cell_clip,
+            projection_clip=options.projection_clip,
+            norm_epsilon=options.norm_epsilon,
+        ),
+        kernels=kernels,
+        prepared=PreparedWeights(weights, dtype),
+        keep=torch.is_grad_enabled()
+        and any(tensor is not None and tensor.requires_grad for tensor in (inputs, *state, *weights)),
+    )
+    # Triton launches its kernels on the current GPU; autograd's thread, which runs the backward pass, has that set
+    with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
+        outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
+    return outputs, LSTMState(hidden, cell)
 
 
 class _FusedLayer(torch.autograd.Function):

@@ -4,7 +4,7 @@ Letters: B streams or sentences of a batch, T time, P projection, C cell, L laye
 Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm after the projection).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.kernels.lstm_step import choose_kernels
 from elmoc.settings import setting
 
 
@@ -38,8 +37,8 @@ class LstmSizes(EncoderSizes):
     layer_norm: bool = True
     residual: bool = True
 
-    def builder(self, *, fast: bool) -> Callable[[], "LstmStack"]:
-        return lambda: LstmStack(self, recurrence=FusedRecurrence if fast else lambda: plain_recurrence)
+    def build(self, *, fast: bool) -> "LstmStack":
+        return LstmStack(self, recurrence=fused_recurrence if fast else plain_recurrence)
 
     @property
     def description(self) -> str:
@@ -137,10 +136,10 @@ class ProjectedLstmLayer(nn.Module):
 class LstmStack(Encoder):
     """A stack of LSTM layers, with a residual connection around every layer but the first.
 
-    `recurrence` gives each layer the function that it steps through time with.
+    `recurrence` is what they step through time with.
     """
 
-    def __init__(self, sizes: LstmSizes, *, recurrence: Callable[[], Recurrence]) -> None:
+    def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
         super().__init__()
         self.residual = sizes.residual
         self.dropout = sizes.dropout
@@ -153,7 +152,7 @@ class LstmStack(Encoder):
                 cell_clip=sizes.cell_clip,
                 projection_clip=sizes.projection_clip,
                 layer_norm=sizes.layer_norm,
-                recurrence=recurrence(),
+                recurrence=recurrence,
             )
             for _ in range(sizes.layers)
         )

@@ -3,7 +3,7 @@
 Letters: B streams or sentences of a batch, T time, P width of a layer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,8 +24,8 @@ class PlainLstmSizes(EncoderSizes):
     projection_size: int = setting(2048, least=1, most=2**20)
     layers: int = setting(1, least=1, most=1000)
 
-    def builder(self, *, fast: bool) -> Callable[[], "PlainLstm"]:
-        return lambda: PlainLstm(self)
+    def build(self, *, fast: bool) -> "PlainLstm":
+        return PlainLstm(self)
 
     @property
     def description(self) -> str:

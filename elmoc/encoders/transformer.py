@@ -5,7 +5,7 @@ width of a layer, H heads, F width of the feed-forward layer.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,8 +40,8 @@ class TransformerSizes(EncoderSizes):
         if self.projection_size % (2 * self.heads):
             raise InputError(f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})")
 
-    def builder(self, *, fast: bool) -> Callable[[], "Transformer"]:
-        return lambda: Transformer(self)
+    def build(self, *, fast: bool) -> "Transformer":
+        return Transformer(self)
 
     @property
     def description(self) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.modules.layer_states import LayerStates
+from elmoc.modules import LayerStates
 
 # AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone. A word has 50
 # ids, its two boundaries included: bytes after the 48th are not there.

@@ -12,13 +12,9 @@ and one at the limit is taken to have been clipped (it all but never was there b
 |c| < limit.
 """
 
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-import torch
 from torch import Tensor
-
-from elmoc.errors import reason
 
 
 class LayerConstants(NamedTuple):
@@ -91,29 +87,3 @@ class StepKernels(Protocol):
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None: ...
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None: ...
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None: ...
-
-
-@lru_cache
-def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels | str:
-    """The kernels for a kind of device ("cpu", "cuda") and the types S and A; where there are none, the reason."""
-    if accumulated != torch.float32:
-        return f"weights are in {accumulated}"
-    if device == "cpu" and stored in (torch.float32, torch.bfloat16):
-        from elmoc.kernels.compiling import KernelBuildError
-        from elmoc.kernels.cpu import CompiledKernels
-
-        try:
-            return CompiledKernels(stored)
-        except KernelBuildError as error:
-            return str(error)
-    if device == "cuda":
-        try:
-            from triton.runtime import driver
-
-            driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
-        except Exception as error:  # it is not installed; what else it may raise is not documented
-            return f"Triton's driver cannot be had ({reason(error)})"
-        from elmoc.kernels.gpu import TritonKernels
-
-        return TritonKernels()
-    return f"there are no kernels for {stored} on a {device}"

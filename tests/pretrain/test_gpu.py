@@ -10,9 +10,9 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
+from elmoc.encoders.fused_recurrence import choose_kernels
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import run_layer
-from elmoc.kernels.lstm_step import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
@@ -103,7 +103,7 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     torch.manual_seed(0)
     sizes = LstmSizes(projection_size=20, cell_size=300, dropout=0.3)
     plain, fused = (
-        DirectionEncoder(EncoderConfig(sizes, word_vector_size=6).build_input_layer(), sizes.builder(fast=fast)()).to(
+        DirectionEncoder(EncoderConfig(sizes, word_vector_size=6).build_input_layer(), sizes.build(fast=fast)).to(
             device
         )
         for fast in (False, True)

@@ -1,13 +1,13 @@
 """The fused recurrence: its outputs, final states and every gradient are the plain one's, whatever runs its kernels."""
 
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
-from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
@@ -82,7 +82,7 @@ def run(
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_it_is_the_plain_one_in_float32(case: str, kernels: str) -> None:
-    fused = run(FusedRecurrence(kernels=KERNELS[kernels](torch.float32)), **CASES[case])
+    fused = run(partial(fused_recurrence, kernels=KERNELS[kernels](torch.float32)), **CASES[case])
     for name, expected in run(plain_recurrence, **CASES[case]).items():
         assert expected.abs().max() > 1e-4, name
         torch.testing.assert_close(fused[name], expected, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: name + text)
@@ -90,7 +90,7 @@ def test_it_is_the_plain_one_in_float32(case: str, kernels: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_plain_one_in_float64(case: str) -> None:
-    fused = run(FusedRecurrence(kernels=ReferenceKernels()), dtype=torch.float64, **CASES[case])
+    fused = run(partial(fused_recurrence, kernels=ReferenceKernels()), dtype=torch.float64, **CASES[case])
     for name, expected in run(plain_recurrence, dtype=torch.float64, **CASES[case]).items():
         torch.testing.assert_close(fused[name], expected, atol=1e-12, rtol=1e-12)
 
@@ -100,7 +100,7 @@ def test_it_is_the_plain_one_in_float64(case: str) -> None:
 def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast(case: str, kernels: str) -> None:
     exact = run(plain_recurrence, **CASES[case])
     plain = run(plain_recurrence, autocast=True, **CASES[case])
-    fused = run(FusedRecurrence(kernels=KERNELS[kernels](torch.bfloat16)), autocast=True, **CASES[case])
+    fused = run(partial(fused_recurrence, kernels=KERNELS[kernels](torch.bfloat16)), autocast=True, **CASES[case])
     for name, expected in exact.items():
         assert fused[name].dtype == torch.float32, "weights, states and their gradients stay in float32"
         error, allowed = ((each[name].float() - expected).norm() / expected.norm() for each in (fused, plain))
@@ -112,7 +112,7 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        recurrence = FusedRecurrence(kernels=KERNELS[kernels](dtype))
+        recurrence = partial(fused_recurrence, kernels=KERNELS[kernels](dtype))
         for value in (float("nan"), float("inf")):
             weights = RecurrenceWeights(*(torch.ones(shape) for shape in ((8, 3), (8, 3), (8,), (3, 2), (3,), (3,))))
             with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
@@ -125,7 +125,7 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
             assert outputs.isnan().any()
 
 
-def encoder_of(recurrence: Callable[[], Recurrence]) -> DirectionEncoder:
+def encoder_of(recurrence: Recurrence) -> DirectionEncoder:
     sizes = LstmSizes(projection_size=6, cell_size=5, dropout=0.0)
     input_layer = EncoderConfig(sizes, word_vector_size=4).build_input_layer()
     return DirectionEncoder(input_layer, LstmStack(sizes, recurrence=recurrence))
@@ -133,7 +133,7 @@ def encoder_of(recurrence: Callable[[], Recurrence]) -> DirectionEncoder:
 
 def small_encoder() -> DirectionEncoder:
     torch.manual_seed(0)
-    return encoder_of(FusedRecurrence)
+    return encoder_of(fused_recurrence)
 
 
 def test_windows_after_each_other_do_not_disturb_one_another() -> None:
@@ -154,7 +154,7 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
 
 
 @pytest.mark.parametrize("lengths", [None, [0, 0]])
-@pytest.mark.parametrize("recurrence", [plain_recurrence, FusedRecurrence()], ids=["plain", "fused"])
+@pytest.mark.parametrize("recurrence", [plain_recurrence, fused_recurrence], ids=["plain", "fused"])
 def test_a_window_without_words_leaves_the_state_as_it_is(recurrence: Recurrence, lengths: list[int] | None) -> None:
     shapes = (4 * CELL, INPUT), (4 * CELL, PROJECTION), (4 * CELL,), (PROJECTION, CELL)
     state = LSTMState(torch.randn(2, PROJECTION), torch.randn(2, CELL))
@@ -188,7 +188,7 @@ def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
 def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None:
     """A fused optimiser does not change the version of a weight: nothing may be kept from one window to the next."""
     ends = []
-    for recurrence in (lambda: plain_recurrence, FusedRecurrence):
+    for recurrence in (plain_recurrence, fused_recurrence):
         torch.manual_seed(0)
         encoder = encoder_of(recurrence)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=0.02, fused=True)
@@ -206,7 +206,7 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
 
 @pytest.mark.parametrize(("weights", "autocast"), [(torch.bfloat16, False), (torch.float64, True)])
 def test_compiled_kernels_are_for_weights_in_float32_alone(weights: torch.dtype, autocast: bool) -> None:
-    results = run(FusedRecurrence(), dtype=weights, autocast=autocast)
+    results = run(fused_recurrence, dtype=weights, autocast=autocast)
     exact = run(plain_recurrence, dtype=torch.float64)
     for name, expected in exact.items():
         assert results[name].dtype == weights

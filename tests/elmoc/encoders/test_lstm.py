@@ -1,6 +1,5 @@
 """The LSTM encoder: it is the paper's, and its states depend on what they should depend on, and on nothing else."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig
-from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import Recurrence, plain_recurrence
 from tests.references import encode_one
@@ -19,7 +18,7 @@ SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropou
 
 
 def direction_of(
-    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = lambda: plain_recurrence, **changes: object
+    config: EncoderConfig = SMALL, *, recurrence: Recurrence = plain_recurrence, **changes: object
 ) -> DirectionEncoder:
     """One direction of an encoder with some of its settings changed."""
     sizes = replace(config.sizes, **changes)
@@ -147,8 +146,8 @@ def test_carried_state_makes_two_windows_one() -> None:
     )
 
 
-@pytest.mark.parametrize("recurrence", [lambda: plain_recurrence, FusedRecurrence], ids=["plain", "fused"])
-def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
+@pytest.mark.parametrize("recurrence", [plain_recurrence, fused_recurrence], ids=["plain", "fused"])
+def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Recurrence) -> None:
     encoder = shaken(direction_of(recurrence=recurrence, dropout=0.3)).train()
     vectors, masks = torch.randn(4, 5, 6), encoder.encoder.draw_dropout_masks(4)
     gradients, kept = [], []

@@ -71,5 +71,5 @@ def test_the_defaults_are_the_papers() -> None:
     sizes = PlainLstmSizes()
     assert sizes.description == "1 plain LSTM layer of 2048"
     with torch.device("meta"):
-        stack = sizes.builder(fast=True)()
+        stack = sizes.build(fast=True)
     assert sum(weight.numel() for weight in stack.parameters()) == 4 * 2048 * (2048 + 2048 + 2)

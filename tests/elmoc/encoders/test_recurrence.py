@@ -1,5 +1,7 @@
 """Recurrence of one layer: equal to AllenNLP's LSTM without layer norm, and differentiated correctly."""
 
+from functools import partial
+
 import pytest
 import torch
 from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
@@ -7,7 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders.bidirectional import reverse_padded
-from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.reference import ReferenceKernels
@@ -109,7 +111,7 @@ def sum_of(state: LSTMState) -> Tensor:
 @pytest.mark.parametrize("norm", [True, False], ids=["layer norm", "no norm"])
 @pytest.mark.parametrize("clips", [(0.0, 0.0), (0.4, 0.3)], ids=["no clips", "clips"])
 @pytest.mark.parametrize(
-    "recurrence", [plain_recurrence, FusedRecurrence(kernels=ReferenceKernels())], ids=["plain", "fused"]
+    "recurrence", [plain_recurrence, partial(fused_recurrence, kernels=ReferenceKernels())], ids=["plain", "fused"]
 )
 def test_gradients_are_those_of_finite_differences(
     lengths: list[int] | None, norm: bool, clips: tuple[float, float], recurrence: Recurrence

@@ -147,5 +147,5 @@ def test_padding_changes_nothing_and_nothing_is_carried() -> None:
 )
 def test_published_sizes(sizes: TransformerSizes, weights: int) -> None:
     with torch.device("meta"):
-        stack = sizes.builder(fast=True)()
+        stack = sizes.build(fast=True)
     assert sum(weight.numel() for weight in stack.parameters()) == weights

@@ -6,7 +6,7 @@ from unittest.mock import Mock, PropertyMock
 import pytest
 import torch
 
-from elmoc.kernels.lstm_step import choose_kernels
+from elmoc.encoders.fused_recurrence import choose_kernels
 
 
 def test_without_a_compiler_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

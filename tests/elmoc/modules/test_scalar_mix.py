@@ -4,7 +4,7 @@ import pytest
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix as Theirs
 
-from elmoc.modules.scalar_mix import ScalarMix
+from elmoc.modules import ScalarMix
 
 WEIGHTS = [0.3, -1.2, 0.8]
 

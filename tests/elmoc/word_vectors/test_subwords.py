@@ -17,7 +17,7 @@ from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
-from elmoc.modules.layer_states import LayerStates
+from elmoc.modules import LayerStates
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
