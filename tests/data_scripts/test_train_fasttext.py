@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from data_scripts import train_fasttext as module
 from data_scripts.train_fasttext import main, sizes_for, write_text
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.fasttext import FastTextVectors
@@ -40,21 +38,6 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
     rows = {name: FastTextVectors(tmp_path / f"{name}.bin").lookup(["sea1", "unseen"]) for name in "abc"}
     assert np.array_equal(rows["a"], rows["b"])
     assert not np.array_equal(rows["a"], rows["c"])
-
-
-def test_a_model_that_is_not_whole_is_refused(
-    small_corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line
-) -> None:
-    real = module._train
-
-    def truncated(text: Path, model: Path, seed: int, **numbers: int) -> None:
-        real(text, model, seed, **numbers)
-        model.write_bytes(model.read_bytes()[:-100])
-
-    monkeypatch.setattr(module, "_train", truncated)
-    (tmp_path / "o").mkdir()
-    error_line(main([str(small_corpus.path), str(tmp_path / "o" / "v.bin"), *SMALL]))
-    assert not list((tmp_path / "o").iterdir())
 
 
 def test_outputs_are_never_overwritten(small_corpus: Corpus, tmp_path: Path, error_line) -> None:

@@ -68,20 +68,6 @@ def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(s
     assert suite("--inputs", "vectors", "--vectors", "random:2:6") == VECTORS
 
 
-def test_encoders_whose_layers_are_read_in_other_ways_share_the_baseline(
-    suite: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert suite("--model", "first", "--out", "suite/all") == sorted(BOTH + VECTORS)
-    path = Path("suite.toml")
-    path.write_text(SUITE.replace("options = { epochs", 'options = { state_layers = "top", epochs'))
-    assert suite("--model", "first", "--out", "suite/top") == BOTH
-    capsys.readouterr()
-    tables = [f"suite/{name}/results.jsonl" for name in ("all", "top")]
-    assert downstream.__main__.main(["table", *tables, "--merit"]) == 0
-    table = capsys.readouterr().out.split("Figure of merit: mean")[1].split("\n\n")[1]
-    assert table.splitlines()[-1].split()[:5] == ["first", "state_layers", "top", "1,000", "2"]
-
-
 def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> None:
     assert suite("--features", str(features), "--quick", "--out", "q/out") == [BOTH[1], VECTORS[1]]
     assert report("q/out")["encoder"]["model"] == "m1"

@@ -3,23 +3,16 @@
 import shutil
 import signal
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
-from pretrain.data.windows import Window
-from pretrain.distributed.direction_group import SMALL, GradientReducer
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import PARTS, TinyRuns, assert_same, last_checkpoint, signalled
-from tests.pretrain.data.reading import windows_of_shards
 from tests.warm import WarmProcess, start_together
 
 UPDATES, EVERY = 40, 10
@@ -138,34 +131,6 @@ def test_two_processes_end_with_the_weights_of_one(alone: RunDirectory, pair: Ru
             assert one[name] == pytest.approx(two[name], rel=1e-4)
     for one, two in zip(read_metrics(alone.path, "evaluation"), read_metrics(pair.path, "evaluation"), strict=True):
         assert one["cosine"] == pytest.approx(two["cosine"], abs=1e-4)
-
-
-def read(corpus: Corpus, own: slice) -> list[Window]:
-    windows = windows_of_shards(corpus, 4, 4, own=own)
-    return list(islice(windows, UPDATES))
-
-
-def test_there_may_be_no_small_gradients(tmp_path: Path) -> None:
-    """As of the original ELMo, which has no projection of word vectors and no layer norm."""
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
-        weight = torch.nn.Parameter(torch.ones(SMALL))
-        assert dist.group.WORLD is not None
-        reducer = GradientReducer([weight], dist.group.WORLD)
-        weight.square().sum().backward()
-        reducer.wait()
-        assert weight.grad is not None
-        assert torch.equal(weight.grad, torch.full((SMALL,), 2.0))
-    finally:
-        dist.destroy_process_group()
-
-
-def test_each_process_reads_its_own_streams(tiny_corpus: Corpus) -> None:
-    parts = [read(tiny_corpus, own) for own in (slice(0, 1), slice(1, 4))]
-    for whole, *own in zip(read(tiny_corpus, slice(0, 4)), *parts, strict=True):
-        for direction in DIRECTIONS:
-            np.testing.assert_array_equal(np.concatenate([part.ids[direction] for part in own]), whole.ids[direction])
-        assert [part.next for part in own] == [whole.next] * 2
 
 
 def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRuns, alone: RunDirectory) -> None:

@@ -15,7 +15,6 @@ from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Spelling
 from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
-from pretrain.run.directory import read_checkpoint
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
@@ -71,18 +70,6 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -
     assert_resumes_exactly(runs, "run", 6, **settings)
     parts = {*DIRECTIONS, "input", *(["shared"] if settings is ELMO else [])}
     assert last_checkpoint(run)["optimisers"].keys() == parts
-
-
-def test_the_model_has_the_network_that_was_trained(runs: TinyRuns) -> None:
-    run = runs.run("run", **CNN)
-    model = read_model_directory(run.path)
-    elmo = ElmoC.from_pretrained(run.path)
-    assert elmo.embed(["w1", "unheard-of"]).isfinite().all()
-    best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
-    assert best["update"] > 0
-    assert isinstance(elmo.word_vectors, CharacterCnnVectors)
-    stored = {f"network.{name}": weight for name, weight in elmo.word_vectors.weights.items()}
-    assert_same(dict(stored), dict(best["input"]))
 
 
 def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:

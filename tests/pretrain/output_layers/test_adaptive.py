@@ -12,8 +12,6 @@ from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.softmax import SoftmaxScorer
-from pretrain.run.directory import read_metrics
-from tests.pretrain.conftest import TinyRuns
 
 PROJECTION, TYPES = 8, 20
 ADAPTIVE: dict[str, Any] = {
@@ -106,16 +104,3 @@ def test_clusters_without_candidates_are_not_computed() -> None:
         found, own = layer.scored(states, classes, candidates)
         torch.testing.assert_close(found, everything[:, :candidates].float())
         torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0].float())
-
-
-@pytest.mark.parametrize(
-    ("types", "candidates", "compares"), [(15, 15, True), (15, 16, False), (0, 16, True), (15, 10**6, False)]
-)
-def test_there_is_no_perplexity_where_other_kinds_have_more_candidates(
-    runs: TinyRuns, types: int, candidates: int, compares: bool
-) -> None:
-    settings = {"output_layer__types": types, "evaluation__candidates": candidates, "train__updates": 1}
-    *_, last = read_metrics(runs.run("run", **ADAPTIVE | settings).path, "evaluation")
-    for name in ("perplexity", "constant_perplexity", "forward_perplexity"):
-        assert (name in last) == compares, name
-    assert "vocabulary_perplexity" in last
