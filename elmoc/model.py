@@ -205,15 +205,21 @@ class ElmoC:
         batch_size: int = BATCH_SIZE,
         progress: Callable[[int], object] = lambda words: None,
         select: Callable[[Tensor], Tensor] = lambda states: states,
+        boundaries: bool = False,
     ) -> list[Tensor]:
-        """`embed_batch` of sentences whose words have been looked up; `select` is what is kept of [L + 1, n, 2P]."""
+        """`embed_batch` of sentences whose words have been looked up; `select` is what is kept of [L + 1, n, 2P].
+
+        With `boundaries` the states of `<s>` and `</s>` stand before and behind those of the words.
+        """
         states: list[Tensor] = [rows.table] * len(rows.ids)
         lengths_read = [len(ids) - 2 for ids in rows.ids]
         for batch in length_bucketed(lengths_read, batch_words, batch_size, padded=False):
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             vectors = rows.table[torch.cat([rows.ids[index] for index in batch])]  # [M, E]
-            for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
-                states[index] = self._checked(select(self._pooled(rows, index, sentence_states[:, 1:-1])).clone())
+            for index, read in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
+                words = self._pooled(rows, index, read[:, 1:-1])
+                kept = torch.cat([read[:, :1], words, read[:, -1:]], dim=1) if boundaries else words
+                states[index] = self._checked(select(kept).clone())
             progress(sum(rows.words(index) for index in batch))
         return states
 

@@ -56,6 +56,11 @@ def _add_what(group: Any) -> None:
     )
     group.add_argument("--allow-empty", action="store_true", help="write an array of no words for an empty line")
     group.add_argument(
+        "--boundaries",
+        action="store_true",
+        help="write the states of <s> and </s>, too, before and behind those of the words",
+    )
+    group.add_argument(
         "--carry-state",
         action="store_true",
         help="carry the state from each sentence of a document to the next; blank lines of a text end a document",

@@ -1,6 +1,5 @@
 """Feature dataset: the sentences of a feature file as tensors, for PyTorch's `DataLoader` and its workers."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,24 +14,19 @@ class FeatureDataset(Dataset[Tensor]):
     """The layer states of a feature file, float32 [L + 1, n, 2P] a sentence, by its index.
 
     A file of one layer gives [1, n, 2P]. With `select`, it is only these sentences, in this order, e.g. those of a
-    task's training part. Each process opens the file for itself, when it first reads from it: HDF5's library may hang
-    in a forked worker that goes on with a file of its parent. The pages that are read are the system's, and shared.
+    task's training part. Each process opens the file for itself, when it first reads from it. The pages that are read
+    are the system's, and shared.
     """
 
     def __init__(self, path: Path | str, select: Sequence[int] | None = None) -> None:
-        self.path = Path(path).absolute()
-        with FeatureFile(self.path) as file:
-            self.select = range(len(file)) if select is None else select
-        self._file: FeatureFile | None = None
-        self._process = 0
+        self.file = FeatureFile(path)
+        self.select = range(len(self.file)) if select is None else select
 
     def __len__(self) -> int:
         return len(self.select)
 
     def __getitem__(self, index: int) -> Tensor:
-        if self._file is None or self._process != os.getpid():
-            self._file, self._process = FeatureFile(self.path), os.getpid()
-        states = torch.from_numpy(self._file[self.select[index]].astype("float32", copy=False))
+        states = torch.from_numpy(self.file[self.select[index]].astype("float32", copy=False))
         return states if states.ndim == 3 else states.unsqueeze(0)
 
 

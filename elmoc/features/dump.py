@@ -24,7 +24,6 @@ from elmoc.features.input import SentenceInput, count_words, divided, opened_inp
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.files.arrays import load_array
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
 from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
 from elmoc.process import progress_bar
@@ -47,6 +46,7 @@ class DumpOptions:
     compress, sentence_map, sentence_keys: see `LayoutWriter.open`.
     batch_size, batch_words: sentences and words a batch at most.
     allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
+    boundaries: write the states of `<s>` and `</s>`, too, before and behind those of the words.
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
     resume: go on with a dump that was killed.
     command_line: recorded in the file.
@@ -61,6 +61,7 @@ class DumpOptions:
     batch_size: int = BATCH_SIZE
     batch_words: int = BATCH_WORDS
     allow_empty: bool = False
+    boundaries: bool = False
     carry_state: bool = False
     resume: bool = False
     command_line: str = ""
@@ -68,6 +69,8 @@ class DumpOptions:
     def __post_init__(self) -> None:
         if self.sentence_keys and self.layout != "allennlp":
             raise InputError(f"sentences as keys are for the layout allennlp, not {self.layout}")
+        if self.boundaries and self.carry_state:
+            raise InputError("--boundaries is for sentences that are read by themselves, without --carry-state")
 
 
 DEFAULT = DumpOptions()
@@ -113,7 +116,7 @@ def parts_folder(output: Path) -> Path:
 
 def parts_of(output: Path) -> list[Path]:
     """The parts of an output that an earlier dump has left, with which it can be gone on."""
-    return list(parts_folder(output).glob("*.npy"))
+    return list(parts_folder(output).glob("*.part"))
 
 
 def refuse_output(output: Path) -> None:
@@ -163,15 +166,16 @@ class Dump:
         self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
         self.select, self.names = layer_selection(options.layers, model.layers)
+        self.words = self.survey.words + 2 * options.boundaries * self.survey.sentences  # of the file
         self.shape = FeatureShape(
             layers=len(self.names),
             width=model.width,
             dtype=options.dtype,
             single=options.layers in ("top", "average"),
-            words=self.survey.words,
+            words=self.words,
         )
         self.part_words = words_of_a_part(options.batch_words, len(self.names) * model.width)
-        self.size = math.prod(self.shape.of(self.survey.words)) * np.dtype(options.dtype).itemsize  # in bytes
+        self.size = math.prod(self.shape.of(self.words)) * np.dtype(options.dtype).itemsize  # in bytes
         self.identity = self._identity()
         self.key = f"{self.identity}-{self.part_words}"  # parts of another size begin with other sentences
 
@@ -232,14 +236,15 @@ class Dump:
             *(value for name, value in encoder.items() if name != "dropout"),
             *self.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map),
-            *(options.sentence_keys, options.carry_state, self.survey.fingerprint),
+            *(options.sentence_keys, options.carry_state, options.boundaries, self.survey.fingerprint),
         ]
         return xxhash.xxh3_64_hexdigest("\0".join(map(str, content)).encode())
 
     def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
         """The file and the sentences of each part, of all processes."""
-        for number, sentences in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
-            yield parts_folder(self.output) / f"{self.key}-{number:06}.npy", sentences
+        source = map(with_boundaries, self.source) if self.options.boundaries else self.source
+        for number, sentences in enumerate(divided(source, self.part_words, whole=self.options.carry_state)):
+            yield parts_folder(self.output) / f"{self.key}-{number:06}.part", sentences
 
     def _write_parts(self) -> None:
         """Write the parts of this process that are not there yet, each while the next is encoded."""
@@ -251,7 +256,7 @@ class Dump:
         ):
             written = writing.submit(lambda: None)
             for number, (path, sentences) in enumerate(self._parts()):
-                if number % self.world_size != self.rank or path.exists():
+                if number % self.world_size != self.rank or self._is_whole(path, sentences):
                     progress.update(count_words(sentences))
                     continue
                 states = self._states(sentences, progress.update)
@@ -270,8 +275,9 @@ class Dump:
             yield from self._carried_states(sentences, progress)
             return
         sizes = {"batch_words": self.options.batch_words, "batch_size": self.options.batch_size}
-        rows = self.model.look_up(sentence.tokens for sentence in sentences)
-        for states in self.model.embed_rows(rows, **sizes, progress=progress, select=self.select):
+        bounds = self.options.boundaries
+        rows = self.model.look_up(each.tokens[1:-1] if bounds else each.tokens for each in sentences)
+        for states in self.model.embed_rows(rows, **sizes, progress=progress, select=self.select, boundaries=bounds):
             yield states.numpy()
 
     def _carried_states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
@@ -304,18 +310,24 @@ class Dump:
                 yield self.select(states).clone().numpy()
 
     def _write_part(self, path: Path, sentences: list[Sentence], states: Iterable[np.ndarray]) -> None:
-        """The states of the sentences, one behind the other, as a `.npy` file of one axis."""
-        header = {
-            "descr": np.dtype(self.shape.dtype).str,
-            "fortran_order": False,
-            "shape": (math.prod(self.shape.of(count_words(sentences))),),
-        }
+        """The states of the sentences, one behind the other, and a hash of the name and these bytes."""
+        digest = xxhash.xxh3_64(path.name.encode())
         with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
             for sentence, array in zip(sentences, states, strict=True):
                 with reading(f"{self.source.path}, {sentence.where}"):
-                    array = converted(array, self.shape.dtype)
-                file.write(np.ascontiguousarray(array).data)
+                    array = np.ascontiguousarray(converted(array, self.shape.dtype))
+                digest.update(array.data)
+                file.write(array.data)
+            file.write(digest.digest())
+
+    def _is_whole(self, path: Path, sentences: list[Sentence]) -> bool:
+        """Whether a part is there as it was written."""
+        numbers = math.prod(self.shape.of(count_words(sentences))) * np.dtype(self.shape.dtype).itemsize
+        if not path.exists() or path.stat().st_size != numbers + xxhash.xxh3_64().digest_size:
+            return False
+        content, digest = np.memmap(path, np.uint8, "r"), xxhash.xxh3_64(path.name.encode())
+        digest.update(content[:numbers].data)
+        return digest.digest() == content[numbers:].tobytes()
 
     def _merge(self) -> None:
         """Copy the parts into the output, and remove them."""
@@ -327,6 +339,7 @@ class Dump:
             **({} if words is None else {"training_words": words}),
             "layers": self.names,
             "carry_state": options.carry_state,
+            **({"boundaries": True} if options.boundaries else {}),
             "input": self.survey.fingerprint,
             "dump": self.identity,
             "command_line": options.command_line,
@@ -341,7 +354,9 @@ class Dump:
         ) as writer:
             for path, sentences in self._parts():
                 shape = (math.prod(self.shape.of(count_words(sentences))),)
-                numbers = np.asarray(load_array(path, shape=shape, dtype=self.shape.dtype, mmap=True))
+                numbers = np.asarray(
+                    np.memmap(path, self.shape.dtype, "r", shape=shape) if shape[0] else np.empty(0, self.shape.dtype)
+                )
                 for sentence in sentences:
                     of_sentence = self.shape.of(len(sentence.tokens))
                     states, numbers = numbers[: math.prod(of_sentence)], numbers[math.prod(of_sentence) :]

@@ -6,13 +6,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
 import xxhash
 
+from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
@@ -153,6 +154,11 @@ def divided(sentences: Iterable[Sentence], words: int, *, whole: bool) -> Iterat
         count += len(sentence.tokens)
     if part:
         yield part
+
+
+def with_boundaries(sentence: Sentence) -> Sentence:
+    """The sentence with `<s>` and `</s>` as words, under the line that it was."""
+    return replace(sentence, tokens=(BEGIN, *sentence.tokens, END))
 
 
 def count_words(sentences: Sequence[Sentence]) -> int:

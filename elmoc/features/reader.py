@@ -1,5 +1,6 @@
 """Feature reader: how the sentences of a feature file, mapped into memory, are found and read."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from elmoc.errors import reading, shortened
 from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
 from elmoc.features.layouts.e2e_coref import group_name
+from elmoc.features.layouts.interface import LayoutReader
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 
@@ -17,9 +19,9 @@ from elmoc.files.hdf5 import CheckedFile
 class FeatureFile:
     """Reads a feature file of any layout: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
 
-    Can be used as a context manager. It is pickled as its path, so that another process opens it again; a process that
-    is forked should open it anew, too. Raises `InputError` for a missing, truncated or foreign file, and when a
-    sentence is read that is damaged or has another shape than the file says.
+    Can be used as a context manager. It is pickled as its path, and a process that is forked opens it again when it
+    first reads from it: what HDF5's library has of an open file is not to be shared. Raises `InputError` for a missing,
+    truncated or foreign file, and when a sentence is read that is damaged or has another shape than the file says.
 
     path: the file.
     attributes: what it says of its numbers: the fingerprints of the model and of its word vectors, the layers, …
@@ -33,18 +35,31 @@ class FeatureFile:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._file = CheckedFile(path)
-        with reading(path):
-            said = self._file.attributes()
-            self.layout = layout_of(self._file, said)
-            self._reader = LAYOUTS[self.layout].reader(self._file, said)
-            first = self._reader.first
-            if first.dtype.kind != "f":
-                raise ValueError(f"its numbers are {first.dtype}, which are no layer states")
+        reader = self._open()
+        first = reader.first
+        said = self._file.attributes()
         self.attributes: dict[str, Any] = {name: said[name] for name in said if name not in FORM_ATTRIBUTES}
-        self.layers, self.width, self.has_map = self._reader.layers, self._reader.width, self._reader.has_map
+        self.layers, self.width, self.has_map = reader.layers, reader.width, reader.has_map
         self.dtype: np.dtype = first.dtype
         self.single = len(first.shape) == 2 or (bool(said.get("single", False)) and self.layers == 1)
+
+    def _open(self) -> LayoutReader:
+        self._file, self._process = CheckedFile(self.path), os.getpid()
+        with reading(self.path):
+            said = self._file.attributes()
+            self.layout = layout_of(self._file, said)
+            self._opened = reader = LAYOUTS[self.layout].reader(self._file, said)
+            if reader.first.dtype.kind != "f":
+                raise ValueError(f"its numbers are {reader.first.dtype}, which are no layer states")
+        return reader
+
+    @property
+    def _reader(self) -> LayoutReader:
+        """The reader of the file as this process has opened it."""
+        if self._process != os.getpid() and self._file.file:
+            self._file.file.close()  # which closes it in this process alone
+            self._open()
+        return self._opened
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureFile, (self.path.absolute(),)
@@ -161,7 +176,7 @@ class FeatureFile:
             progress(1)
         with reading(self.path):
             for text, index in self.sentence_map.items() if self.has_map else ():
-                if len(text.split()) != self.lengths[index]:
+                if len(text.split()) + 2 * bool(self.attributes.get("boundaries")) != self.lengths[index]:
                     raise ValueError(f'sentence {index} is not "{shortened(text)}", as its map says')
 
     def close(self) -> None:

@@ -8,8 +8,6 @@
 
 from typing import Any, NamedTuple
 
-import h5py
-
 from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter
 from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
@@ -46,10 +44,9 @@ def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
     if name is None:
         if STATES in file and OFFSETS in file:
             return "flat"
-        first = file.names()[0].encode()  # no name at all is an error
-        is_own = file.root.links.get_info(first).type == h5py.h5l.TYPE_HARD
-        has_groups = is_own and h5py.h5o.get_info(file.root, first).type == h5py.h5o.TYPE_GROUP
-        return "e2e-coref" if has_groups else "allennlp"
+        names = file.names()
+        has_documents = file.is_group(names[0]) and all(file.is_group(name) and f"{name}/0" in file for name in names)
+        return "e2e-coref" if has_documents else "allennlp"  # no name at all is an error
     if isinstance(name, str) and name in LAYOUTS and str(version) == str(FORMAT_VERSION):
         return name
     raise InputError(

@@ -13,8 +13,9 @@ tracks its datasets; of a file without such an order it is that of the keys. A k
 HDF5 cannot have in a name: `/` becomes `%2F`, NUL `%00`, and the sentence that is a single dot `%2E`. The second line
 of the same words gets `%#2` at its end, the third `%#3`, and so on; the line without words is `%#1`. So that every key
 can be read back, `%` becomes `%25` where what follows it would make it one of these; before a blank, as in "50 % of",
-it stays what it is. Keys of other tools are the sentence as it is, but for those of ELMoForManyLangs, which has tabs
-between words, and `$period$` and `$backslash$` in place of `.` and `/`.
+it stays what it is. Keys of other tools are the sentence as it is, where the library makes groups of what is before a
+`/` (and one of several in a row); but for those of ELMoForManyLangs, which has tabs between words, and `$period$` and
+`$backslash$` in place of `.` and `/`.
 """
 
 import re
@@ -45,7 +46,7 @@ class AllennlpReader(LayoutReader):
         self._is_foreign = "layout" not in attributes
         has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and count > 0
         self._has_keys = bool(attributes.get("sentence_keys", has_no_numbers))
-        self._length = count - (MAP_KEY in file and not self._has_keys)
+        self._length = len(self._keys) if self._has_keys else count - (MAP_KEY in file)
         self.has_map = self._has_keys or MAP_KEY in file
         self.first = file.stored(self._key(0))
         self.layers, _, self.width = (1, *self.first.shape) if len(self.first.shape) == 2 else self.first.shape
@@ -64,7 +65,7 @@ class AllennlpReader(LayoutReader):
 
     @cached_property
     def _keys(self) -> list[str]:
-        return self._file.names()
+        return self._file.leaves() if self._is_foreign else self._file.names()
 
     def lines(self) -> dict[str, int]:
         if self._has_keys:

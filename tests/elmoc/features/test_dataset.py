@@ -1,37 +1,69 @@
 """Feature dataset: workers of a `DataLoader`, forked or started anew, read what one process reads."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from elmoc.features.dataset import FeatureDataset, pad_states
+from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 
 
-@pytest.mark.parametrize(("compress", "start", "workers"), [(False, "fork", 4), (True, "fork", 4), (False, "spawn", 1)])
-def test_workers_read_the_same(tmp_path: Path, compress: bool, start: str, workers: int) -> None:
+class Files(Dataset[torch.Tensor]):
+    """A user's own dataset, which keeps a `FeatureFile` open."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = FeatureFile(path)
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.from_numpy(self.file[index])
+
+
+@pytest.mark.parametrize("kind", [FeatureDataset, Files])
+@pytest.mark.parametrize(
+    ("compress", "start", "workers"),
+    [(False, "fork", 4), (True, "fork", 4), pytest.param(True, "spawn", 1, marks=pytest.mark.slow)],
+)
+def test_workers_read_the_same_while_the_parent_reads(
+    tmp_path: Path, kind: type[Files], compress: bool, start: str, workers: int
+) -> None:
     file = tmp_path / "f.h5"
-    write_sentences(file, {}, list(zip(LINES, STATES, strict=True)), compress=compress)
-    dataset = FeatureDataset(file, select=[3, 0, 4, 1, 2, 2])
-    np.testing.assert_array_equal(dataset[0], STATES[3], "the file is in use before the workers start")
-    for _ in range(2 if start == "fork" else 1):
-        loader = DataLoader(
-            dataset, batch_size=2, num_workers=workers, multiprocessing_context=start, collate_fn=pad_states
-        )
-        found = [
-            states[0, :, :length]
-            for batch, lengths in loader
-            for states, length in zip(batch.split(1), lengths, strict=True)
-        ]
-        assert [each.dtype for each in found] == [torch.float32] * 6
-        for one, index in zip(found, dataset.select, strict=True):
-            np.testing.assert_array_equal(one, STATES[index])
-    np.testing.assert_array_equal(dataset[1], STATES[0], "and after they have ended")
+    write_sentences(file, {}, list(zip(LINES, STATES, strict=True)) * 20, compress=compress)
+    dataset, ended = kind(file), threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            for index in range(len(dataset)):
+                np.testing.assert_array_equal(dataset[index], STATES[index % len(STATES)])
+
+    with ThreadPoolExecutor(1) as busy:
+        reading = busy.submit(read)
+        for _ in range(3 if start == "fork" else 1):
+            loader = DataLoader(
+                dataset, batch_size=None, num_workers=workers, multiprocessing_context=start, timeout=60
+            )
+            for index, states in enumerate(loader):
+                np.testing.assert_array_equal(states, STATES[index % len(STATES)])
+            assert index == len(dataset) - 1
+        ended.set()
+        reading.result()
+
+
+def test_a_dataset_is_of_chosen_sentences(tmp_path: Path) -> None:
+    write_sentences(tmp_path / "f.h5", {}, list(zip(LINES, STATES, strict=True)))
+    dataset = FeatureDataset(tmp_path / "f.h5", select=[3, 0, 4])
+    for states, index in zip((dataset[0], dataset[1], dataset[2]), (3, 0, 4), strict=True):
+        np.testing.assert_array_equal(states, STATES[index])
 
 
 def test_batches_are_padded_with_zeros_and_one_layer_gets_an_axis(tmp_path: Path) -> None:

@@ -186,3 +186,27 @@ def test_an_input_that_changes_while_it_is_dumped(
     monkeypatch.setattr(ElmoC, "embed_rows", encode_and_change)
     assert str(source) in error_line(main(["dump-features", str(model_path), str(source), str(tmp_path / "f.h5")]))
     assert not (tmp_path / "f.h5").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--use-sentence-keys", "--layers", "2,0"]])
+def test_boundaries_stand_around_the_words(
+    model_path: Path, tmp_path: Path, error_line: Fails, options: list[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("The cat sat .\n\na\n")
+    source = (model_path, tmp_path / "in.txt")
+    plain = dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
+    found = dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
+    output = ElmoBiLm(ElmoC.from_pretrained(model_path))([["The", "cat", "sat", "."], [], ["a"]])
+    whole = torch.stack(output["activations"], dim=1).numpy()  # [B, L + 1, T + 2, 2P]
+    kept = {"flat": [2], "2,0": [2, 0]}.get(options[1] if "flat" in options else (options or [""])[-1], [0, 1, 2])
+    for words, with_bounds, every in zip(plain, found, whole, strict=True):
+        np.testing.assert_array_equal(with_bounds[..., 1:-1, :], words)
+        expected = every[kept, : words.shape[-2] + 2]
+        np.testing.assert_allclose(with_bounds.reshape(expected.shape), expected, atol=1e-5)
+    with FeatureFile(tmp_path / "f.h5") as file:
+        file.check()
+        assert file.attributes["boundaries"]
+        assert not file.has_map or file["The cat sat ."].shape[1] == 6
+    assert "--carry-state" in error_line(
+        main(["dump-features", *map(str, source), str(tmp_path / "g.h5"), "--boundaries", "--carry-state"])
+    )

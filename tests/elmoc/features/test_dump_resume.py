@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -132,6 +133,35 @@ def test_an_interrupted_dump_goes_on_where_it_was(
     assert first + rest == all_of_it, "parts are those of a dump in one go"
     assert_same(output, expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "in.txt", "model", "whole.h5"]
+
+
+def test_damaged_parts_are_made_again(
+    model_path: Path, sentences: Path, tmp_path: Path, interrupted_after: Callable[..., list[int]]
+) -> None:
+    expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
+    interrupted_after(-1)
+    assert main(command(model_path, sentences, expected)) == 0
+    generator = random.Random(4)
+    for trial in range(40):
+        interrupted_after(4)
+        assert main(command(model_path, sentences, output)) == 130
+        parts = sorted((tmp_path / ".f.h5.parts").glob("*.part"))
+        damaged, other = generator.sample(parts, 2)
+        content = bytearray(damaged.read_bytes())
+        place = generator.randrange(len(content))
+        if trial % 4 == 0:
+            content[place] ^= 1 << generator.randrange(8)
+        elif trial % 4 == 1:
+            del content[place:]
+        elif trial % 4 == 2:
+            content += content[:place] + b"\0"
+        else:  # the content of another part
+            content = bytearray(other.read_bytes())
+        damaged.write_bytes(content)
+        interrupted_after(-1)
+        assert main(command(model_path, sentences, output, "--resume")) == 0
+        assert_same(output, expected)
+        output.unlink()
 
 
 def test_killed_dumps_go_on_to_the_same_files(

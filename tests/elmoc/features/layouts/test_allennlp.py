@@ -100,3 +100,18 @@ def test_keys_are_the_lines_where_they_can_be() -> None:
         assert key_of(line, 1) == line
     for line, key in (("a / b", "a %2F b"), (".", "%2E"), ("%2F", "%252F"), ("%#3", "%25#3"), ("a\0", "a%00")):
         assert key_of(line, 1) == key
+
+
+@pytest.mark.parametrize(
+    "lines", [["1/2 of it", "a / b / c", "x / y", "x / z", "x w"], ["a/0", "b/0 c"], ["and/or", "A dog ."]]
+)
+@pytest.mark.parametrize("track_order", [False, True])
+def test_keys_of_other_tools_with_slashes_are_groups(tmp_path: Path, lines: list[str], track_order: bool) -> None:
+    with h5py.File(tmp_path / "old.h5", "w", track_order=track_order) as file:
+        for number, line in enumerate(lines):
+            file[line] = np.full((3, len(line.split()), 4), number, np.float32)
+    with FeatureFile(tmp_path / "old.h5") as features:
+        assert (features.layout, len(features)) == ("allennlp", len(lines))
+        features.check()
+        for number, line in enumerate(lines):
+            np.testing.assert_array_equal(features[line], np.full((3, len(line.split()), 4), number))
