@@ -99,6 +99,7 @@ def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], 
                 documents=LAYOUTS[options.layout].writer.needs_documents,
                 carry_state=options.carry_state,
                 allow_empty=options.allow_empty,
+                boundaries=options.boundaries,
             )
             dumps.append(Dump(model, stack.enter_context(source), Path(output), options))
         new = [dump for dump in dumps if not (dump.output.exists() or parts_of(dump.output))]
@@ -166,16 +167,15 @@ class Dump:
         self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
         self.select, self.names = layer_selection(options.layers, model.layers)
-        self.words = self.survey.words + 2 * options.boundaries * self.survey.sentences  # of the file
         self.shape = FeatureShape(
             layers=len(self.names),
             width=model.width,
             dtype=options.dtype,
             single=options.layers in ("top", "average"),
-            words=self.words,
+            words=self.survey.words,
         )
         self.part_words = words_of_a_part(options.batch_words, len(self.names) * model.width)
-        self.size = math.prod(self.shape.of(self.words)) * np.dtype(options.dtype).itemsize  # in bytes
+        self.size = math.prod(self.shape.of(self.survey.words)) * np.dtype(options.dtype).itemsize  # in bytes
         self.identity = self._identity()
         self.key = f"{self.identity}-{self.part_words}"  # parts of another size begin with other sentences
 
@@ -242,8 +242,7 @@ class Dump:
 
     def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
         """The file and the sentences of each part, of all processes."""
-        source = map(with_boundaries, self.source) if self.options.boundaries else self.source
-        for number, sentences in enumerate(divided(source, self.part_words, whole=self.options.carry_state)):
+        for number, sentences in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
             yield parts_folder(self.output) / f"{self.key}-{number:06}.part", sentences
 
     def _write_parts(self) -> None:
@@ -274,10 +273,12 @@ class Dump:
         if self.options.carry_state:
             yield from self._carried_states(sentences, progress)
             return
-        sizes = {"batch_words": self.options.batch_words, "batch_size": self.options.batch_size}
-        bounds = self.options.boundaries
-        rows = self.model.look_up(each.tokens[1:-1] if bounds else each.tokens for each in sentences)
-        for states in self.model.embed_rows(rows, **sizes, progress=progress, select=self.select, boundaries=bounds):
+        options = self.options
+        sizes = {"batch_words": options.batch_words, "batch_size": options.batch_size}
+        rows = self.model.look_up(sentence.tokens for sentence in sentences)
+        for states in self.model.embed_rows(
+            rows, **sizes, progress=progress, select=self.select, boundaries=options.boundaries
+        ):
             yield states.numpy()
 
     def _carried_states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
@@ -358,7 +359,7 @@ class Dump:
                     np.memmap(path, self.shape.dtype, "r", shape=shape) if shape[0] else np.empty(0, self.shape.dtype)
                 )
                 for sentence in sentences:
-                    of_sentence = self.shape.of(len(sentence.tokens))
+                    of_sentence = self.shape.of(sentence.length)
                     states, numbers = numbers[: math.prod(of_sentence)], numbers[math.prod(of_sentence) :]
                     writer.add(sentence, states.reshape(of_sentence))
         shutil.rmtree(parts_folder(self.output))

@@ -6,14 +6,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
 import xxhash
 
-from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
@@ -40,12 +39,14 @@ class SentenceInput:
         reads). Else it is text: a tokenised sentence a line, its words split where `str.split` does.
     carry_state: a document of a text goes on until a blank line; else each line is a document of its own.
     allow_empty: blank lines are sentences without words, where they divide documents, too.
+    boundaries: the states of `<s>` and `</s>` are to be written, too.
     """
 
     path: Path | str
     documents: bool = False
     carry_state: bool = False
     allow_empty: bool = True
+    boundaries: bool = False
 
     def __iter__(self) -> Iterator[Sentence]:
         return self._of_documents() if self.documents else self._of_text()
@@ -56,7 +57,8 @@ class SentenceInput:
             tokens = line.split()
             if tokens or self.allow_empty or not self.carry_state:
                 begins = begins or not self.carry_state
-                yield Sentence(tokens, line.strip(), begins=begins, where=f"line {number}")
+                where = f"line {number}"
+                yield Sentence(tokens, line.strip(), boundaries=self.boundaries, begins=begins, where=where)
                 begins = False
             begins = begins or not tokens
 
@@ -69,7 +71,7 @@ class SentenceInput:
                 document = decoder.decode(line)
             for index, tokens in enumerate(document.sentences):
                 where = f"line {number} sentences[{index}]"
-                yield Sentence(tokens, " ".join(tokens), document.doc_key, begins=index == 0, where=where)
+                yield Sentence(tokens, " ".join(tokens), document.doc_key, self.boundaries, index == 0, where)
 
 
 @contextmanager
@@ -129,7 +131,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             raise InputError(f"{where} has {count:,} words, a sentence at most {MOST_WORDS:,}: divide it")
         parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if sentence.begins else "")
         digest.update("\0".join(parts).encode() + b"\n")
-        sentences, words = sentences + 1, words + count
+        sentences, words = sentences + 1, words + sentence.length
     if not sentences:
         raise InputError(f"{source.path} has no lines: give a file with a sentence on each")
     if warn and not source.documents:
@@ -151,16 +153,11 @@ def divided(sentences: Iterable[Sentence], words: int, *, whole: bool) -> Iterat
             yield part
             part, count = [], 0
         part.append(sentence)
-        count += len(sentence.tokens)
+        count += sentence.length
     if part:
         yield part
 
 
-def with_boundaries(sentence: Sentence) -> Sentence:
-    """The sentence with `<s>` and `</s>` as words, under the line that it was."""
-    return replace(sentence, tokens=(BEGIN, *sentence.tokens, END))
-
-
 def count_words(sentences: Sequence[Sentence]) -> int:
     """The number of words of sentences."""
-    return sum(len(sentence.tokens) for sentence in sentences)
+    return sum(sentence.length for sentence in sentences)

@@ -70,14 +70,14 @@ class FlatWriter(LayoutWriter):
         self._document: str | None = None
 
     def put(self, sentence: Sentence, states: np.ndarray) -> None:
-        self._lengths.append(len(sentence.tokens))
+        self._lengths.append(sentence.length)
         if sentence.document is not None:
             if sentence.document != self._document and sentence.document in self._documents:
                 raise ValueError(f'the sentences of the document "{sentence.document}" do not follow each other')
             self._documents[sentence.document] = self._documents.get(sentence.document, 0) + 1
             self._document = sentence.document
         self._block.append(self._arranged(states))
-        self._in_block += len(sentence.tokens)
+        self._in_block += sentence.length
         if self._in_block >= self._words_in(BLOCK_BYTES):
             self._write_block()
 

@@ -39,6 +39,7 @@ class Sentence:
     line: its text without white space around it, by which it is found again; by default the words with one blank
         between them.
     document: the key of the document that it is a part of (`doc_key` in jsonlines).
+    boundaries: whether its states are also those of `<s>` and `</s>`, before and behind its words.
     begins: whether it is the first of its document.
     where: what errors call it, e.g. `line 3`.
     """
@@ -46,11 +47,17 @@ class Sentence:
     tokens: Sequence[str]
     line: str = ""
     document: str | None = None
+    boundaries: bool = False
     begins: bool = True
     where: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "line", self.line.strip() or " ".join(self.tokens))
+
+    @property
+    def length(self) -> int:
+        """How many words its states are of."""
+        return len(self.tokens) + 2 * self.boundaries
 
     @property
     def is_divided(self) -> bool:
@@ -185,7 +192,7 @@ class LayoutWriter(ABC):
 
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
         """Write the next sentence and its states: [L', n, 2P], or [n, 2P] where the shape says single, in its type."""
-        wanted = self._shape.of(len(sentence.tokens))
+        wanted = self._shape.of(sentence.length)
         if states.shape != wanted or states.dtype != self._shape.dtype:  # HDF5 would read past their end
             raise ValueError(f"the states are {states.dtype} {states.shape}, not {self._shape.dtype} {wanted}")
         self.put(sentence, states)

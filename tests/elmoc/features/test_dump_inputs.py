@@ -12,10 +12,12 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+import torch
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
 from elmoc.features import dump
+from elmoc.interop.allennlp import ElmoBiLm
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -194,11 +196,12 @@ def test_boundaries_stand_around_the_words(
 ) -> None:
     (tmp_path / "in.txt").write_text("The cat sat .\n\na\n")
     source = (model_path, tmp_path / "in.txt")
-    plain = dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
-    found = dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
+    dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
+    dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
     output = ElmoBiLm(ElmoC.from_pretrained(model_path))([["The", "cat", "sat", "."], [], ["a"]])
     whole = torch.stack(output["activations"], dim=1).numpy()  # [B, L + 1, T + 2, 2P]
     kept = {"flat": [2], "2,0": [2, 0]}.get(options[1] if "flat" in options else (options or [""])[-1], [0, 1, 2])
+    plain, found = FeatureFile(tmp_path / "plain.h5"), FeatureFile(tmp_path / "f.h5")
     for words, with_bounds, every in zip(plain, found, whole, strict=True):
         np.testing.assert_array_equal(with_bounds[..., 1:-1, :], words)
         expected = every[kept, : words.shape[-2] + 2]
