@@ -3,16 +3,13 @@
     python -m experiments.training_speed [CONFIG.toml [STREAMS…]]
 
 By default the paper's sizes with 128 streams. The ways: AllenNLP's cell, one direction after the other, as published;
-the plain recurrence; the fused one in float32 and in bf16. On a GPU also as CUDA graphs. All begin with the same
+the plain recurrence; the fused one in float32 and in bf16. All begin with the same
 weights and read the same made-up text.
 """
 
-import platform
-import re
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -29,7 +26,6 @@ from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
 from pretrain.config import load_config
 from pretrain.describe import first_batches, operations_a_word
-from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
@@ -51,7 +47,6 @@ class Way:
 
     encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
     precision: str = "fp32"
-    graph: bool = False
 
 
 WAYS = {
@@ -59,7 +54,6 @@ WAYS = {
     "plain": Way(lambda encoder: copied(encoder, fast=False)),
     "fused-fp32": Way(lambda encoder: copied(encoder, fast=True)),
     "fused-bf16": Way(lambda encoder: copied(encoder, fast=True), "bf16"),
-    "fused-bf16-graph": Way(lambda encoder: copied(encoder, fast=True), "bf16", graph=True),
 }
 
 
@@ -68,7 +62,6 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
     way = WAYS[name]
     own = replace(
         setup,
-        config=replace(setup.config, train=replace(setup.config.train, cuda_graph=way.graph)),
         encoder=way.encoder(setup.encoder),
         output_layers=deepcopy(setup.output_layers),
         execution=replace(setup.execution, precision=way.precision),
@@ -84,31 +77,17 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
     return update
 
 
-def processor(device: torch.device) -> str:
-    """The name of the device that its maker gave it."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    with suppress(OSError):
-        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
-            return found[1]
-    return platform.machine()
-
-
 def compare(config_file: str, streams: int, corpus: Path) -> None:
     """Print a line a way of training, with this number of streams."""
     overrides = [f"data.corpus={corpus}", f"train.streams={streams}", "train.precision=fp32"]
     setup = set_up(load_config(config_file, overrides))
     device = setup.execution.device
-    names = [
-        name
-        for name, way in WAYS.items()
-        if (way.precision == "fp32" or has_bf16(device)) and (not way.graph or device.type == "cuda")
-    ]
+    names = [name for name, way in WAYS.items() if way.precision == "fp32" or has_bf16(device)]
     batches = cycle(first_batches(setup, BATCHES))
     updates = {name: updates_of(setup, name) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for name, update in updates.items():
-        for _ in range(max(WARM_UP, UNTIL_RECORDED) if WAYS[name].graph else WARM_UP):
+    for update in updates.values():
+        for _ in range(WARM_UP):
             update(next(batches))
     for _ in range(UPDATES):
         for name, update in updates.items():
@@ -117,7 +96,7 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
     operations = operations_a_word(setup.encoder) + operations_a_word(setup.output_layers)
     print(
         f"{streams} streams × {setup.data.window}, {setup.encoder.config.sizes.description}, "
-        f"{processor(device)}, {torch.get_num_threads()} threads"
+        f"{device}, {torch.get_num_threads()} threads"
     )
     for name, taken in seconds.items():
         speeds = sorted(words / each for each in taken)

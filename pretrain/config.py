@@ -53,7 +53,6 @@ class TrainConfig:
     precision: of matrix products: `fp32`, `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast implementation, `plain` the reference that it equals up to rounding.
     recompute: compute layers again in the backward pass: half of the memory for activations, a third more time.
-    cuda_graph: launch each update as one CUDA graph (one process on a GPU).
     """
 
     directions: tuple[str, ...] = DIRECTIONS
@@ -71,7 +70,6 @@ class TrainConfig:
     precision: str = setting("fp32", choices=("fp32", "bf16", "auto"))
     recurrence: str = setting("fused", choices=("fused", "plain"))
     recompute: bool = False
-    cuda_graph: bool = False
 
     def __post_init__(self) -> None:
         if not self.directions or list(self.directions) != [each for each in DIRECTIONS if each in self.directions]:
@@ -146,7 +144,7 @@ KINDS: dict[str, dict[str, Any]] = {
 # differently; all else stays the same.
 FREE_TO_CHANGE = {
     *("log", "card", "data.corpus", "data.input_vectors", "data.target_vectors", "train.device", "train.threads"),
-    *("train.parallel", "train.precision", "train.recurrence", "train.recompute", "train.cuda_graph"),
+    *("train.parallel", "train.precision", "train.recurrence", "train.recompute"),
 }
 
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from pretrain.data.batches import Batch, gather
-from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
@@ -60,10 +59,10 @@ def operations_a_word(module: nn.Module) -> int:
 def measure(setup: TrainingSetup) -> tuple[float, int]:
     """Seconds of one update, and the peak of memory in bytes: of the GPU, or of this process on a CPU.
 
-    The updates before it, which allocate and compile, are not timed. With a learning rate of 0 no weight changes.
+    The update before it, which allocates and compiles, is not timed. With a learning rate of 0 no weight changes.
     """
     device = setup.execution.device
-    batches = first_batches(setup, UNTIL_RECORDED + 1 if setup.config.train.cuda_graph else 2)
+    batches = first_batches(setup, 2)
     seconds = 0.0
     with closing(TrainStep(setup, setup.new_state())) as train_step:
         for batch in batches:

@@ -15,7 +15,7 @@ from elmoc.settings import setting
 from pretrain.data.batches import BatchMaker, gather
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Window, held_out_windows
-from pretrain.execution.device import Execution
+from pretrain.execution import Execution
 from pretrain.output_layers import Scorer
 from pretrain.train_state import TrainState
 

@@ -80,17 +80,14 @@ def read_stored_vectors(
     if not source.origin.endswith(".safetensors"):
         return None
     copies = [None if own_model is None else own_model / source.file_name, before, Path(source.origin)]
-    problem: Exception | None = None
-    for file in copies:
-        if isinstance(file, Path) and (file.is_file() or file == copies[-1]):
-            try:
-                stored: StoredVectors = read_stored(file)
-                check_vectors(stored, source)
-                return stored
-            except (InputError, OSError) as error:
-                problem = error
-    print(
-        f"warning: models of this run will not hold their word vectors ({problem}): use them with --vectors",
-        file=sys.stderr,
-    )
-    return None
+    file = next((each for each in copies if isinstance(each, Path) and each.is_file()), Path(source.origin))
+    try:
+        stored: StoredVectors = read_stored(file)
+        check_vectors(stored, source)
+        return stored
+    except (InputError, OSError) as error:
+        print(
+            f"warning: models of this run will not hold their word vectors ({error}): use them with --vectors",
+            file=sys.stderr,
+        )
+        return None

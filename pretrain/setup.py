@@ -20,7 +20,7 @@ from pretrain.config import RunConfig
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import require_held_out
 from pretrain.distributed.processes import Processes
-from pretrain.execution.device import Execution, choose_execution
+from pretrain.execution import Execution, choose_execution
 from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
 from pretrain.optimiser import new_adagrad, new_optimiser
@@ -157,7 +157,9 @@ def set_up(
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
-    require_possible(config, execution, processes)
+    shared = config.input_layer.shared or config.output_layer.shared
+    if shared and train.parallel == "directions" and processes.world_size > 1:
+        raise InputError('train.parallel="directions" is for directions that share nothing: leave it out')
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
@@ -181,16 +183,6 @@ def set_up(
     if processes.is_rank0 and network is None:
         setup.stored_vectors = read_stored_vectors(data.inputs.source, own_model, setup.stored_vectors)
     return setup
-
-
-def require_possible(config: RunConfig, execution: Execution, processes: Processes) -> None:
-    """Raise an `InputError` for settings with each of which alone a run could train, but not with all of them."""
-    train, shared = config.train, config.input_layer.shared or config.output_layer.shared
-    if shared and train.parallel == "directions" and processes.world_size > 1:
-        raise InputError('train.parallel="directions" is for directions that share nothing: leave it out')
-    alone = execution.device.type == "cuda" and processes.world_size == 1
-    if train.cuda_graph and (shared or not config.output_layer.has_fixed_sizes or not alone):
-        raise InputError("train.cuda_graph is for one process on a GPU, and updates that are all alike: leave it out")
 
 
 def open_data(config: RunConfig) -> TrainingData:
@@ -220,7 +212,6 @@ def open_data(config: RunConfig) -> TrainingData:
         order=train.order,
         reads_targets=layer.reads_target_vectors,
         candidates=layer.candidates,
-        fixed_sizes=train.cuda_graph,
     )
 
 

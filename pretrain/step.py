@@ -6,7 +6,7 @@ Letters: B streams, T time, E word-vector width, P projection.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,12 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.encoders import EncoderState
 from pretrain.data.batches import Batch
 from pretrain.distributed.errors import RaisedTogether
-from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
 from pretrain.optimiser import clip_gradients, set_rate, values_of
-from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers import Loss
 from pretrain.setup import TrainingSetup
 from pretrain.train_state import TrainState
 
@@ -37,29 +35,6 @@ class DirectionStep(NamedTuple):
         """From its numbers, as a tensor holds them."""
         loss, norm, masked = numbers
         return cls(loss, norm, int(masked))
-
-
-class StepInputs(NamedTuple):
-    """What an update of one direction is computed from.
-
-    words   [B, T, E]: the vectors of the words that it reads
-    masks   [B, P] each: dropout of the encoder's layers
-    state   before the window; None is the state before any word
-    """
-
-    words: Tensor
-    targets: Targets
-    masks: list[Tensor | None]
-    state: EncoderState | None
-
-
-class StepResult(NamedTuple):
-    """What an update of one direction computes; its tensors stay on the device, and `state` is after the window."""
-
-    loss: Tensor
-    gradient_norm: Tensor
-    masked: Tensor
-    state: EncoderState
 
 
 class TrainStep:
@@ -81,11 +56,6 @@ class TrainStep:
             initializer = partial(torch.set_num_threads, threads)
             self._pool = ThreadPoolExecutor(len(self._groups), "direction", initializer=initializer)
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
-        self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
-            direction: partial(self.forward_backward_step, direction) for direction in self._groups
-        }
-        if setup.config.train.cuda_graph:
-            self.compute = {name: CudaGraphStep(each, record_cuda_graph) for name, each in self.compute.items()}
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
         """One update of every direction at a learning rate.
@@ -100,32 +70,24 @@ class TrainStep:
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
-        """One update of one direction, and the numbers of its `DirectionStep`, float64 [3]; its state goes on."""
-        state, group = self._state, self._groups[direction]
+        """One update of one direction: loss, gradients, their norm bounded, Adam; its recurrent state goes on.
+
+        Returns the numbers of its `DirectionStep`, float64 [3], which stay on the device, so that it need not wait for
+        the host. Where the loss or the norm is not finite, Adam changes nothing.
+        """
+        state, group, optimiser = self._state, self._groups[direction], self._state.optimisers[direction]
         streams = len(batch.token_ids[direction]) * group.world_size
-        encoder = state.encoder.direction(direction).encoder
+        encoder = state.encoder.direction(direction)
         # drawn for all the streams, so that it does not matter which process reads which
         masks = [
             mask if mask is None else mask[group.stream_slice(streams)]  # [B / world_size, P]
-            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
+            for mask in encoder.encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
-        set_rate(state.optimisers[direction], rate)
+        set_rate(optimiser, rate)
         with self._execution.autocast():
-            words = state.read(batch, direction)
-        inputs = StepInputs(words, batch.targets(direction), masks, state.recurrent[direction])
-        result = self.compute[direction](inputs)
-        state.recurrent[direction] = result.state if self._carry_state else None
-        return torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
-
-    def forward_backward_step(self, direction: str, inputs: StepInputs) -> StepResult:
-        """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
-
-        Where the loss or the norm is not finite, Adam changes nothing.
-        """
-        state, group, optimiser = self._state, self._groups[direction], self._state.optimisers[direction]
-        with self._execution.autocast():
-            output = state.encoder.direction(direction)(inputs.words, inputs.state, dropout_masks=inputs.masks)
-            own: Loss = state.output_layers.direction(direction)(output.layer_states[-1], inputs.targets)
+            words = state.read(batch, direction)  # [B, T, E]
+            output = encoder(words, state.recurrent[direction], dropout_masks=masks)
+            own: Loss = state.output_layers.direction(direction)(output.layer_states[-1], batch.targets(direction))
         everywhere = Loss(*group.all_reduce(own.total.detach(), own.counted, own.masked))
         counted = everywhere.counted.clamp(min=1)
         (own.total / counted).backward()  # the mean over all the streams has the sum of these gradients
@@ -137,7 +99,8 @@ class TrainStep:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         carried = output.state.map(lambda tensor: tensor.detach().float())  # gradients end with the window
-        return StepResult(loss, norm, everywhere.masked, carried)
+        state.recurrent[direction] = carried if self._carry_state else None
+        return torch.stack([value.double() for value in (loss, norm, everywhere.masked)])
 
     def update_shared(self, steps: dict[str, DirectionStep], rate: float) -> dict[str, DirectionStep]:
         """One update of each part that the directions share, from the sum of their gradients.

@@ -29,7 +29,7 @@ import numpy as np
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
-from elmoc.files.text import MAX_LINE_BYTES, open_binary, read_lines
+from elmoc.files.text import MAX_LINE_BYTES, open_binary
 from elmoc.files.writing import atomic_directory
 from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 from elmoc.text.overlap import Overlap
@@ -105,8 +105,8 @@ def _cuts(path: Path, size: int, piece_bytes: int) -> list[int]:
 def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
     r"""Yield the text of a segment in blocks of whole lines; only "\n" ends a line, and every text ends with one.
 
-    Raises `InputError` naming file and line for invalid UTF-8, a NUL character, and the words `<s>` and `</s>`; naming
-    the file for broken gzip data and a line of more than `MAX_LINE_BYTES`.
+    Raises `InputError` naming the file for invalid UTF-8, broken gzip data, a line of more than `MAX_LINE_BYTES`, and,
+    with its line, for a NUL character and the words `<s>` and `</s>`.
     """
     with reading(segment.path), open_binary(segment.path) as file:
         file.seek(segment.start)
@@ -114,14 +114,11 @@ def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[st
             at_start = file.tell() == len(block)
             if not block.endswith(b"\n"):
                 block += _rest_of_line(file, segment.path)
-            try:
-                text = block.decode("utf-8-sig" if at_start else "utf-8")
-            except UnicodeDecodeError:
-                _refuse_line(segment.path)
-                raise
+            text = block.decode("utf-8-sig" if at_start else "utf-8")
             # marks are looked for first: that is a hundred times faster than the pattern
-            if any(mark in text for mark in (BEGIN, END, "\0")) and _REFUSED.search(text):
-                _refuse_line(segment.path)
+            if any(mark in text for mark in (BEGIN, END, "\0")) and (found := _REFUSED.search(text)):
+                line = text[text.rfind("\n", 0, found.start()) + 1 :].split("\n", 1)[0]
+                raise InputError(f"{segment.path} holds {found[0]!r}, which marks an end, in the line {line!r:.200}")
             yield text if text.endswith("\n") else f"{text}\n"
 
 
@@ -130,13 +127,6 @@ def _rest_of_line(file: IO[bytes], path: Path | str) -> bytes:
     if len(line) > MAX_LINE_BYTES:
         raise InputError(f"{path}: a line is longer than {MAX_LINE_BYTES >> 20} MiB")
     return line
-
-
-def _refuse_line(path: str) -> None:
-    """Raise the `InputError` that names the first line of a file that a corpus cannot hold."""
-    for number, line in enumerate(read_lines(path), 1):
-        if found := _REFUSED.search(line):
-            raise InputError(f"{path}, line {number}: the text holds {found[0]!r}, which marks an end: take it out")
 
 
 class NumberedPiece:

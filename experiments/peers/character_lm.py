@@ -72,7 +72,7 @@ def train(direction: str, text: Path, folder: Path, *, max_time: str, seed: int)
     model = LanguageModel(dictionary, forward, hidden_size=HIDDEN, nlayers=1, embedding_size=EMBEDDING, dropout=0.0)
     trainer = LanguageModelTrainer(model, corpus)
     trainer.loss_function = loss = LastLoss()
-    clock = Clock(max_time, folder / f"training_{direction}.jsonl")
+    clock = Clock(max_time)
     words = STREAMS * SEQUENCE * (counts[" "] + counts["\n"]) / counts.total()
 
     def optimizer_of(parameters: Any, lr: float) -> Any:

@@ -19,7 +19,6 @@ from elmoc.settings import parse_duration
 
 BLOCK_BYTES = 1 << 16  # lines that stand together: about 12,000 words of one file
 MIXED_BLOCKS = 32  # blocks whose sentences are shuffled together
-LOG_SECONDS = 10.0  # between two lines of training.jsonl
 WARM_UP = 0.05  # share of the time in which the learning rate rises
 ENDLESS = 10**9  # steps of a trainer that the clock ends
 BUFFER_SENTENCES = 2000  # encoded together when features are written, so that they can be ordered by length
@@ -97,17 +96,12 @@ class TextBlocks:
 
 
 class Clock:
-    """The time of a training, its learning rate (a linear rise, then a linear fall to zero), and its log.
+    """The time of a training, and its learning rate: a linear rise, then a linear fall to zero."""
 
-    The log has a JSON line every ten seconds: seconds, words so far, loss (the mean since the last line).
-    """
-
-    def __init__(self, max_time: str, log: Path) -> None:
+    def __init__(self, max_time: str) -> None:
         self.limit, self.words = parse_duration(max_time), 0.0
         self._began: float | None = None
-        self._logged, self._losses, self._log = 0.0, [], log
         self._bar = progress_bar(total=round(self.limit), unit=" s", desc="training")
-        log.unlink(missing_ok=True)
 
     @property
     def seconds(self) -> float:
@@ -132,16 +126,8 @@ class Clock:
     def step(self, words: float, loss: float) -> None:
         """A step is done that read so many words, at this loss."""
         self.words += words
-        self._losses.append(loss)
-        if self.seconds - self._logged >= LOG_SECONDS or self.is_over:
-            self._logged = self.seconds
-            mean = sum(self._losses) / len(self._losses)
-            self._losses = []
-            line = {"seconds": round(self._logged, 1), "words": round(self.words), "loss": round(mean, 4)}
-            with open(self._log, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            self._bar.set_postfix_str(f"{self.words:,.0f} words, loss {mean:.3f}", refresh=False)
-            self._bar.update(round(min(self._logged, self.limit)) - self._bar.n)
+        self._bar.set_postfix_str(f"{self.words:,.0f} words, loss {loss:.3f}", refresh=False)
+        self._bar.update(round(min(self.seconds, self.limit)) - self._bar.n)
 
 
 class TimeIsOver(Exception):

@@ -96,7 +96,7 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     with open(text, encoding="utf-8") as file:
         for line in file:
             words, sentences = words + len(line.split()), sentences + 1
-    clocked = ClockedModel(Clock(max_time, folder / "training.jsonl"), words / (words + 2 * sentences))
+    clocked = ClockedModel(Clock(max_time), words / (words + 2 * sentences))
     options = {
         "seed": seed,
         "train_path": text,

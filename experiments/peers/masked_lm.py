@@ -66,28 +66,15 @@ def division(tokenizer: Any) -> Callable[[str], list[int]]:
     return divide
 
 
-def pieces(lengths: Sequence[int], *, overlap: int = 0) -> Iterator[tuple[int, int, int, int]]:
-    """The pieces (start, stop, first, last) in which a sentence is read whose words have these numbers of subwords.
-
-    Words start to stop are read together; first to last are kept. The next piece begins with the last words of this
-    one, of at most `overlap` subwords, and the border of what is kept is in the middle of them.
-    """
-    start = first = 0
-    while True:
-        stop, subwords = start, 0
-        while stop < len(lengths) and subwords + lengths[stop] <= POSITIONS - 2:
-            subwords += lengths[stop]
-            stop += 1
-        if stop == len(lengths):
-            yield start, stop, first, stop
-            return
-        again, subwords = stop, 0
-        while again > start + 1 and subwords + lengths[again - 1] <= overlap:
-            again -= 1
-            subwords += lengths[again]
-        border = (again + stop + 1) // 2
-        yield start, stop, first, border
-        start, first = again, border
+def pieces(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Start and stop of the pieces in which a sentence is read whose words have these numbers of subwords."""
+    start = subwords = 0
+    for word, length in enumerate(lengths):
+        if subwords + length > POSITIONS - 2:
+            yield start, word
+            start, subwords = word, 0
+        subwords += length
+    yield start, len(lengths)
 
 
 class Batches(IterableDataset):
@@ -102,7 +89,7 @@ class Batches(IterableDataset):
             cuts = []
             for words in sentences:
                 divided = [self._divide(word) for word in words]
-                for start, stop, _, _ in pieces(list(map(len, divided))):
+                for start, stop in pieces(list(map(len, divided))):
                     cuts.append((stop - start, [each for ids in divided[start:stop] for each in ids]))
             cuts.sort(key=lambda pair: len(pair[1]))
             made = []
@@ -204,13 +191,13 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
         train_dataset=Batches(text, division(tokenizer)),
         callbacks=[by_clock := ByClock()],
     )
-    trainer.clock, by_clock.trainer = Clock(max_time, folder / "training.jsonl"), trainer
+    trainer.clock, by_clock.trainer = Clock(max_time), trainer
     trainer.train()
     trainer.model.save_pretrained(folder)
 
 
 def encoder(folder: Path) -> Callable[[list[list[str]]], list[np.ndarray]]:
-    """A function from sentences to float32 [layers + 1, n, size]; longer ones are read in pieces that overlap."""
+    """A function from sentences to float32 [layers + 1, n, size]; longer ones are read in pieces."""
     model = BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
     divide = division(open_tokenizer(folder))
 
@@ -230,16 +217,16 @@ def encoder(folder: Path) -> Callable[[list[list[str]]], list[np.ndarray]]:
         jobs = []
         for index, words in enumerate(sentences):
             divided = [divide(word) for word in words]
-            for start, stop, first, last in pieces(list(map(len, divided)), overlap=(POSITIONS - 2) // 4):
-                jobs.append((index, first, last, first - start, divided[start:stop]))
+            for start, stop in pieces(list(map(len, divided))):
+                jobs.append((index, start, stop, divided[start:stop]))
         jobs.sort(key=lambda job: sum(map(len, job[-1])))
         while jobs:
             longest = sum(map(len, jobs[-1][-1])) + 2
             taken = [jobs.pop() for _ in range(min(len(jobs), max(1, BATCH_SUBWORDS // longest)))]
             layers = read([job[-1] for job in taken], longest)
-            for row, (index, first, last, skipped, divided) in enumerate(taken):
-                firsts = np.cumsum([1, *map(len, divided)])[skipped : skipped + last - first]
-                states[index][:, first:last] = layers[:, row, firsts]
+            for row, (index, start, stop, divided) in enumerate(taken):
+                firsts = np.cumsum([1, *map(len, divided)])[:-1]
+                states[index][:, start:stop] = layers[:, row, firsts]
         return states
 
     return encode

@@ -107,7 +107,6 @@ class BatchMaker:
     Args:
         inputs, targets: the tables [V, E]; one may be both. None: no output layer reads target vectors.
         sampler: of the candidates, where windows have any.
-        fixed_sizes: every batch has K candidates, of which those past its own have log chance ∞.
     """
 
     def __init__(
@@ -116,12 +115,10 @@ class BatchMaker:
         targets: LexiconTable | None,
         *,
         sampler: CandidateSampler | None = None,
-        fixed_sizes: bool = False,
     ) -> None:
         tables = [inputs] if targets is None or targets.path == inputs.path else [inputs, targets]
         self.has_targets = targets is not None
         self.sampler = sampler
-        self.fixed_sizes = fixed_sizes
         with warnings.catch_warnings():  # the rows are memory-mapped, and nobody may write to them
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             self.tables = [torch.from_numpy(table.rows) for table in tables]  # [V, E] each
@@ -171,9 +168,8 @@ class BatchMaker:
         for index, (direction, (ids, _)) in enumerate(window.candidates.items()):
             count = len(ids)
             own, log_shares = buffers.candidate_rows.numpy()[index], buffers.log_shares.numpy()[index]
-            own[:count], own[count:] = rows[index], 0
-            log_shares[0, :count], log_shares[0, count:] = sampler.log_frequency[ids], 0
-            log_shares[1, :count], log_shares[1, count:] = sampler.log_chance[ids], np.inf
+            own[:count] = rows[index]
+            log_shares[0, :count], log_shares[1, :count] = sampler.log_frequency[ids], sampler.log_chance[ids]
             order = np.argsort(ids)
             targets = sampler.class_of(window.ids[direction][:, 1:])
             buffers.labels.numpy()[index] = order[np.searchsorted(ids, targets, sorter=order)]
@@ -182,7 +178,7 @@ class BatchMaker:
         """The batch of a window with `count` distinct ids, in filled buffers."""
         candidates = {}
         for index, (direction, (ids, shared)) in enumerate(window.candidates.items()):
-            own = slice(None if self.fixed_sizes else len(ids))
+            own = slice(len(ids))
             log_frequency, log_chance = buffers.log_shares[index, :, own]
             rows, labels = buffers.candidate_rows[index, own], buffers.labels[index]
             candidates[direction] = Candidates(None, log_frequency, log_chance, labels, rows, shared)

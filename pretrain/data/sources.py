@@ -54,7 +54,6 @@ class TrainingData:
 
     weights, order: `data.sources` and `train.order`.
     reads_targets, candidates: what the output layer needs streamed: target vectors; candidates, if any.
-    fixed_sizes: whether every batch has as many candidates, for CUDA graphs.
     """
 
     corpus: Corpus
@@ -69,7 +68,6 @@ class TrainingData:
     order: str = ORDERS[0]
     reads_targets: bool = True
     candidates: str | SampleSettings | None = None
-    fixed_sizes: bool = False
 
     @property
     def words_per_update(self) -> int:
@@ -167,4 +165,4 @@ class TrainingData:
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""
         targets = self.targets if self.reads_targets else None
-        return BatchMaker(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+        return BatchMaker(self.inputs, targets, sampler=self.sampler)

@@ -84,14 +84,10 @@ class Processes:
         """Rank 0's value of tensors and plain values, in every process."""
         if self.world_size == 1:
             return value
-        packed = pack(value)
-        size = torch.tensor([len(packed)])
+        values = [value]
         with collective_errors():
-            dist.broadcast(size, src=0)
-            if not self.is_rank0:
-                packed = torch.empty(int(size), dtype=torch.uint8)
-            dist.broadcast(packed, src=0)
-        return value if self.is_rank0 else unpack(packed)
+            dist.broadcast_object_list(values, src=0)
+        return values[0]
 
     def broadcast_from_leaders(self, values: Mapping[str, Sequence[float]], length: int) -> dict[str, Sequence[float]]:
         """For every direction the `length` numbers of its leader; `values` has those of this process's directions."""

@@ -43,7 +43,7 @@ class Candidates(NamedTuple):
 
     vectors        float32 [U, E]: their vectors in the target table; None where the output layer reads none
     log_frequency  float32 [U]: log of the share of each in the training text
-    log_chance     float32 [U]: log of the chance that each is a candidate of another target; ∞ for a row that is unused
+    log_chance     float32 [U]: log of the chance that each is a candidate of another target
     labels         int64 [B, T]: the index of each target among the candidates
     ids            int64 [U]: their rows of the lexicon, or classes; None where there are vectors
     shared         the first `shared` are candidates of every target, each later one of the targets of its type alone
@@ -154,11 +154,6 @@ class OutputLayerSettings(ABC):
     @property
     def metric(self) -> str:
         return "reciprocal_rank"
-
-    @property
-    def has_fixed_sizes(self) -> bool:
-        """Whether each update launches the same kernels, so that a CUDA graph can hold them."""
-        return not self.shared and not isinstance(self.candidates, SampleSettings)
 
     @abstractmethod
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> OutputLayer:

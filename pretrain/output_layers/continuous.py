@@ -96,7 +96,7 @@ def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: floa
     """
     assert candidates.vectors is not None
     rows = unit(candidates.vectors)  # [U, E]
-    known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
+    known = candidates.vectors.any(dim=-1)  # [U]
     labels = candidates.labels.flatten()  # [N]
     with torch.autocast(predictions.device.type, enabled=False):
         cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]

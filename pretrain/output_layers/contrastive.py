@@ -62,7 +62,7 @@ class ContrastiveOutput(LinearOutput):
         predictions = unit(self.predict(states).flatten(0, -2))  # [N, E]
         with torch.autocast(states.device.type, enabled=False):
             cosines = predictions @ unit(candidates.vectors).T  # [N, U]
-        known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
+        known = candidates.vectors.any(dim=-1)  # [U]
         bias = self.frequency_weight * candidates.log_frequency - candidates.log_chance
         logits = cosines / self.temperature + bias.masked_fill(~known, NO_CANDIDATE)  # [N, U]
         labels = candidates.labels.flatten()

@@ -79,14 +79,15 @@ def parser() -> argparse.ArgumentParser:
 def make_model(arguments: argparse.Namespace) -> None:
     """Make a model as the parsed command line says; raises `InputError` where a step fails."""
     from elmoc.files.writing import locked
-    from pretrain.recipe.plan import Recipe, print_report
+    from pretrain.recipe.plan import Recipe
     from pretrain.recipe.steps import run_steps
 
     recipe = Recipe(arguments)
     with locked(recipe.record):
         recipe.begin()
         run_steps(recipe.steps())
-    print_report(arguments.output)
+    run = arguments.output
+    print(f"the model is in {run}: give that name wherever a model is asked for; {run}/model/README.md is its card")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,9 +17,8 @@ from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, load_config
-from pretrain.evaluation import MACRO, sources_of
 from pretrain.recipe.steps import Step
-from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.run.directory import RunDirectory
 
 # small.toml (9.8 million parameters) reads a quarter to a half of the words that fast.toml (2.5 million) reads in the
 # same time, and is ahead once it has read some ten million: in twenty minutes of one core it read 1.5 million and was
@@ -39,12 +38,6 @@ _NOT_KEPT = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "se
 _SLOWER = 0.5
 # What decides what the output is made of: it stays the same as long as the recipe goes on.
 _FIXED = ("text", "held_out", "leave_out", "vectors", "targets", "init_from", "general", "general_share")
-SHOWN = {
-    "cosine": "cosine",
-    "accuracy_at_10": "accuracy@10",
-    "reciprocal_rank": "reciprocal rank",
-    "perplexity": "perplexity",
-}
 
 
 class Recipe:
@@ -223,20 +216,3 @@ def _streams_for(tokens: int, config: RunConfig) -> int:
     """The streams of the config, or fewer where the text is too small for them."""
     enough = tokens // (config.train.window * UPDATES_AT_LEAST)
     return min(config.train.streams, max(STREAMS_AT_LEAST, enough))
-
-
-def print_report(run: Path) -> None:
-    """Print the held-out figures of the exported model by kind of text, beside those before the first update."""
-    after = read_model_directory(RunDirectory(run).model).training["held_out"]
-    first = read_metrics(run, "evaluation")[0]
-    titles = {f"{kind}/": f"{kind} text, " for kind in sources_of(after)} or {"": ""}
-    print(f"\n{'held out':32}{'before':>10}{'after':>10}{'best constant':>16}")
-    for prefix, title in (titles | {MACRO: "mean over kinds, "}).items():
-        for metric, label in SHOWN.items():
-            figures = (first.get(prefix + metric), after.get(prefix + metric), after.get(f"{prefix}constant_{metric}"))
-            if figures[1] is not None:
-                before, now, constant = (
-                    "–" if each is None else f"{each:.3f}" if each < 1000 else f"{each:.3g}" for each in figures
-                )
-                print(f"{title + label:32}{before:>10}{now:>10}{constant:>16}")
-    print(f"\nthe model is in {run}: give that name wherever a model is asked for; {run}/model/README.md is its card")

@@ -186,8 +186,8 @@ def test_pieces_are_kept_only_for_the_same_input(text_files: list[Path], tmp_pat
 @pytest.mark.parametrize(
     ("name", "data", "named"),
     [
-        ("a.txt", b"one\n\ntwo <s> three\n", "a.txt, line 3"),
-        ("a.txt", b"one\n\ntwo\0\n", "a.txt, line 3"),
+        ("a.txt", b"one\n\ntwo <s> three\n", "two <s> three"),
+        ("a.txt", b"one\n\ntwo\0\n", "a.txt holds"),
         ("a.txt", b"\n \n\t\n", "no sentence"),
         ("a.txt", b"one sentence only\n", "one shard"),
         ("a.txt.gz", gzip.compress(random.Random(0).randbytes(1000).hex().encode() + b"\n", mtime=0)[:-20], "a.txt.gz"),

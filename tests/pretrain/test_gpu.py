@@ -1,7 +1,6 @@
 """Training on a GPU: it learns what a CPU learns, resumes, and leaves a model that dumps the same features."""
 
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
 from pretrain.run.directory import read_metrics
-from tests.pretrain.conftest import PARTS, TinyRuns, last_checkpoint
+from tests.pretrain.conftest import PARTS, TinyRuns
 from tests.pretrain.data.reading import windows_of_shards
 
 pytestmark = [
@@ -133,22 +132,3 @@ def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast(lengths: torch.Ten
         gradients.append(torch.autograd.grad(1e-9 * outputs[0].sum(), [*layer.parameters()]))  # 0 in float16
     for ours, theirs in zip(gradients[1], gradients[0], strict=True):
         torch.testing.assert_close(ours, theirs, atol=0, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("precision", "kind"),
-    [
-        ("fp32", {}),
-        ("bf16", {}),
-        ("fp32", {"output_layer__kind": "contrastive"}),
-        ("fp32", {"output_layer__loss": "max_margin"}),
-        ("fp32", {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2}),
-    ],
-    ids=["fp32", "bf16", "contrastive", "max-margin", "Transformer"],
-)
-def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str, kind: dict[str, Any]) -> None:
-    settings = {"train__device": "cuda", "train__precision": precision, "encoder__dropout": 0.2, **kind}
-    plain = last_checkpoint(runs.run("plain", **settings))
-    graph = last_checkpoint(runs.run("graph", train__cuda_graph=True, **settings))
-    for name, value in plain["encoder"].items():
-        torch.testing.assert_close(graph["encoder"][name], value, atol=1e-4, rtol=1e-3)

@@ -85,10 +85,9 @@ def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corp
     )
 
 
-@pytest.mark.parametrize("fixed_sizes", [False, True])
 @pytest.mark.parametrize("targets", ["gaps", "other", "raw"])
-def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, fixed_sizes: bool) -> None:
-    data = data_of(tiny_corpus, targets=targets, fixed_sizes=fixed_sizes)
+def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str) -> None:
+    data = data_of(tiny_corpus, targets=targets)
     rows = np.asarray(data.targets.rows, dtype=np.float32)
     for window in islice(data.windows(own=slice(1, 3)), 5):
         batch = gather(window, data.batch_maker(), CPU)
@@ -100,13 +99,10 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, fixed_siz
             assert found.vectors is candidates.ids is None
             np.testing.assert_array_equal(found.ids.numpy(), ids[:, 1:])
             np.testing.assert_array_equal(types[candidates.labels.numpy()], ids[:, 1:])
-            count = len(types)
-            np.testing.assert_array_equal(candidates.vectors[:count].numpy(), rows[types])
-            assert candidates.log_chance[:count].isfinite().all()
-            assert (candidates.log_chance[count:] == torch.inf).all()
+            np.testing.assert_array_equal(candidates.vectors.numpy(), rows[types])
+            assert candidates.log_chance.isfinite().all()
             expected = np.log(tiny_corpus.counts[types] / tiny_corpus.counts.sum())
-            np.testing.assert_allclose(candidates.log_frequency[:count].numpy(), expected, rtol=1e-5)
-            assert len(candidates.vectors) == (data.sampler.most if fixed_sizes else count)
+            np.testing.assert_allclose(candidates.log_frequency.numpy(), expected, rtol=1e-5)
 
 
 def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.Tensor]:
@@ -126,13 +122,6 @@ def test_the_halves_of_the_streams_add_up_to_all_of_them(tiny_corpus: Corpus) ->
     parts = [losses(data, own, states) for own in (slice(0, 2), slice(2, 4))]
     for whole, *halves in zip(losses(data, slice(None), states), *parts, strict=True):
         torch.testing.assert_close(sum(halves), whole)
-
-
-def test_batches_of_a_fixed_size_have_the_same_loss(tiny_corpus: Corpus) -> None:
-    states = torch.randn(STREAMS, WINDOW, 7, generator=torch.Generator().manual_seed(0))
-    exact, padded = (losses(data_of(tiny_corpus, fixed_sizes=each), slice(None), states) for each in (False, True))
-    for one, other in zip(exact, padded, strict=True):
-        torch.testing.assert_close(one, other)
 
 
 def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus) -> None:

@@ -7,6 +7,7 @@ and never before an event that it was told to wait for.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from functools import partial
 from itertools import islice
 
@@ -18,7 +19,6 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, Buffers, Slot, stream_batches
-from pretrain.execution.cuda_graph import map_tensors
 from pretrain.output_layers import Targets
 from tests.pretrain.data.reading import windows_of_shards
 
@@ -133,7 +133,7 @@ def check_stream(
     def look(batch: Batch, direction: str) -> None:
         with suppress(IndexError):  # the row numbers are already those of a window with more rows
             targets = batch.targets(direction)  # whose ids lie in the buffers
-            read.append((batch.inputs(direction), map_tensors(torch.clone, targets)))
+            read.append((batch.inputs(direction), deepcopy(targets)))
 
     batches = stream_batches(windows_of_shards(corpus, 4, 5), in_plain_memory(maker), torch.device("cuda"))
     for batch in islice(batches, COUNT):

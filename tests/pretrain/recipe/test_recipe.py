@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_text_becomes_a_model_with_a_card(
     card = "\n".join(read_lines(out / "model/README.md"))
     assert "Ada's" in card
     assert "CC BY 4.0" in card
-    assert "two text, cosine" in capsys.readouterr().out
+    assert "by source (cosine, accuracy@10): one " in capsys.readouterr().out
     files = {path: path.read_bytes() for path in (out / "model").iterdir()}
     steps_here.clear()
     assert recipe(*texts, out, *options) == 0, "it is finished"
@@ -201,9 +202,8 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     ]
     printed = capsys.readouterr().out
     assert "going on from" in printed
-    for kind in ("new", "general"):
-        assert f"\n{kind} text, perplexity" in printed
-        assert f"{kind}/cosine" in read_metrics(out, "evaluation")[-1]
+    assert re.search("by source .*: new .*; general ", printed)
+    assert {"new/cosine", "general/cosine"} <= read_metrics(out, "evaluation")[-1].keys()
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     assert corpus.sources == ["new", "general"]
     assert VectorTable(corpus, "input").transform.same_as(old.transform)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pretrain.execution.device import choose_execution
+from pretrain.execution import choose_execution
 
 
 def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None:
