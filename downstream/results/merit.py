@@ -48,15 +48,8 @@ class Merit:
         by_seeds = [((share.seeds_error or 0.0) / share.paper) ** 2 for share in shares]
         self.items_error, self.seeds_error = (math.sqrt(sum(each)) / len(shares) for each in (by_items, by_seeds))
         self.error = math.hypot(self.items_error, self.seeds_error)
-        self.unknown = [share.dataset for share in shares if share.seeds_error is None]
-
-    @property
-    def by_seeds(self) -> str:
-        """The standard error by seeds, as far as single seeds do not leave it open."""
-        known, of = len(self.shares) - len(self.unknown), len(self.shares)
-        if not known:
-            return "unknown"
-        return f"{self.seeds_error:.2f}" + (f" ({known} of {of} known)" if known < of else "")
+        known = all(share.seeds_error is not None for share in shares)
+        self.by_seeds = f"{self.seeds_error:.2f}" if known else "unknown"
 
     def __str__(self) -> str:
         return (

@@ -59,7 +59,8 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         done = sum(job.result.exists() for job in asked)
         say(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}")
         failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
-        _report(options, [job for job in jobs if job.result.exists()], out, tasks, notes)
+        if finished := [job for job in jobs if job.result.exists()]:
+            _report(options, finished, out, tasks, notes)
     if failed:
         raise InputError(f"{failed} of the suite's runs failed (above): the same command runs them again")
 
@@ -98,8 +99,6 @@ def _encoder(
 
 def _report(options: argparse.Namespace, jobs: Sequence[Job], out: Path, tasks: Tasks, notes: Sequence[str]) -> None:
     """Print the table of jobs that are done and the figure of merit; write `results.jsonl` and `suite.json`."""
-    if not jobs:
-        return
     lines = []
     for job in jobs:
         with reading(job.result):

@@ -10,16 +10,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.sentence import Sentence
 from downstream.modules.highway_lstm import AlternatingLstm, linear
 from downstream.modules.viterbi import viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
 from downstream.settings import TrainingSettings, dropout_setting, size_setting
-from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans
+
+
+@dataclass(frozen=True)
+class Proposition:
+    """A predicate's word and lemma, and the spans of its roles by their first words, `V` among them."""
+
+    predicate: int
+    lemma: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class SrlSentence:
+    """A sentence with a proposition for each of its predicates, one at least."""
+
+    sentence: Sentence
+    propositions: tuple[Proposition, ...]
+
 
 # A prediction: the spans of each proposition of a sentence.
 Roles = list[tuple[Span, ...]]
@@ -160,3 +179,8 @@ def bio_masks(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
             if tag.startswith("I-") and before != "O" and before[2:] == tag[2:]:
                 transition_mask[row, column] = 0.0
     return transition_mask, start_mask
+
+
+def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
+    """The spans of BIO tags, by their first words."""
+    return tuple(Span(*entity) for entity in get_entities(tags))

@@ -230,7 +230,10 @@ class Sst5Task(Task[Phrase, list[float]]):
     def training_examples(self, examples: list[Phrase], options: ReaderOptions) -> list[Phrase]:
         """Leave out the phrases that stand elsewhere, too, where the options say so."""
         assert isinstance(options, Sst5ReaderOptions)
-        return distinct_phrases(examples) if options.subtrees == "distinct" else examples
+        first: dict[tuple[tuple[str, ...], int], Phrase] = {}
+        for phrase in examples:
+            first.setdefault((phrase.sentence.words, phrase.label), phrase)
+        return list(first.values()) if options.subtrees == "distinct" else examples
 
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]
@@ -258,14 +261,6 @@ class Sst5Task(Task[Phrase, list[float]]):
             "text": " ".join(example.sentence.words),
         }
         return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def distinct_phrases(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """The first of the phrases with the same words and label, in their order."""
-    first: dict[tuple[tuple[str, ...], int], Phrase] = {}
-    for phrase in phrases:
-        first.setdefault((phrase.sentence.words, phrase.label), phrase)
-    return list(first.values())
 
 
 def predicted_class(probabilities: Sequence[float]) -> int:

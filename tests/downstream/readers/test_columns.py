@@ -235,7 +235,7 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert first.tags == ["O", "B-DATE", "I-DATE", "I-DATE", "B-GPE"]
     assert (second.sentence.words, second.tags) == (("Hm",), ["O"])
     assert "1 entity inside others" in capsys.readouterr().err
-    with pytest.raises(InputError, match="line 5: .*closes"):
+    with pytest.raises(InputError, match=r"line 5: .*closes"):
         read(tmp_path / "c", ONTONOTES.replace("(DATE(ORDINAL*", "(DATE*"), 10)
     with pytest.raises(InputError, match="--column"):
         read(tmp_path / "c", ONTONOTES)

@@ -12,8 +12,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import make_sentence
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.model import SrlProbe, bio_masks
-from downstream.tasks.srl.propositions import Proposition, SrlSentence
+from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence, bio_masks
 from downstream.tasks.srl.task import PUBLISHED
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.propositions import Proposition, SrlSentence, bio_to_spans, format_propositions
-from downstream.tasks.srl.task import TASK
+from downstream.tasks.srl.model import Proposition, SrlSentence, bio_to_spans
+from downstream.tasks.srl.task import TASK, format_propositions
 from elmoc.errors import InputError
 
 # a sentence, then a proposition a line: the predicate's place and lemma, and its spans
