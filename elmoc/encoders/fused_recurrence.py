@@ -179,7 +179,7 @@ class _FusedLayer(torch.autograd.Function):
             kernels.output_forward(
                 layer, step, OutputForward(projected[kept], before, hidden_after, moments[kept], outputs[step])
             )
-        last = final_outputs(outputs, hidden, layer.lengths), cells[time % len(cells)].clone()
+        last = joined[time, :, width:].to(layer.bias.dtype, copy=True), cells[time % len(cells)].clone()
         if run.keep:
             # the weights are saved so that changing one before the backward pass is an error
             ctx.save_for_backward(*activations, *weights)
@@ -305,15 +305,3 @@ def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:
 def contiguous_copy(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """The tensor row by row in memory of its own: `Tensor.to` takes three times as long for a part of each row."""
     return torch.empty(tensor.shape, dtype=dtype, device=tensor.device).copy_(tensor)
-
-
-def final_outputs(outputs: Tensor, hidden: Tensor, lengths: Tensor | None) -> Tensor:
-    """The hidden state [B, P] after the last step of every stream, from outputs [T, B, P] and that before the first."""
-    time, batch = outputs.shape[:2]
-    if not time:
-        return hidden.to(outputs.dtype, copy=True)
-    if lengths is None:
-        return outputs[-1].clone()
-    last = lengths.clamp(max=time) - 1
-    final = outputs[last.clamp(min=0), torch.arange(batch, device=outputs.device)]
-    return torch.where((last >= 0).unsqueeze(1), final, hidden.to(outputs.dtype))

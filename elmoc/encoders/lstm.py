@@ -160,14 +160,14 @@ class LstmStack(Encoder):
     def prepare(self, dtype: torch.dtype) -> LstmInference | None:
         """The compiled kernels of inference, where there are any for device, types and recurrence."""
         layers = [layer for layer in self.layers if isinstance(layer, ProjectedLstmLayer)]
-        if len(layers) < len(self.layers) or any(layer.recurrence is plain_recurrence for layer in layers):
+        fused = all(layer.recurrence is not plain_recurrence for layer in layers)
+        on_cpu = all((each.device.type, each.dtype) == ("cpu", torch.float32) for each in self.parameters())
+        kernels = inference_kernels(dtype) if fused and on_cpu else None
+        if kernels is None:
             return None
-        if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in self.parameters()):
-            return None
-        if (kernels := inference_kernels(dtype)) is None:
-            return None
-        runs = [(layer.weights(), layer.options()) for layer in layers]
-        return LstmInference(runs, residual=self.residual, kernels=kernels)
+        return LstmInference(
+            [(layer.weights(), layer.options()) for layer in layers], residual=self.residual, kernels=kernels
+        )
 
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
         return self.window_masks(len(self.layers), batch, self.projection_size, self.dropout, generator)

@@ -101,9 +101,8 @@ class InferenceKernels:
     """
 
     def __init__(self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True) -> None:
-        library, self.description = load(
-            default_compiler() + ("" if avx512 else " -mno-avx512f"), SOURCE.with_name("inference.cpp")
-        )
+        source, compiler = SOURCE.with_name("inference.cpp"), default_compiler()
+        library, _ = load(source, compiler if avx512 else f"{compiler} -mno-avx512f")
         support = library.support()
         if not support:
             raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")
@@ -111,7 +110,6 @@ class InferenceKernels:
         self.dtype = dtype
         self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
         self.run = getattr(library, names[dtype] + ("_tiles" if self.on_tiles else ""))
-        self.has_threads = bool(library.has_threads())
 
 
 @lru_cache
@@ -184,7 +182,7 @@ class LstmInference:
                 *addresses(packed, *rows[1:], layer.step, layer.projection, layer.bias),
                 *addresses(*layer.norm, hidden, cell, layer_states),
                 *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
-                *(index + 1, self.residual and index > 0, threads if self._kernels.has_threads else 1),
+                *(index + 1, self.residual and index > 0, threads),
                 *layer.options[:3],
             )
             if self._kernels.run(ctypes.byref(arguments)):

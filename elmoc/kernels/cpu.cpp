@@ -263,13 +263,5 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
     decltype(&output_backward<S>) output_backward_##NAME = output_backward<S>;      \
     }
 
-extern "C" int has_threads() {
-#ifdef _OPENMP
-    return 1;
-#else
-    return 0;
-#endif
-}
-
 KERNELS(float32, float)
 KERNELS(bfloat16, uint16_t)

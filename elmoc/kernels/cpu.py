@@ -15,6 +15,7 @@ from elmoc.kernels.compiling import default_compiler, load_library
 from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 SOURCE = Path(__file__).with_suffix(".cpp")
+load = lru_cache(load_library)
 
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
 # Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes and clips, and threads.
@@ -30,7 +31,8 @@ class CompiledKernels:
     """`StepKernels` compiled for this processor; activations are float32 or bfloat16 on the CPU."""
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, self.description = load(default_compiler(), SOURCE)
+        loaded, compiler = load(SOURCE, default_compiler())
+        self.description = f"C++ compiled by {compiler}"
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._gates_forward, self._gates_backward, self._output_forward, self._output_backward = (
             ctypes.CFUNCTYPE(None, *arguments).in_dll(loaded, f"{kernel}_{name}")
@@ -74,10 +76,3 @@ class CompiledKernels:
 def addresses(*tensors: Tensor | None) -> list[int | None]:
     """Where the numbers of tensors are; None for a tensor that is not there."""
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
-
-
-@lru_cache
-def load(compiler: str, source: Path) -> tuple[ctypes.CDLL, str]:
-    """The kernels of a source file, compiled for this processor unless that was done before, and their description."""
-    loaded, found = load_library(source, compiler)
-    return loaded, f"C++ compiled by {found}" + ("" if loaded.has_threads() else ", on one thread: without OpenMP")

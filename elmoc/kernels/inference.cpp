@@ -14,9 +14,7 @@
 
 #ifdef _OPENMP
 #include <omp.h>
-extern "C" int has_threads() { return 1; }
 #else
-extern "C" int has_threads() { return 0; }
 static int omp_get_thread_num() { return 0; }
 static int omp_get_num_threads() { return 1; }
 #endif
