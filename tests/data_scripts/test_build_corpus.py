@@ -93,20 +93,6 @@ def test_lexicon_covers_words_of_the_held_out_text_alone(tmp_path: Path) -> None
     assert corpus.counts.tolist() == [2, 2, 2, 1, 0, 0]
 
 
-def test_a_small_last_file_is_not_held_out_alone(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    for name in "ab":
-        (tmp_path / f"in/{name}").write_text("".join(f"this is sentence number {number} .\n" for number in range(1000)))
-    (tmp_path / "in/z").write_text("read me first\n")
-    assert main([str(tmp_path / "in"), str(tmp_path / "c")]) == 0
-    corpus = Corpus(tmp_path / "c")
-    (shard,) = corpus.held_out
-    assert 0.02 < shard.tokens / (corpus.train_tokens + shard.tokens) < 0.1
-    sentences, starts = read_back(corpus, corpus.held_out)
-    assert sentences[-2:] == [["this", "is", "sentence", "number", "999", "."], ["read", "me", "first"]]
-    assert starts[-1] == len(sentences) - 1, "a document of its own"
-
-
 def test_a_word_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a\n\ufeff \ufeff \ufeff \ufeffb\n" * 50, encoding="utf-8")
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 
 from downstream.__main__ import main
 from downstream.probe.runs import TRAINING_FIELDS
-from elmoc.__main__ import main as dump
 from elmoc.files.checksums import FileChecksum
 from tests.downstream.conftest import columns, words_of, write_random_features
 
@@ -76,21 +75,6 @@ def test_other_data_is_read_and_labelled_as_the_data_of_training_was(
     capsys.readouterr()
     assert "--evaluate-only" in fails(*score, "--evaluate-only", probe, tmp_path / "saved" / "vectors.seed2")
     assert "--evaluate-only" in fails(*score, "--evaluate-only", probe, probe)
-
-
-def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_vectors(
-    tmp_path: Path, ten: Path, features: Path, trained: Trained
-) -> None:
-    options = ["--state-layers", "0,2", "--mix-rate", "3", "--no-match-vectors"]
-    vectors, states, both = trained("--seeds", "1", "--epochs", "2", "--inputs", "vectors,features,both", *options)
-    names = ("state_layers", "mix_rate", "match_vectors")
-    assert [vectors["settings"][name] for name in names] == ["all", 1.0, False]
-    assert [both["settings"][name] for name in names] == ["0,2", 3.0, False]
-    assert [states["settings"][name] for name in names] == ["0,2", 3.0, True]
-    results = tmp_path / "again.jsonl"
-    score = ["ner", "--evaluate-only", tmp_path / "saved" / "both.seed1", "--test", ten, "--vectors", "random:1:12"]
-    assert main([*map(str, score), "--features", str(features), "--results", str(results)]) == 0
-    assert json.loads(results.read_text())["scores"] == both["scores"]
 
 
 def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
@@ -164,21 +148,3 @@ def test_saved_probes_that_cannot_be_scored(
         checksum = vars(FileChecksum.of(weights))
         (probe / "probe.json").write_text(json.dumps(content | {"weights": checksum}))
         assert "output.bias" in fails(*whole)
-
-
-def test_a_model_is_read_live_as_from_its_feature_file(tmp_path: Path, ten: Path, model_path: Path) -> None:
-    text, features, results = tmp_path / "ten.txt", tmp_path / "dumped.h5", tmp_path / "results.jsonl"
-    text.write_text("".join(" ".join(words) + "\n" for words in words_of()))
-    assert dump(["dump-features", str(model_path), str(text), str(features)]) == 0
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--seeds", "1", "--results", results]
-    for source, kind in ((["--features", features], "features"), (["--model", model_path], "model")):
-        assert main([*map(str, [*arguments, *source, "--inputs", f"{kind},both"]), *TINY]) == 0
-    records = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [record["inputs"] for record in records] == ["features", "both", "model", "both"]
-    for dumped, computed in zip(records[:2], records[2:], strict=True):
-        assert computed["scores"] == dumped["scores"]
-        assert [epoch["loss"] for epoch in computed["curves"][0]] == pytest.approx(
-            [epoch["loss"] for epoch in dumped["curves"][0]], rel=1e-4
-        )
-        assert computed["features"]["model"] == dumped["features"]["model"]
-        assert computed["features"]["directory"] == str(model_path)

@@ -153,25 +153,6 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
     torch.testing.assert_close(encoder.encoder.layers[0].hidden_weight.grad, sum(alone))
 
 
-@pytest.mark.parametrize("lengths", [None, [0, 0]])
-@pytest.mark.parametrize("recurrence", [plain_recurrence, fused_recurrence], ids=["plain", "fused"])
-def test_a_window_without_words_leaves_the_state_as_it_is(recurrence: Recurrence, lengths: list[int] | None) -> None:
-    shapes = (4 * CELL, INPUT), (4 * CELL, PROJECTION), (4 * CELL,), (PROJECTION, CELL)
-    state = LSTMState(torch.randn(2, PROJECTION), torch.randn(2, CELL))
-    options = RecurrenceOptions(
-        cell_clip=3.0,
-        projection_clip=3.0,
-        norm_epsilon=1e-5,
-        dropout_mask=None,
-        lengths=None if lengths is None else torch.tensor(lengths),
-    )
-    weights = RecurrenceWeights(*map(torch.zeros, shapes), None, None)
-    outputs, final = recurrence(torch.zeros(2, 0, INPUT), state, weights, options)
-    assert outputs.shape == (2, 0, PROJECTION)
-    assert torch.equal(final.hidden, state.hidden)
-    assert torch.equal(final.cell, state.cell)
-
-
 def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
     encoder = small_encoder()
     loss = encoder(torch.randn(2, 3, 4)).layer_states[-1].sum()

@@ -206,22 +206,6 @@ def test_word_vectors_are_copied_where_that_is_asked_for(text_vectors: Path, tmp
     np.testing.assert_array_equal(spacy.load(tmp_path / "without", config=override)(TEXT).tensor, expected)
 
 
-def test_copied_word_vectors_are_read_where_those_of_the_settings_have_moved(
-    text_vectors: Path, tmp_path: Path
-) -> None:
-    write_model_directory(tmp_path / "model", tiny_model(vectors=TextVectors(text_vectors)))
-    now = text_vectors.rename(tmp_path / "now.vec")
-    nlp = pipeline(tmp_path / "model", vectors=str(now), bundle_vectors=True)
-    expected = nlp(TEXT).tensor
-    nlp.to_disk(tmp_path / "pipeline")
-    now.unlink()
-    for _ in range(2):
-        loaded = spacy.load(tmp_path / "pipeline")
-        np.testing.assert_array_equal(loaded(TEXT).tensor, expected)
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded))(TEXT).tensor, expected)
-        loaded.to_disk(tmp_path / "pipeline")  # over itself: they are kept
-
-
 def test_bytes_name_the_model_by_path_and_fingerprint(nlp: Language, model_path: Path, tmp_path: Path) -> None:
     expected, data = nlp(TEXT).tensor, nlp.to_bytes()
     other = pipeline(tmp_path / "nowhere").from_bytes(data)

@@ -95,23 +95,6 @@ def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
         ElmoEmbedding(elmo).load_state_dict(trained.state_dict())
 
 
-def test_it_is_moved_like_any_module(elmo: ElmoC, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[torch.device] = []
-
-    def to(self: ElmoC, device: torch.device) -> ElmoC:
-        asked.append(device)
-        raise InterruptedError
-
-    monkeypatch.setattr(ElmoC, "to", to)
-    embedding = ElmoEmbedding(elmo).to("meta")
-    with pytest.raises(InterruptedError):
-        embedding(SENTENCES)
-    assert asked == [torch.device("meta")]
-    assert {parameter.device.type for parameter in embedding.parameters()} == {"meta"}
-    doubled = ElmoEmbedding(elmo, requires_grad=True).double().eval()
-    assert doubled(SENTENCES).representations[0].dtype == torch.float64
-
-
 def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path) -> None:
     embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0)
     with torch.no_grad():

@@ -1,6 +1,5 @@
 """Vector tables: read as they were written, and damaged or foreign ones are refused in words."""
 
-import errno
 import json
 import re
 from collections.abc import Callable
@@ -98,23 +97,6 @@ def test_rows_that_are_not_finite_are_refused(corpus: Corpus, dtype: str) -> Non
     np.save(corpus.path / "vectors/t.npy", rows)
     keep_checksums(corpus)
     refused(corpus, "t.npy")
-
-
-def test_a_table_that_cannot_be_written_leaves_the_old_one_or_none(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*args: object, **kwargs: object) -> None:
-        raise OSError(errno.EIO, "the disk failed")
-
-    rows, _ = write_table(corpus)
-    for function in ("numpy.save", "numpy.savez", "elmoc.word_vectors.table.write_record"):
-        with monkeypatch.context() as patch:
-            patch.setattr(function, fail)
-            with pytest.raises(OSError, match="the disk failed"):
-                write_table(corpus, "whiten", "float32")
-        if not function.endswith("write_record"):
-            assert np.array_equal(VectorTable(corpus, "t").rows, rows)
-    refused(corpus, "t.json")
 
 
 def test_a_table_without_a_transform_takes_away_the_old_one(corpus: Corpus) -> None:
