@@ -15,7 +15,7 @@ from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
-from elmoc.word_vectors.coded_rows import CodedRows
+from elmoc.word_vectors.coded_rows import CodedRows, hash_words
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
@@ -56,13 +56,9 @@ class Lexicon:
 
     @classmethod
     def of(cls, vectors: FastTextVectors) -> "Lexicon":
-        """Read it from the file; words that are not UTF-8 are left out, since no string is looked up by them."""
+        """Read it from the file."""
         header, encoded, rows = vectors.contents()
-        decoded = [word.decode("utf-8", "replace") for word in encoded]
-        valid = [
-            index for index, (word, text) in enumerate(zip(encoded, decoded, strict=True)) if text.encode() == word
-        ]
-        words, counts = [decoded[index] for index in valid], np.array(list(encoded.values()))[valid]
+        words, counts = [word.decode("utf-8", "replace") for word in encoded], np.array(list(encoded.values()))
         if header.maxn < header.shortest:
             return cls(vectors, words, counts, None, rows, np.zeros(0))
         kind = NgramKind(header.bucket, header.shortest, header.maxn)
@@ -231,14 +227,15 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - _OTHER_BYTES)
     vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
     packed = packed_model(elmo, vectors, weight_type)
-    parts = {name: tensor.nbytes for name, tensor in vectors.tensors().items()}
-    of_words = sum(each for name, each in parts.items() if name.startswith("words."))
-    of_ngrams = sum(parts.values()) - of_words
+    parts = dict.fromkeys(("frequent", "words", "ngrams"), 0)
+    for name, tensor in vectors.tensors().items():
+        parts[name.partition(".")[0]] += tensor.nbytes
     print(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    print(f"{plan.words:,} words of {plan.word_codes} codes: {human_bytes(of_words)}")
-    if len(lexicon.words[: plan.words]) > len(vectors.hashes):
-        print(f"  {plan.words - len(vectors.hashes):,} of them have the hash of another and share its row")
-    print(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} codes: {human_bytes(of_ngrams)}")
+    print(f"{plan.frequent:,} frequent words of {vectors.size} bytes: {human_bytes(parts['frequent'])}")
+    print(f"{plan.words - plan.frequent:,} other words of {plan.word_codes} bytes: {human_bytes(parts['words'])}")
+    print(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(parts['ngrams'])}")
+    collisions = plan.words - len(np.unique(hash_words(lexicon.words[: plan.words])))
+    print(f"{collisions} words share their hash, and so their row, with a more frequent one")
     sentences = sentences_of(lexicon, text)
     print("mean cosine with the original\n  of word vectors:")
     for name, cosine in compare_words(lexicon, vectors, sentences).items():

@@ -8,8 +8,8 @@
 Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d their width.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,8 +20,8 @@ from elmoc.settings import setting
 
 MOST_ENTRIES = 1 << 16
 # Rows that become floats at once, at least: libraries add up the products of fewer rows in another order, and a row is
-# to be the same whatever is looked up with it. At most: they take 5 MB then, at E = 300.
-_LEAST_ROWS, _MOST_ROWS = 64, 4096
+# to be the same whatever is looked up with it. At most: 64 codebooks of a sum take 80 MB then, at E = 300.
+_LEAST_ROWS, _MOST_ROWS = 64, 1024
 
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
@@ -30,20 +30,16 @@ def hash_words(words: Sequence[str]) -> np.ndarray:
     return np.array(hashes, dtype=np.uint64)
 
 
-def bits_of(entries: int) -> int:
-    """The bits of a code below `entries`: log₂K, rounded up."""
-    return (entries - 1).bit_length()
-
-
 def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
     """uint8 [n, ⌈M·log₂K / 8⌉]: codes [n, M] below `entries`, one behind the other, the least bit of each first."""
-    single = (codes.astype(np.uint32)[:, :, None] >> np.arange(bits_of(entries), dtype=np.uint32)) & np.uint32(1)
+    places = np.arange((entries - 1).bit_length(), dtype=np.uint32)
+    single = (codes.astype(np.uint32)[:, :, None] >> places) & np.uint32(1)  # [n, M, log₂K]
     return np.packbits(single.astype(np.uint8).reshape(len(codes), -1), axis=1, bitorder="little")
 
 
 def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray:
     """int64 [n, M]: what `pack_codes` has packed."""
-    bits = bits_of(entries)
+    bits = (entries - 1).bit_length()
     if bits == 8:
         return packed.astype(np.int64)
     single = np.unpackbits(packed, axis=1, count=codebooks * bits, bitorder="little")
@@ -51,106 +47,87 @@ def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray
     return codes
 
 
+@dataclass(frozen=True)
 class CodedRows:
     """Rows made of codewords: `(norm · codewords side by side, or their sum) · matrix + mean`.
-
-    Args:
-        kind: `concatenated` or `summed`.
-        codes: uint8 [n, ⌈M·log₂K / 8⌉], of `pack_codes`.
-        codebooks: float16 [M, K, d]; what they make is D wide: M·d side by side, d as a sum.
-        norms: float16 [n]; None is 1 each.
-        matrix: float16 [D, E]; None is the identity.
-        mean: float32 [E]; None is 0.
 
     Raises `InputError` for arrays that do not fit together.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        *,
-        codes: np.ndarray,
-        codebooks: np.ndarray,
-        norms: np.ndarray | None = None,
-        matrix: np.ndarray | None = None,
-        mean: np.ndarray | None = None,
-    ) -> None:
-        self.kind, self.codes, self.codebooks = kind, codes, codebooks
-        self.norms, self.matrix, self.mean = norms, matrix, mean
-        number, self.entries, width = check_array("codebooks", codebooks, np.float16, (None, None, None))
-        if not 2 <= self.entries <= MOST_ENTRIES:
-            raise InputError(f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {self.entries:,}")
-        [rows, _] = check_array("codes", codes, np.uint8, (None, -(-number * bits_of(self.entries) // 8)))
-        self.size = number * width if kind == "concatenated" else width
-        if norms is not None:
-            check_array("norms", norms, np.float16, (rows,))
-        if matrix is not None:
-            self.size = check_array("matrix", matrix, np.float16, (self.size, None))[1]
-        if mean is not None:
-            check_array("mean", mean, np.float32, (self.size,))
-        self._codewords = codebooks.astype(np.float32)
-        self._matrix = None if matrix is None else matrix.astype(np.float32)
-        for start in range(0, rows if self.entries & (self.entries - 1) else 0, _MOST_ROWS):
-            if unpack_codes(codes[start : start + _MOST_ROWS], number, self.entries).max() >= self.entries:
-                raise InputError(f"it has a code that is not below {self.entries:,}, the entries of a codebook")
+    kind: str  # `concatenated` or `summed`
+    codes: np.ndarray  # uint8 [n, ⌈M·log₂K / 8⌉], of `pack_codes`
+    codebooks: np.ndarray  # float16 [M, K, d]; what they make is D wide: M·d side by side, d as a sum
+    norms: np.ndarray | None = None  # float16 [n]; None is 1 each
+    matrix: np.ndarray | None = None  # float16 [D, E]; None is the identity
+    mean: np.ndarray | None = None  # float32 [E]; None is 0
+
+    def __post_init__(self) -> None:
+        number, entries, width = check_array("codebooks", self.codebooks, np.float16, (None, None, None))
+        if not 2 <= entries <= MOST_ENTRIES:
+            raise InputError(f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}")
+        bits = number * (entries - 1).bit_length()
+        [rows, _] = check_array("codes", self.codes, np.uint8, (None, -(-bits // 8)))
+        made = number * width if self.kind == "concatenated" else width
+        if self.norms is not None:
+            check_array("norms", self.norms, np.float16, (rows,))
+        if self.matrix is not None:
+            check_array("matrix", self.matrix, np.float16, (made, None))
+        if self.mean is not None:
+            check_array("mean", self.mean, np.float32, (made if self.matrix is None else self.matrix.shape[1],))
+        if entries & (entries - 1):  # else all that the bits can say are codes
+            for start in range(0, rows, _MOST_ROWS):
+                if unpack_codes(self.codes[start : start + _MOST_ROWS], number, entries).max() >= entries:
+                    raise InputError(f"it has a code that is not below {entries:,}, the entries of a codebook")
+
+    @property
+    def entries(self) -> int:
+        """K."""
+        return self.codebooks.shape[1]
+
+    @property
+    def size(self) -> int:
+        """E."""
+        if self.matrix is not None:
+            return self.matrix.shape[1]
+        number, _, width = self.codebooks.shape
+        return number * width if self.kind == "concatenated" else width
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file holds of them, by name."""
-        arrays = {name: getattr(self, name) for name in ("codes", "codebooks", "norms", "matrix", "mean")}
-        return {name: array for name, array in arrays.items() if array is not None}
+        return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
 
     def select(self, rows: np.ndarray) -> "CodedRows":
         """These rows alone, in this order."""
-        own = {name: array[rows] for name, array in self.arrays().items() if name in ("codes", "norms")}
-        return CodedRows(self.kind, **(self.arrays() | own))
+        return replace(self, codes=self.codes[rows], norms=None if self.norms is None else self.norms[rows])
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """float32 [len(rows), E]."""
-        vectors = np.empty((len(rows), self.size), dtype=np.float32)
-        for start in range(0, len(rows), _MOST_ROWS):
-            some = rows[start : start + _MOST_ROWS]
-            vectors[start : start + len(some)] = self._decoded(some)
-        return vectors
+        return _in_blocks(self._decoded, rows, self.size)
 
     def _decoded(self, rows: np.ndarray) -> np.ndarray:
-        count = len(rows)
-        rows = np.pad(rows, (0, max(0, _LEAST_ROWS - count)), mode="edge")
-        number, _, width = self.codebooks.shape
+        number = len(self.codebooks)
         codes = unpack_codes(self.codes[rows], number, self.entries)
-        if self.kind == "concatenated":
-            decoded = self._codewords[np.arange(number), codes].reshape(len(rows), number * width)
-        else:
-            decoded = np.zeros((len(rows), width), dtype=np.float32)
-            for codebook, chosen in zip(self._codewords, codes.T, strict=True):
-                decoded += codebook[chosen]
+        chosen = self.codebooks[np.arange(number), codes].astype(np.float32)  # [n, M, d]
+        decoded: np.ndarray = chosen.reshape(len(rows), -1) if self.kind == "concatenated" else chosen.sum(axis=1)
         if self.norms is not None:
-            decoded *= self.norms[rows].astype(np.float32)[:, None]
-        if self._matrix is not None:
-            decoded = decoded @ self._matrix
-        if self.mean is not None:
-            decoded += self.mean
-        return decoded[:count]
+            decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
+        if self.matrix is not None:
+            decoded = decoded @ self.matrix.astype(np.float32)
+        return decoded if self.mean is None else decoded + self.mean
 
 
 @dataclass(frozen=True)
 class Filters:
-    """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random columns each, none of them stored.
+    """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random columns each, none of them stored."""
 
-    size: D_o, the width of the base vector that they mask.
-    filters: M.
-    entries: c.
-    seed: of the columns, and of what a word's hash chooses.
-    zeros: p_o, the share of zeros in a binary filter; None for a real one.
-    """
-
-    size: int = setting(least=1, most=MOST_ENTRIES)
-    filters: int = setting(least=1, most=64)
-    entries: int = setting(least=2, most=MOST_ENTRIES)
-    seed: int = setting(least=0)
-    zeros: float | None = setting(None, above=0, below=1)
+    size: int = setting(least=1, most=MOST_ENTRIES)  # D_o, of the base vector that they mask
+    filters: int = setting(least=1, most=64)  # M
+    entries: int = setting(least=2, most=MOST_ENTRIES)  # c
+    seed: int = setting(least=0)  # of the columns, and of what a word's hash chooses
+    zeros: float | None = setting(None, above=0, below=1)  # p_o, the share of zeros of a binary one; None is a real one
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -178,29 +155,29 @@ class Filters:
         return masks if self.zeros is None else np.minimum(masks, 1)
 
 
+@dataclass(frozen=True)
 class FilteredRows:
     """Rows that a network makes: e_w = W2 · max(0, W1 · (m_w ⊙ o)), m_w of the filters.
-
-    Args:
-        filters: which mask the base vector.
-        hashes: uint64 [n], of the words.
-        base: o, float32 [D_o].
-        inner: W1, float16 [D_inter, D_o].
-        outer: W2, float16 [E, D_inter].
 
     Raises `InputError` for arrays that do not fit together.
     """
 
+    filters: Filters
+    hashes: np.ndarray  # uint64 [n], of the words
+    base: np.ndarray  # o, float32 [D_o]
+    inner: np.ndarray  # W1, float16 [D_inter, D_o]
+    outer: np.ndarray  # W2, float16 [E, D_inter]
     kind = "filtered"
 
-    def __init__(
-        self, filters: Filters, hashes: np.ndarray, *, base: np.ndarray, inner: np.ndarray, outer: np.ndarray
-    ) -> None:
-        self.filters, self.hashes, self.base, self.inner, self.outer = filters, hashes, base, inner, outer
-        check_array("base", base, np.float32, (filters.size,))
-        width, _ = check_array("inner", inner, np.float16, (None, filters.size))
-        self.size, _ = check_array("outer", outer, np.float16, (None, width))
-        self._inner, self._outer = inner.astype(np.float32), outer.astype(np.float32)
+    def __post_init__(self) -> None:
+        check_array("base", self.base, np.float32, (self.filters.size,))
+        check_array("inner", self.inner, np.float16, (None, self.filters.size))
+        check_array("outer", self.outer, np.float16, (None, len(self.inner)))
+
+    @property
+    def size(self) -> int:
+        """E."""
+        return len(self.outer)
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -211,17 +188,26 @@ class FilteredRows:
 
     def select(self, rows: np.ndarray) -> "FilteredRows":
         """These rows alone, in this order."""
-        return FilteredRows(self.filters, self.hashes[rows], **self.arrays())
+        return replace(self, hashes=self.hashes[rows])
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """float32 [len(rows), E]."""
-        vectors = np.empty((len(rows), self.size), dtype=np.float32)
-        for start in range(0, len(rows), _MOST_ROWS):
-            some = self.hashes[rows[start : start + _MOST_ROWS]]
-            padded = np.pad(some, (0, max(0, _LEAST_ROWS - len(some))))
-            hidden = np.maximum((self.filters.masks(padded) * self.base) @ self._inner.T, 0)
-            vectors[start : start + len(some)] = (hidden @ self._outer.T)[: len(some)]
-        return vectors
+        inner, outer = self.inner.T.astype(np.float32), self.outer.T.astype(np.float32)
+
+        def made(hashes: np.ndarray) -> np.ndarray:
+            return np.maximum((self.filters.masks(hashes) * self.base) @ inner, 0) @ outer
+
+        return _in_blocks(made, self.hashes[rows], self.size)
+
+
+def _in_blocks(made: Callable[[np.ndarray], np.ndarray], items: np.ndarray, size: int) -> np.ndarray:
+    """float32 [len(items), size]: `made` of blocks of items, the last one filled up."""
+    vectors = np.empty((len(items), size), dtype=np.float32)
+    for start in range(0, len(items), _MOST_ROWS):
+        some = items[start : start + _MOST_ROWS]
+        padded = np.pad(some, (0, max(0, _LEAST_ROWS - len(some))), mode="edge")
+        vectors[start : start + len(some)] = made(padded)[: len(some)]
+    return vectors
 
 
 def check_array(name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]) -> tuple[int, ...]:
