@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 # what PyTorch says when memory ran out, on the CPU and on a GPU
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
@@ -32,6 +33,11 @@ def one_line(text: str) -> str:
     """A text on one line, without control characters, and cut in the middle where it is long."""
     line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.splitlines()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
+
+
+def say(text: str, *, file: TextIO | None = None) -> None:
+    """Print a line, be it of what a file holds: without control characters, and cut where it is long (`one_line`)."""
+    print(one_line(text), file=file, flush=True)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from elmoc.errors import InputError, describe_error
+from elmoc.errors import InputError, describe_error, say
 
 # the group of files that a file is told of with, and what reads it and raises where it is damaged
 Check = tuple[str, Callable[[], object]]
@@ -34,17 +34,19 @@ def run(arguments: argparse.Namespace) -> None:
             return None
 
     for path in arguments.paths:
-        print(path)
+        say(path)
         before = len(damaged)
         parts = attempt(partial(_parts, Path(path), arguments.vectors))
-        print("".join(f"    {sentence}\n" for sentence in damaged[before:]), end="")
+        for sentence in damaged[before:]:
+            say(f"    {sentence}")
         for group, members in groupby(parts if isinstance(parts, list) else [], lambda part: part[0]):
             files, before = list(members), len(damaged)
             for _, read in progress_bar(iterable=files, desc=f"  {group}", delay=2, leave=False):
                 attempt(read)
             found = len(damaged) - before
-            print(f"  {group}: {f'{found} of {len(files)} damaged' if found else 'sound'}")
-            print("".join(f"    {sentence}\n" for sentence in damaged[before:]), end="")
+            say(f"  {group}: {f'{found} of {len(files)} damaged' if found else 'sound'}")
+            for sentence in damaged[before:]:
+                say(f"    {sentence}")
     if damaged:
         raise InputError(damaged[0] + f" (and {len(damaged) - 1} more, see above)" * (len(damaged) > 1))
 

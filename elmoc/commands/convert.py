@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from elmoc.commands.dump_features import DTYPES
+from elmoc.errors import say
 from elmoc.features import LAYOUT_NAMES
 
 
@@ -31,4 +32,4 @@ def run(arguments: argparse.Namespace) -> None:
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )
     if not have_words:
-        print(f"sentences of {arguments.output} are not found by their words, which {arguments.source} does not say")
+        say(f"sentences of {arguments.output} are not found by their words, which {arguments.source} does not say")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.commands.neighbours import positive
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, say, shortened
 from elmoc.features import LAYOUT_NAMES
 from elmoc.process import interrupted_by_sigterm
 
@@ -121,11 +121,11 @@ def run(arguments: argparse.Namespace) -> None:
             pooling=arguments.pooling,
         )
         if rank == 0:
-            print(f"matrix products in {model.precision} on {model.device}")
+            say(f"matrix products in {model.precision} on {model.device}")
         dump_features(model, pairs, options)
         if words := list(model.unknown_words):
             shown = ", ".join(shortened(word, 40) for word in words[:SHOWN_WORDS]) + ", …" * (len(words) > SHOWN_WORDS)
-            print(f"{len(words):,} word types have no vector in {model.word_vectors.origin}, read as zeros: {shown}")
+            say(f"{len(words):,} word types have no vector in {model.word_vectors.origin}, read as zeros: {shown}")
 
 
 def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[str, Path]]:

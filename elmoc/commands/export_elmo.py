@@ -2,6 +2,8 @@
 
 import argparse
 
+from elmoc.errors import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc export-elmo`."""
@@ -15,4 +17,4 @@ def run(arguments: argparse.Namespace) -> None:
     from elmoc.interop.original_elmo import export_original_elmo
 
     export_original_elmo(arguments.model, arguments.options, arguments.weights)
-    print(f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it")
+    say(f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it")

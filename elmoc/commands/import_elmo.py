@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,4 +36,4 @@ def run(arguments: argparse.Namespace) -> None:
         files = sources if len(sources) == 2 else find_original_elmo(sources[0])
         model = read_original_elmo(*files) if files else read_many_langs(*sources)
         model.write(output)
-    print(f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors")
+    say(f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from elmoc.errors import one_line
+from elmoc.errors import one_line, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +34,15 @@ def run(arguments: argparse.Namespace) -> None:
             said["words"] = f"{features.tokens:,}, at most {max(features.lengths, default=0):,} a sentence"
         for name, each in features.attributes.items():
             said.setdefault(name.replace("_", " "), str(each))
-        print(arguments.file, *(f"  {one_line(what):12} {one_line(each)}" for what, each in said.items()), sep="\n")
+        say(arguments.file)
+        for what, each in said.items():
+            say(f"  {one_line(what):12} {each}")
         if arguments.quick:
-            print("  not checked  --quick: the numbers have not been read")
+            say("  not checked  --quick: the numbers have not been read")
             return
         bar = progress_bar(
             total=len(features), unit=" sentences", unit_scale=True, desc="  check", delay=2, leave=False
         )
         with bar as progress:
             features.check(progress.update)
-        print("  sound        every sentence has been read")
+        say("  sound        every sentence has been read")

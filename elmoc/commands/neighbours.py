@@ -2,7 +2,7 @@
 
 import argparse
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, say, shortened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     uses, count = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
     elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
     nearest = nearest_uses(elmo, query, uses, top=arguments.top, layer=arguments.layer)
-    print(f"{count:,} uses of {shortened(word)!r}, {len(uses):,} of them read; nearest to: {query.marked()}")
+    say(f"{count:,} uses of {shortened(word)!r}, {len(uses):,} of them read; nearest to: {query.marked()}")
     print("\ncosine      line  use")
     for use, cosine in nearest:
-        print(f"{cosine:6.3f} {use.line:9,}  {use.marked()}")
+        say(f"{cosine:6.3f} {use.line:9,}  {use.marked()}")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from elmoc.commands.neighbours import add_word_arguments
+from elmoc.errors import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,6 @@ def run(arguments: argparse.Namespace) -> None:
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
         title = f"{word!r}: {len(uses):,} of {count:,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}"
         clusters = draw_uses(elmo, uses, output, title=title, layer=arguments.layer)
-    print(f"{output}: {len(uses):,} of {count:,} uses, {len(clusters)} clusters")
+    say(f"{output}: {len(uses):,} of {count:,} uses, {len(clusters)} clusters")
     for number, words in enumerate(clusters, 1):
-        print(f"  {number}: {', '.join(words) or '–'}")
+        say(f"  {number}: {', '.join(words) or '–'}")

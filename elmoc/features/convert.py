@@ -70,10 +70,9 @@ def convert_features(
             ) as writer,
             progress_bar(total=len(features), unit=" sentences", unit_scale=True, desc="convert") as progress,
         ):
-            for index, sentence in enumerate(_sentences(features, by_words)):
-                states = features[index][places]
+            for index, (states, sentence) in enumerate(zip(features, _sentences(features, by_words), strict=True)):
                 with reading(f"{source}, sentence {index}"):
-                    states = converted(states, shape.dtype)
+                    states = converted(states[places], shape.dtype)
                 writer.add(sentence, states)
                 progress.update()
         return features.has_map or not by_words

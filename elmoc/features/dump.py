@@ -19,7 +19,7 @@ import xxhash
 from torch import Tensor, distributed
 
 from elmoc.encoders.inference import length_bucketed
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, reading, say, shortened
 from elmoc.features.input import SentenceInput, count_words, divided, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
@@ -210,21 +210,20 @@ class Dump:
                 if file.attributes.get("dump") != self.identity:
                     raise InputError(f"{self.output} exists already, of another model, input or options: remove it")
             shutil.rmtree(folder, ignore_errors=True)  # a kill may have come while it was removed
-            print(f"{self.output} is finished already")
+            say(f"{self.output} is finished already")
         elif not all(part.name.startswith(self.key) for part in found):
             raise InputError(
                 f"{self.output} was begun with another model, input or options: give what was given before, or remove "
                 f"{folder} to begin anew"
             )
         elif found:
-            print(f"going on with {len(found)} parts that are there")
+            say(f"going on with {len(found)} parts that are there")
         else:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            print(
+            say(
                 f"{self.survey.sentences:,} sentences, {self.survey.words:,} words, layers {', '.join(self.names)}, "
-                f"{self.options.dtype}: about {human_bytes(self.size)}",
-                flush=True,
+                f"{self.options.dtype}: about {human_bytes(self.size)}"
             )
 
     def _identity(self) -> str:
@@ -363,4 +362,4 @@ class Dump:
                     states, numbers = numbers[: math.prod(of_sentence)], numbers[math.prod(of_sentence) :]
                     writer.add(sentence, states.reshape(of_sentence))
         shutil.rmtree(parts_folder(self.output))
-        print(f"{self.output}: {human_bytes(self.output.stat().st_size)}", flush=True)
+        say(f"{self.output}: {human_bytes(self.output.stat().st_size)}")

@@ -15,11 +15,10 @@ import xxhash
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
+from elmoc.files import MOST_SENTENCES, MOST_WORDS
 from elmoc.files.text import read_lines
 from elmoc.text.suitable import check_suitable, sample_lines, warn_of_raw_text
 
-# words of a sentence at most: its layer states, 1.2 GB at the paper's size, are in memory at once
-MOST_WORDS = 100_000
 # characters by which text is judged to be raw
 _SAMPLE_CHARACTERS = 500_000
 
@@ -132,6 +131,8 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
         parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if sentence.begins else "")
         digest.update("\0".join(parts).encode() + b"\n")
         sentences, words = sentences + 1, words + sentence.length
+        if sentences > MOST_SENTENCES:
+            raise InputError(f"{where}: a feature file has at most {MOST_SENTENCES:,} sentences: divide the text")
     if not sentences:
         raise InputError(f"{source.path} has no lines: give a file with a sentence on each")
     if warn and not source.documents:

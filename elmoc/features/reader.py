@@ -12,6 +12,7 @@ from elmoc.errors import reading, shortened
 from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
 from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.features.layouts.interface import LayoutReader
+from elmoc.files import MOST_SENTENCES, MOST_WORD_BYTES
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 
@@ -51,6 +52,10 @@ class FeatureFile:
             self._opened = reader = LAYOUTS[self.layout].reader(self._file, said)
             if reader.first.dtype.kind != "f":
                 raise ValueError(f"its numbers are {reader.first.dtype}, which are no layer states")
+            if len(reader) > MOST_SENTENCES or reader.layers * reader.width * 8 > MOST_WORD_BYTES:
+                raise ValueError(
+                    f"{len(reader):,} sentences of {reader.layers:,} layers of {reader.width:,} are too much"
+                )
         return reader
 
     @property

@@ -40,8 +40,13 @@ class FileChecksum:
 
 
 def check_archive(path: Path | str) -> None:
-    """Raise an `InputError` unless the members of a zip archive have their checksums, which PyTorch ignores."""
+    """Raise an `InputError` unless the members of a zip archive have their checksums, which PyTorch ignores.
+
+    PyTorch compresses none: one that is may be unpacked to any size.
+    """
     with reading(path), zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError("its members are compressed")
         if damaged := archive.testzip():
             raise ValueError(f"{damaged} is not what was written")
 

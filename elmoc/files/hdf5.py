@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import reading
+from elmoc.files import MOST_BYTES
 from elmoc.files.text import require_file
 
 # How many times larger than its stored bytes a dataset in chunks may be: deflate, the usual filter, does no better.
@@ -113,12 +114,26 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
             return h5py.Dataset(dataset)
         return np.ndarray(dataset.shape, dtype, buffer=self._content, offset=offset)  # within the file, else an error
 
+    def read(self, name: str) -> np.ndarray:
+        """The numbers of a dataset; an error where they would be unpacked to more than `MOST_BYTES`."""
+        found = self.stored(name)
+        require_size(found, len(found) if found.shape else 1)
+        numbers: np.ndarray = found[()]
+        return numbers
+
     def own(self, name: str) -> bytes:
         """The path, no step of which is a link."""
         for step in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
+
+
+def require_size(numbers: np.ndarray | h5py.Dataset, rows: int) -> None:
+    """Raise an error where so many rows of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
+    size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
+    if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:
+        raise ValueError(f"{size:,} bytes would be unpacked at once, and {MOST_BYTES:,} are the most")
 
 
 def _check_heaps(content: mmap.mmap) -> None:

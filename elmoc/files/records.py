@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, reading
+from elmoc.files import MOST_RECORD_BYTES
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 from elmoc.settings import check_settings
@@ -36,9 +37,8 @@ def write_record(path: Path | str, record: Any, *, format: str, version: int) ->
 
 def read_json(path: Path | str) -> Any:
     """Read a JSON file."""
-    require_file(path)
     with reading(path):
-        return msgspec.json.decode(Path(path).read_text(encoding="utf-8-sig"))
+        return msgspec.json.decode(_text_of(path))
 
 
 def write_json(path: Path | str, value: Any) -> None:
@@ -49,9 +49,17 @@ def write_json(path: Path | str, value: Any) -> None:
 
 def read_toml(path: Path | str) -> dict[str, Any]:
     """Read a TOML file that a user wrote."""
-    require_file(path)
     with reading(path):
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return tomllib.loads(_text_of(path))
+
+
+def _text_of(path: Path | str) -> str:
+    require_file(path)
+    with open(path, encoding="utf-8-sig") as file:
+        text = file.read(MOST_RECORD_BYTES + 1)
+    if len(text) > MOST_RECORD_BYTES:
+        raise InputError(f"it is larger than {MOST_RECORD_BYTES >> 20} MiB")
+    return text
 
 
 def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:

@@ -5,8 +5,10 @@ lexicons), `token_embedder.pkl` and `encoder.pkl` (the weights). These are read 
 pickle is made. Source: Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.post2.
 """
 
+import tarfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -58,7 +60,8 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
         files += [(WORDS, "word.dic")] if words["word_dim"] else []
     lexicons = {name: _read_lexicon(folder / file) for name, file in files}
     tensors = _read_tensors(folder / "token_embedder.pkl")
-    rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
+    with reading(folder / "token_embedder.pkl"):
+        rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
         cnn = _cnn_config(words, lstm.projection_size, *rows, where=where)
@@ -170,4 +173,19 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     with reading(path):
         if zipfile.is_zipfile(path):  # as it is since PyTorch 1.6
             check_archive(path)
-        return dict(torch.load(path, map_location="cpu", weights_only=True))
+        elif _is_tar(path):
+            raise ValueError("it is a tar archive")
+        tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
+        for name, tensor in tensors.items():
+            is_plain = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_nested
+            if not is_plain or tensor.nbytes > tensor.untyped_storage().nbytes():
+                raise ValueError(f"{name} is no plain tensor")
+        return {name: tensor.detach() for name, tensor in tensors.items()}
+
+
+def _is_tar(path: Path) -> bool:
+    """Whether a file begins as a tar archive, in which PyTorch would read headers of any size."""
+    with open(path, "rb") as file, suppress(tarfile.HeaderError):
+        tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        return True
+    return False

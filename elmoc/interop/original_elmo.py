@@ -56,7 +56,7 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
         file.file.visit(names.append)
         kinds = {name: h5py.h5o.get_info(file.file.id, name.encode()).type for name in names}
         names = [name for name in names if kinds[name] == h5py.h5o.TYPE_DATASET]
-        theirs = {name: torch.from_numpy(np.array(file.stored(name)[()])) for name in names}
+        theirs = {name: torch.from_numpy(np.array(file.read(name))) for name in names}
     with reading(options):
         cnn, lstm = _sizes(content, projection="CNN_proj/W_proj" in theirs, where=str(options))
     with reading(weights):

@@ -177,7 +177,10 @@ def training_words(record: Mapping[str, Any]) -> int | None:
     earlier = training_words(record["started_from"]) if "started_from" in record else 0
     if earlier is None or "words" not in record:
         return None
-    return (earlier + round(record["words"] / record.get("units_of_a_word", 1))) or None
+    words = earlier + round(record["words"] / record.get("units_of_a_word", 1))
+    if not 0 <= words < 2**63:
+        raise ValueError(f"{words} words were read")
+    return words or None
 
 
 def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

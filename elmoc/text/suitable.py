@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from elmoc.corpus import BEGIN, END
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
 from elmoc.tokenizer import WITH_MARK
 
@@ -43,7 +43,7 @@ def check_suitable(path: Path | str, *, warn: bool = True) -> None:
     matches = _WITHOUT_SPACES.findall("".join(words))
     spaceless = 2 * sum(map(len, matches)) > sum(map(len, words))
     if warn and spaceless and len(matches) > _LONGEST_WORD * sum(map(bool, map(_WITHOUT_SPACES.search, words))):
-        print(
+        say(
             f"warning: {path} looks like text without spaces between words: put them there first, by a tool for the "
             "language",
             file=sys.stderr,
@@ -96,7 +96,7 @@ def warn_of_raw_text(name: Path | str, words: Iterable[tuple[str, int]]) -> None
             total += times
             with_mark += times * bool(WITH_MARK.fullmatch(word))
     if with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * total):
-        print(
+        say(
             f"warning: {with_mark / total:.1%} of the words of {name} end in a comma or another mark, as in text that "
             "is not tokenised: give what `python -m data_scripts.tokenize --tokenised no` makes of it",
             file=sys.stderr,

@@ -55,7 +55,7 @@ class AllennlpReader(LayoutReader):
         return self._length
 
     def view(self, index: int) -> np.ndarray:
-        return self._file.stored(self._key(index))[()]
+        return self._file.read(self._key(index))
 
     def words(self, index: int) -> int:
         return int(self._file.dataset(self._key(index)).shape[-2])

@@ -41,7 +41,7 @@ class E2eCorefReader(LayoutReader):
         return int(self._bounds[-1])
 
     def view(self, index: int) -> np.ndarray:
-        return np.moveaxis(self._file.stored(self._key(index))[()], 2, 0)
+        return np.moveaxis(self._file.read(self._key(index)), 2, 0)
 
     def words(self, index: int) -> int:
         return int(self._file.dataset(self._key(index)).shape[0])

@@ -16,7 +16,8 @@ import numpy as np
 from h5py import h5s
 
 from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
-from elmoc.files.hdf5 import CheckedFile
+from elmoc.files import MOST_SENTENCES
+from elmoc.files.hdf5 import CheckedFile, require_size
 
 STATES, OFFSETS, DOCUMENTS = "states", "offsets", "documents"
 # What is gathered before it is written.
@@ -29,7 +30,9 @@ class FlatReader(LayoutReader):
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file, self.first = file, file.stored(STATES)
         words, self.layers, self.width = self.first.shape
-        self._offsets = file.stored(OFFSETS)[()].astype(np.int64)  # [sentences + 1]
+        if h5py.Dataset(file.dataset(OFFSETS)).size > MOST_SENTENCES + 1:
+            raise ValueError(f"a file has at most {MOST_SENTENCES:,} sentences")
+        self._offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
         if self._offsets[0] != 0 or self._offsets[-1] != words or (np.diff(self._offsets) < 0).any():
             raise ValueError(f"its offsets do not go from 0 to {words}")
 
@@ -37,6 +40,7 @@ class FlatReader(LayoutReader):
         return len(self._offsets) - 1
 
     def view(self, index: int) -> np.ndarray:
+        require_size(self.first, self.words(index))
         return np.moveaxis(self.first[self._offsets[index] : self._offsets[index + 1]], 1, 0)
 
     def words(self, index: int) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from elmoc import FeatureFile
 from elmoc.__main__ import main
-from elmoc.features.input import MOST_WORDS
+from elmoc.files import MOST_WORDS
 from tests.elmoc.features.sentences import dumped
 
 

@@ -138,6 +138,13 @@ BAD_TENSORS: dict[str, Callable[[dict[str, Tensor]], object]] = {
     "shape": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.zeros(3)}),
     "not finite": lambda t: t["forward_layer_0.state_linearity.bias"].fill_(torch.inf),
     "no tensor": lambda t: t.update({"forward_layer_0.state_linearity.bias": 3}),
+    "a dictionary": lambda t: t.update({"forward_layer_0.state_linearity.bias": dict(t)}),
+    "meta": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.empty(40, device="meta")}),
+    "nested": lambda t: t.update(
+        {"forward_layer_0.state_linearity.bias": torch.nested.nested_tensor([torch.ones(40)])}
+    ),
+    "sparse": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.ones(40).to_sparse()}),
+    "one number": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.ones(1).expand(40)}),
 }
 
 
@@ -146,6 +153,13 @@ def test_tensors_that_cannot_be_used(copied: Path, edit: Callable[[dict[str, Ten
     change(copied / "encoder.pkl", edit)
     with pytest.raises(InputError, match=r"encoder\.pkl"):
         read_many_langs(copied)
+
+
+def test_tensors_that_want_gradients_are_read(copied: Path, tmp_path: Path) -> None:
+    expected = imported(copied, tmp_path / "plain").embed(SENTENCES[0])
+    for name in ("encoder.pkl", "token_embedder.pkl"):
+        change(copied / name, lambda tensors: [tensor.requires_grad_() for tensor in tensors.values()])
+    assert torch.equal(imported(copied, tmp_path / "wanting").embed(SENTENCES[0]), expected)
 
 
 def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Path) -> None:
