@@ -6,6 +6,7 @@ releases. AllenNLP itself is not needed.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 import numpy as np
 from torch import Tensor, nn
@@ -60,39 +61,31 @@ class ElmoBiLm(nn.Module):
 
 def words_of(character_ids: Tensor) -> list[list[str]]:
     """The words of character ids [B, T, 50]; raises `InputError` for other ids than those of AllenNLP's indexer."""
-    known: dict[bytes, str] = {}
     sentences = []
     for ids in character_ids.cpu().numpy().astype(np.int64):  # [T, 50]
         filled = ids.max(axis=1, initial=0) > 0
         count = int(filled.sum())
         if not filled[:count].all():
             raise InputError("a sentence has padding before its last word: pad character ids at the end")
-        sentences.append([_word(row, known) for row in ids[:count]])
+        sentences.append([_word(row.tobytes()) for row in ids[:count]])
     return sentences
 
 
-def _word(ids: np.ndarray, known: dict[bytes, str]) -> str:
-    """The word of its character ids [50]; `known` keeps those that were met."""
-    key = ids.tobytes()
-    if key not in known:
-        end = int((ids == _END_WORD).argmax())
-        inner = ids[1:end]
-        if inner.tolist() in ([_BEGIN_SENTENCE], [_END_SENTENCE]):
-            known[key] = BEGIN if inner[0] == _BEGIN_SENTENCE else END
-        else:
-            if ids[0] != _BEGIN_WORD or not end or (ids[end + 1 :] != _PADDING).any() or (inner - 1 >> 8).any():
-                raise InputError(
-                    "character ids of a word are none of ELMoTokenCharactersIndexer's: give these, or tokens"
-                )
-            known[key] = _decoded(bytes((inner - 1).tolist()))
-    return known[key]
+@lru_cache(maxsize=1 << 16)
+def _word(character_ids: bytes) -> str:
+    """The word of its character ids, int64 [50].
 
-
-def _decoded(text: bytes) -> str:
-    """The word of its first 48 bytes in UTF-8; a letter that is cut becomes another one that begins with its bytes.
-
-    A character CNN reads these bytes alone, and makes of them what it makes of the whole word.
+    Where a letter is cut it becomes another one that begins with its bytes: a character CNN reads these alone, and
+    makes of them what it makes of the whole word.
     """
+    ids = np.frombuffer(character_ids, np.int64)
+    end = int((ids == _END_WORD).argmax())
+    inner = ids[1:end] - 1
+    if inner.tolist() in ([_BEGIN_SENTENCE - 1], [_END_SENTENCE - 1]):
+        return BEGIN if ids[1] == _BEGIN_SENTENCE else END
+    if ids[0] != _BEGIN_WORD or not end or (ids[end + 1 :] != _PADDING).any() or (inner >> 8).any():
+        raise InputError("character ids of a word are none of ELMoTokenCharactersIndexer's: give these, or tokens")
+    text = bytes(inner.tolist())
     for completion in _COMPLETIONS:
         with suppress(UnicodeDecodeError):
             return (text + completion).decode()
