@@ -31,7 +31,7 @@ tables: $(VENV)/installed
 		--suite "$(SUITE)" --max-time $(TIME) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 # make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
-PEER_NAMES ?= masked_lm character_lm many_langs
+PEER_NAMES ?= masked_lm many_langs
 peers: $(PEERS)/installed $(VENV)/installed
 	mkdir -p runs/peers
 	test -e runs/peers/sentences.txt || \
