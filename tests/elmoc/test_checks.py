@@ -5,8 +5,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
 
 from elmoc.__main__ import main
@@ -72,12 +70,3 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     (run / "model" / "heads.safetensors").write_bytes(b"")
     assert "heads.safetensors" in error_line(main(["check", str(run)]))
-
-
-def test_a_feature_file(tmp_path: Path, model_path: Path, error_line: Fails) -> None:
-    (tmp_path / "text.txt").write_text("The cat sat .\nIt rained all day .\n")
-    assert main(["dump-features", str(model_path), str(tmp_path / "text.txt"), str(tmp_path / "features.h5")]) == 0
-    assert main(["check", str(tmp_path / "features.h5")]) == 0
-    with h5py.File(tmp_path / "features.h5", "r+") as file:
-        file["1"][0, 2, 3] = np.nan
-    assert "sentence 1" in error_line(main(["check", str(tmp_path / "features.h5")]))

@@ -37,16 +37,6 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
             embed()
 
 
-def test_order_and_batch_size_change_nothing(model_path: Path) -> None:
-    model = ElmoC.from_pretrained(model_path)
-    expected = model.embed_batch(SENTENCES)
-    for batch_words, batch_size in ((1, 64), (4096, 1), (12, 3), (4096, 2)):
-        order = torch.randperm(len(SENTENCES), generator=torch.Generator().manual_seed(batch_words)).tolist()
-        states = model.embed_batch([SENTENCES[i] for i in order], batch_words=batch_words, batch_size=batch_size)
-        for index, state in zip(order, states, strict=True):
-            torch.testing.assert_close(state, expected[index], atol=1e-5, rtol=0)
-
-
 def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
     lengths = [5, 1, 9, 3, 3, 40, 0, 2]
     batches = list(length_bucketed(lengths, batch_words=20, batch_size=3))

@@ -7,8 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from downstream.printing import text_table
-from downstream.results.merit import Merit, Share, figure_of_merit, merit_table, rows_of_encoders
+from downstream.results.merit import Merit, Share, figure_of_merit, rows_of_encoders
 from downstream.results.rows import Row
 from elmoc.errors import InputError
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of
@@ -118,19 +117,6 @@ def test_a_difference_of_encoders_is_paired_and_without_the_baseline_they_share(
     same = figure_of_merit(rows["m1"], less=rows["m1"])
     assert same is not None
     assert (same.value, same.items_error) == (0, 0)
-
-
-def test_the_table_has_differences_to_the_first_encoder(tmp_path: Path) -> None:
-    lines = [ner_line("vectors", {1: WORSE[1]}, compared_as="tuned")]
-    for model, right in (("m1", WORSE[2]), ("m2", BETTER[1]), ("m3", BETTER[2])):
-        lines += suite_lines(60_000, model, {1: right})
-    table = merit_table(rows_of(tmp_path, *lines))
-    assert table is not None
-    *_, first, second, third = (line.split() for line in text_table(table).splitlines())
-    assert first[:2] == ["m1", "60,000"]
-    assert first[-1] == "–"
-    assert [line[line.index("±") - 1] for line in (second, third)] == [f"+{37.5 / 1.3:.2f}", f"+{50 / 1.3:.2f}"]
-    assert merit_table(rows_of(tmp_path, ner_line("both", BETTER))) is None
 
 
 def test_data_that_would_count_twice_are_refused(tmp_path: Path) -> None:

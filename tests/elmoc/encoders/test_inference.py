@@ -11,7 +11,7 @@ from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.lstm_inference import InferenceKernels, LstmInference, inference_kernels, schedule
+from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -149,20 +149,6 @@ def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(dtype: torch.dty
         if length:
             alone = inference(vectors[row : row + 1, :length], lengths[row : row + 1])
             assert largest_difference(alone, together[row : row + 1, :, :length], lengths[row : row + 1]) <= bound
-
-
-def test_bf16_in_vector_registers_is_that_on_tiles() -> None:
-    kernels = inference_kernels(torch.bfloat16)
-    if kernels is None or not kernels.on_tiles:
-        pytest.skip("the processor has no AMX tiles")
-    fast, _ = encoders()
-    inference = InferenceEncoder(fast, dtype=torch.bfloat16)
-    vectors, lengths = batch(LENGTHS * 6)
-    expected = inference(vectors, lengths)
-    in_registers = InferenceKernels(torch.bfloat16, tiles=False)
-    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_registers):
-        states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
-    assert largest_difference(states, expected, lengths) < 0.02
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

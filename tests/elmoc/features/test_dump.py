@@ -120,12 +120,6 @@ def test_impossible_options(
     assert set(sentences.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize("options", [["--batch-size", "0"], ["--batch-words", "-5"]])
-def test_a_batch_is_not_empty(options: list[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["dump-features", "model", "sentences.txt", "f.h5", *options])
-
-
 def test_cuda_alone_is_the_device_of_the_local_rank(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:

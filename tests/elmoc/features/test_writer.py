@@ -8,22 +8,10 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import Sentence, converted
-from tests.elmoc.features.sentences import shape_of, states_of, write_features
+from elmoc.features.layouts.interface import converted
+from tests.elmoc.features.sentences import shape_of, states_of
 
 SHAPE = shape_of(states_of(0, 1))
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_nothing_appears_when_writing_fails(tmp_path: Path, error: type[BaseException]) -> None:
-    def interrupted() -> None:
-        with write_features(tmp_path / "features.h5", {}, shape=SHAPE) as writer:
-            writer.add(Sentence(["a"]), states_of(0, 1))
-            raise error
-
-    with pytest.raises(error):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_numbers_that_a_type_does_not_have() -> None:

@@ -18,7 +18,7 @@ from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_word_vectors
-from tests.elmoc.interop.conftest import DATA, Files
+from tests.elmoc.interop.conftest import Files
 from tests.elmoc.interop.references import State, layer_states, read_weights
 from tests.tiny import tiny_model
 
@@ -132,15 +132,6 @@ def test_weights_that_were_changed_are_exported(small: Callable[..., Files], tmp
     with h5py.File(weights) as before, h5py.File(tmp_path / "w.hdf5") as after:
         differing = np.flatnonzero(before[f"{place}/B"][()] != after[f"{place}/B"][()])
     assert differing.tolist() == [13], "the second forget gate, behind those of i and g"
-
-
-def test_import_by_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    files = [str(DATA / "bilm_tf" / name) for name in ("options.json", "lm_weights.hdf5")]
-    assert main(["import-elmo", *files, str(tmp_path / "model")]) == 0
-    assert "2 LSTM layers, projection 16, cell 64" in capsys.readouterr().out
-    assert open_word_vectors(tmp_path / "model").size == 16
-    for arguments in ([*files, str(tmp_path / "model")], [*files, "a", "b"], files, [*files[::-1], "other"]):
-        assert main(["import-elmo", *arguments]) == 1
 
 
 @pytest.mark.parametrize("prefix", ["", "elmo_2x4096_512_2048cnn_2xhighway_"])

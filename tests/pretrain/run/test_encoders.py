@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from elmoc.model import ElmoC
-from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, needs_bf16
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -43,12 +42,3 @@ def test_features_are_the_encoders_states(runs: TinyRuns, kind: str) -> None:
         expected = model.encoder(vectors, lengths)
     for states, whole, length in zip(model.embed_batch(sentences), expected, lengths.tolist(), strict=True):
         torch.testing.assert_close(states, whole[:, 1 : length - 1], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_it_learns(runs: TinyRuns, kind: str) -> None:
-    sizes = {"encoder__projection_size": 16, "train__directions": ["forward"], "train__updates": 120}
-    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
-    run = runs.run("run", **settings_of(kind) | sizes | seldom)
-    *_, last = read_metrics(run.path, "evaluation")
-    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]

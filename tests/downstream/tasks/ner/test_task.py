@@ -110,10 +110,6 @@ def test_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path)
     assert both["mean"] == pytest.approx(sum(both["scores"]) / 2)
     assert both["deviation"] == pytest.approx(abs(both["scores"][0] - both["scores"][1]) / 2**0.5)
     assert both["data"] == {"train": {str(ten): 10, str(dev): 4}, "dev": {str(dev): 4}, "test": {str(test): 5}}
-    assert both["features"] == {"file": str(features), "model": "m1", "vectors": "v1", "layers": ["0", "1", "2"]}
-    assert vectors["features"] is None
-    assert (both["vectors"]["fingerprint"], both["vectors"]["size"]) == ("random:1:12", 12)
-    assert (both["settings"]["hidden_size"], both["settings"]["gradient_norm"]) == (12, 5.0)
     assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
 
 

@@ -73,12 +73,6 @@ def test_the_names_are_those_of_readers_and_writers() -> None:
     assert list(LAYOUT_NAMES) == list(LAYOUTS)
 
 
-def test_sentence_keys_are_for_one_layout(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="bilm"):
-        write(tmp_path / "f.h5", shape_of(), layout="bilm", sentence_keys=True)
-    assert not list(tmp_path.iterdir())
-
-
 def test_layouts_and_versions_of_later_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "f.h5", shape_of())
     for name, value in (("format_version", 2), ("layout", "other"), ("layout", [1, 2])):
