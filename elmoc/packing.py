@@ -5,6 +5,7 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M 
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,14 +15,21 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
+from elmoc.model_directory import (
+    CARD,
+    ModelDirectory,
+    OutputLayerRecord,
+    contiguous,
+    packed_weights,
+    unpacked_weights,
+)
 from elmoc.word_vectors.coded_rows import CodedRows, hash_words
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
 
-# of config.json, README.md and the headers of tensors
-_OTHER_BYTES = 32_000
+# More than config.json, the card and the headers of tensors take beyond the parent's config.json and card.
+_OTHER_BYTES = 16_000
 # What of the mean squared weight of a direction of word vectors counts in addition, so that no direction is given up
 # because this encoder does not read it.
 _LEAST_WEIGHT = 0.03
@@ -105,10 +113,9 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
     total = np.zeros((size, size))
     for direction in model.encoder.directions:
         layer = model.encoder.direction(direction).input_layer
-        weight = (
-            layer.projection.weight.detach().double().numpy() if isinstance(layer, VectorProjection) else np.eye(size)
-        )
-        read = matrix @ weight.T  # [E, P]
+        read = matrix  # [E, P]
+        if isinstance(layer, VectorProjection):
+            read = matrix @ layer.projection.weight.detach().double().numpy().T
         total += read @ read.T
     return np.linalg.cholesky(total + _LEAST_WEIGHT * np.trace(total) / size * np.eye(size))
 
@@ -169,24 +176,20 @@ def _pack_ngrams(lexicon: Lexicon, kind: NgramKind, plan: Plan, metric: np.ndarr
     rows = np.array(lexicon.ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(rows @ metric.astype(np.float32), axis=1)
     kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[: plan.ngrams])
-    pruned = np.setdiff1d(np.arange(len(used)), kept)
-    rest = (
-        np.zeros(rows.shape[1], np.float32)
-        if not len(pruned)
-        else np.average(rows[pruned], axis=0, weights=counts[pruned])
-    )
+    pruned = counts.astype(np.float32)
+    pruned[kept] = 0
+    rest = pruned @ rows / max(1, pruned.sum())
     coded = code_rows(rows[kept], np.sqrt(counts[kept]), metric, plan.ngram_codes)
     return Ngrams(kind, used[kept].astype(np.int32), coded, rest.astype(np.float32))
 
 
 def packed_model(elmo: ElmoC, vectors: CompactVectors, weight_type: str) -> ElmoC:
     """The model with its encoder in another type and with compact vectors, as its directory will be read."""
-    parent = elmo.directory
-    assert parent.path is not None, "it was read"
+    parent, folder = elmo.directory, _folder(elmo)
     encoder = BidirectionalEncoder(parent.encoder.config, directions=parent.encoder.directions, fast=True)
     encoder.load_weights(unpacked_weights(packed_weights(contiguous(parent.encoder.weights()), weight_type))[0])
     packed = {
-        "parent": str(parent.path.parent if parent.path.name == "model" else parent.path),
+        "parent": str(folder.parent if folder.name == "model" else folder),
         "model": elmo.fingerprint,
         "word_vectors": parent.word_vectors.file_name,
         "word_vectors_fingerprint": parent.word_vectors.fingerprint,
@@ -224,7 +227,8 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type).values()
     encoder_bytes = sum(each.nbytes for each in weights)
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
-    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - _OTHER_BYTES)
+    texts = [file.stat().st_size for file in _folder(elmo).iterdir() if file.name in ("config.json", CARD)]
+    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - sum(texts) - _OTHER_BYTES)
     vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
     packed = packed_model(elmo, vectors, weight_type)
     parts = dict.fromkeys(("frequent", "words", "ngrams"), 0)
@@ -244,6 +248,12 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     for name, layers in compare_states(elmo, packed, sentences, frozenset(lexicon.words)).items():
         print(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers)}  {np.mean(layers):.4f}", flush=True)
     return packed
+
+
+def _folder(elmo: ElmoC) -> Path:
+    """Where a model was read from."""
+    assert elmo.directory.path is not None
+    return elmo.directory.path
 
 
 def sentences_of(lexicon: Lexicon, text: str | None) -> list[list[str]]:

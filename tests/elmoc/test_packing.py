@@ -1,5 +1,6 @@
 """Packing: what is packed is small, near to its model, told apart from it, and used like any other."""
 
+import re
 import shutil
 import struct
 import subprocess
@@ -23,6 +24,7 @@ from elmoc.model_directory import (
     write_model_directory,
 )
 from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.opening import open_word_vectors
 from tests.tiny import forget_checksums, tiny_model
 
 SENTENCES = [["Some", "words", "."], ["kabodi", "unheard-of", "日本"]]
@@ -117,6 +119,20 @@ def test_it_is_opened_alone_from_an_empty_folder(original: Path, packed: Path, t
     ElmoC.from_pretrained(copy).save_pretrained(tmp_path / "again")
     for name in ("model.safetensors", "compact.safetensors", "README.md"):
         assert (tmp_path / "again" / name).read_bytes() == (packed / name).read_bytes(), name
+
+
+def test_commands_take_it_and_name_its_parent(
+    original: Path, packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("some words here\nother words unheard-of\n")
+    text, features = str(tmp_path / "text.txt"), str(tmp_path / "features.h5")
+    assert main(["dump-features", str(packed), text, features]) == 0
+    assert main(["inspect", features]) == 0
+    parent = ElmoC.from_pretrained(original / "model").fingerprint
+    assert re.search(rf"packed from +{parent}", capsys.readouterr().out)
+    assert main(["neighbours", str(packed), text, "--word", "words", "--in", "more words"]) == 0
+    vectors = open_word_vectors(packed)
+    np.testing.assert_array_equal(vectors.lookup(["é"]), ElmoC.from_pretrained(packed).word_vectors.lookup(["é"]))
 
 
 def test_the_same_model_is_packed_into_the_same_file(original: Path, packed: Path, tmp_path: Path) -> None:
