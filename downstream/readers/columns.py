@@ -152,13 +152,13 @@ def read_columns(
     sentences = _words_alone(sentences)
     if not sentences:
         raise InputError(f"{path} holds no sentences: a word and its labels a line are expected")
-    word_column = _find_words(sentences) if word_column is None else word_column
-    words = {word for sentence in sentences for word in sentence.column(word_column)}
+    found = _find_words(sentences) if word_column is None else word_column
+    words = {word for sentence in sentences for word in sentence.column(found)}
     if words <= {*SKELETON_WORDS}:
         raise InputError(f"{path} has {words.pop()} in the place of every word: the corpus's own script puts them in")
-    if all(map(str.isdecimal, words)):
-        raise InputError(f"{path}: column {word_column} holds numbers, no words: name their column with --word-column")
-    return ColumnFile(sentences, comments, word_column)
+    if word_column is None and all(map(str.isdecimal, words)):
+        raise InputError(f"{path}: column {found} holds numbers, no words: name their column with --word-column")
+    return ColumnFile(sentences, comments, found)
 
 
 def _words_alone(sentences: list[ColumnSentence]) -> list[ColumnSentence]:

@@ -65,7 +65,7 @@ class ImdbTask(Sst5Task):
         assert isinstance(options, ImdbReaderOptions)
         split = sentence_splitter("")
         reviews = []
-        for number, line in enumerate(progress_bar(iterable=read_lines(path), desc=path.name, leave=False, delay=2), 1):
+        for number, line in enumerate(progress_bar(iterable=read_lines(path), desc="reading", leave=False, delay=2), 1):
             with reading(f"{path}, line {number}"):
                 record = msgspec.json.decode(line)
                 sentences = tokenise_paragraph(record["text"].replace("<br />", " "), split)

@@ -196,6 +196,7 @@ DOCUMENTS = "a.txt\t0\tEU\tB-ORG\na.txt\t3\trejects\tO\n\nb.txt\t0\tBonn\tB-LOC\
         ("# id = 1\n#GoT B-TV\n# O\n\n# newdoc\n\n#on O\nX O\n", {}, "#GoT # | #on X", "B-TV O | O O"),
         ("#a\tO\n#b\tB-X\n", {}, "#a #b", "O B-X"),
         # numbers that are words
+        ("7\tO\n7\tB-X\n", {"word_column": 0}, "7 7", "O B-X"),
         ("3\tO\n4\tO\nmen\tO\n\n5\tO\n", {}, "3 4 men | 5", "O O O | O"),
     ],
 )
