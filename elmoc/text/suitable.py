@@ -13,8 +13,8 @@ from elmoc.tokenizer import WITH_MARK
 
 # characters of each file by which it is judged
 SAMPLE_CHARACTERS = 10_000
-# Columns: pairs of lines that follow each other, at least, the share of them that have the same number of fields, and
-# the share of lines that end in a tag where fields are divided by blanks.
+# Columns: pairs of lines that follow each other, at least (half as many where tabs divide three fields or more), the share
+# of them that have the same number of fields, and of lines that end in a tag where blanks divide the fields.
 _FEWEST_PAIRS, _LIKE_PAIRS, _TAGGED_LINES = 4, 0.95, 0.8
 _TAG = re.compile(r"O|[BIESMLU]-\S+|[-_*]|\(?\S*\*\)*|\(?\d+\)?(\|\S+)?|[A-Z]{1,5}\$?")
 # Scripts without spaces. A match is about as much text in each of them: a character of Chinese or Japanese, a row of
@@ -63,7 +63,7 @@ def has_columns(lines: Iterable[str]) -> bool:
         alike = sum(one == two for one, two in pairs)
         tags = sum(_TAG.fullmatch(row.split()[-1]) is not None for row in rows if row)
         if (
-            len(pairs) >= _FEWEST_PAIRS
+            len(pairs) >= _FEWEST_PAIRS // (2 if divided and max(counts, default=0) > 2 else 1)
             and alike >= _LIKE_PAIRS * len(pairs)
             and (not tagged or tags >= _TAGGED_LINES * sum(map(bool, rows)))
         ):

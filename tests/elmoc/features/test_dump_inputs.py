@@ -104,6 +104,28 @@ def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file.h5", "in.txt", "model", "pipe.h5"]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "# newdoc\n# text = Es regnet .\n1\tEs\tes\tPRON\t_\n2\tregnet\tregnen\tVERB\t_\n3\t.\t.\tPUNCT\t_\n\n",
+        "Japan NNP B-NP B-LOC\nget VB B-VP O\n\nSyria NNP B-NP B-LOC\nlost VBD B-VP O\n. . O O\n\n" * 2,
+        "RT O\n@user O\nParis B-loc\n:) O\n\nso O\ncold O\nin O\nOslo B-loc\n",
+    ],
+)
+def test_columns_are_no_sentences(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails, columns: str
+) -> None:
+    (tmp_path / "in.txt").write_text(columns)
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(columns.encode()))
+    for source in ("in.txt", "in.txt.gz", "-"):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(columns.encode())))
+        path = source if source == "-" else str(tmp_path / source)
+        line = error_line(main(["dump-features", str(model_path), path, str(tmp_path / "f.h5"), "--allow-empty"]))
+        assert "columns" in line
+        assert ("standard input" if source == "-" else source) in line
+    assert not (tmp_path / "f.h5").exists()
+
+
 def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("a b\nc\n")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"c\n"))

@@ -48,6 +48,7 @@ UNSUITABLE = {
 COLUMNS = {
     "a table": "year\tsum\tplace\n1984\t3.5\tRome\n1985\t-\tOslo\n" * 20,
     "CoNLL-U": "# sent_id = 1\n# text = It rained\n1\tIt\tPRON\t_\n2\trained\tVERB\t_\n\n" * 5,
+    "three words": "1\tIt\tit\tPRON\n2\thad\thave\tAUX\n3\trained\train\tVERB\n",
     "CoNLL-2003": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\nGerman JJ I-NP I-MISC\n\n" * 3,
     "CoNLL-2000": "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n. . O\n",
     "BIO alone": "Anna B-PER\nsang O\n\nShe O\nleft O\nRome B-LOC\n. O\n",
