@@ -20,7 +20,7 @@ from torch import Tensor
 from elmoc.encoders import EncoderState, SentenceWords
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.compiling import KernelBuildError, default_compiler
-from elmoc.kernels.cpu import SOURCE, addresses, load
+from elmoc.kernels.cpu import SOURCE, load
 
 SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
 
@@ -178,9 +178,19 @@ class LstmInference:
                 hidden, cell = torch.zeros(rows.size, layer.projection_size), torch.zeros(rows.size, layer.cell_size)
             else:
                 hidden, cell = (tensor.float()[own_rows.argsort()] for tensor in state.layers[index])
+            tensors = (
+                packed,
+                *rows[1:],
+                layer.step,
+                layer.projection,
+                layer.bias,
+                *layer.norm,
+                hidden,
+                cell,
+                layer_states,
+            )
             arguments = _Arguments(
-                *addresses(packed, *rows[1:], layer.step, layer.projection, layer.bias),
-                *addresses(*layer.norm, hidden, cell, layer_states),
+                *(None if each is None else each.data_ptr() for each in tensors),
                 *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
                 *(index + 1, self.residual and index > 0, threads),
                 *layer.options[:3],
