@@ -23,7 +23,7 @@ from matplotlib import pyplot
 from scipy.sparse import csr_matrix, save_npz
 from scipy.stats import spearmanr
 
-from elmoc.corpus import Corpus
+from elmoc.corpus import UNKNOWN, Corpus
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.coded_rows import CodedRows
@@ -182,18 +182,20 @@ class Tables:
             perplexity = read_metrics(self.out / name, "evaluation")[-1]["vocabulary_perplexity"]
             words = math.exp(math.log(perplexity) / (1 - marks))
             print(f"{name:14} perplexity {perplexity:.1f}, without <s> {words:.1f}, paper {paper}")
-        made = {"in": "lm_small", "tied": "lm_small_wt"}
-        vectors = {kind: open_word_vectors(self.out / name) for kind, name in made.items()}
-        weights = read_model_directory(self.out / "lm_small").output_layer.weights
-        vectors["out"] = LexiconVectors(weights["shared.rows"], corpus.lexicon)
-        compared = [word for word in corpus.lexicon if word.isalpha()][:COMPARED]
+        rows = {"out": read_model_directory(self.out / "lm_small").output_layer.weights["shared.rows"]}
+        rows |= {
+            kind: open_word_vectors(self.out / f"lm_small{more}").vectors
+            for kind, more in (("in", ""), ("tied", "_wt"))
+        }
+        names = [word if word != UNKNOWN else "" for word in corpus.lexicon]  # so that other words have no vector
+        compared = [place for place, word in enumerate(names) if word.isalpha()][:COMPARED]
         cosines = {}
-        for kind, read in vectors.items():
+        for kind, vectors in rows.items():
             file = self.out / f"{kind}_of_lm.safetensors"
-            read.write(file)
+            LexiconVectors(vectors, names).write(file)
             print(f"{kind:5}", self.similarity(kind, file))
-            rows = torch.nn.functional.normalize(torch.from_numpy(read.lookup(compared))).numpy()
-            cosines[kind] = (rows @ rows.T)[np.triu_indices(len(compared), 1)]
+            units = torch.nn.functional.normalize(vectors[compared]).numpy()
+            cosines[kind] = (units @ units.T)[np.triu_indices(len(compared), 1)]
         skipgram = fasttext.load_model(self.vectors)
         outputs = torch.from_numpy(skipgram.get_output_matrix())
         LexiconVectors(outputs, skipgram.get_words()).write(self.out / "fasttext_out.safetensors")
