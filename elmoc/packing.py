@@ -5,6 +5,7 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M 
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
 from elmoc.model_directory import (
-    CARD,
     ModelDirectory,
     OutputLayerRecord,
     contiguous,
@@ -28,8 +28,8 @@ from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
 
-# More than config.json, the card and the headers of tensors take beyond the parent's config.json and card.
-_OTHER_BYTES = 16_000
+# More than config.json, the card and the headers of tensors take.
+_OTHER_BYTES = 64_000
 # What of the mean squared weight of a direction of word vectors counts in addition, so that no direction is given up
 # because this encoder does not read it.
 _LEAST_WEIGHT = 0.03
@@ -38,11 +38,9 @@ _LEAST_WEIGHT = 0.03
 _FREQUENT_SHARE, _NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.1, 0.4, 1 / 6, 1 / 4
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
-# Words that are compared: of each band of frequency, and of a text.
-_BAND_WORDS, _TEXT_WORDS = 1000, 20_000
+# What is compared: about this number of words of each band of frequency, and sentences of a text, or made up.
+_BAND_WORDS, _SENTENCES, _MADE_UP = 1000, 2000, 250
 _BANDS = (0, 1_000, 10_000, 100_000)
-_SENTENCE_WORDS = 20  # of a sentence that is made up
-_SENTENCES = 256  # whose layer states are compared at once
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,8 @@ def _pack_ngrams(lexicon: Lexicon, kind: NgramKind, plan: Plan, metric: np.ndarr
 
 def packed_model(elmo: ElmoC, vectors: CompactVectors, weight_type: str) -> ElmoC:
     """The model with its encoder in another type and with compact vectors, as its directory will be read."""
-    parent, folder = elmo.directory, _folder(elmo)
+    parent = elmo.directory
+    folder = Path(parent.path or "")
     encoder = BidirectionalEncoder(parent.encoder.config, directions=parent.encoder.directions, fast=True)
     encoder.load_weights(unpacked_weights(packed_weights(contiguous(parent.encoder.weights()), weight_type))[0])
     packed = {
@@ -227,8 +226,7 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type).values()
     encoder_bytes = sum(each.nbytes for each in weights)
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
-    texts = [file.stat().st_size for file in _folder(elmo).iterdir() if file.name in ("config.json", CARD)]
-    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - sum(texts) - _OTHER_BYTES)
+    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - _OTHER_BYTES)
     vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
     packed = packed_model(elmo, vectors, weight_type)
     parts = dict.fromkeys(("frequent", "words", "ngrams"), 0)
@@ -250,56 +248,36 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     return packed
 
 
-def _folder(elmo: ElmoC) -> Path:
-    """Where a model was read from."""
-    assert elmo.directory.path is not None
-    return elmo.directory.path
-
-
 def sentences_of(lexicon: Lexicon, text: str | None) -> list[list[str]]:
-    """On which models are compared: the first words of a text of one tokenised sentence a line.
+    """On which models are compared: the first sentences of a text of one a line.
 
     Without one, words of the lexicon as often as they occur, and every twentieth made of halves of two of them.
     """
-    sentences = list[list[str]]()
     if text is not None:
-        read = 0
-        for line in read_lines(text):
-            sentences.append(line.split())
-            read += len(sentences[-1])
-            if read >= _TEXT_WORDS:
-                break
-        return sentences
-    generator = np.random.Generator(np.random.Philox(key=SEED))
-    shape = _TEXT_WORDS // (4 * _SENTENCE_WORDS), _SENTENCE_WORDS + 1
+        return [line.split() for line in islice(read_lines(text), _SENTENCES)]
+    generator, sentences = np.random.Generator(np.random.Philox(key=SEED)), []
     counts = lexicon.counts * np.array([word != END for word in lexicon.words])
-    drawn = generator.choice(len(lexicon.words), size=shape, p=counts / counts.sum())
+    drawn = generator.choice(len(lexicon.words), size=(_MADE_UP, 21), p=counts / counts.sum())
     for numbers in drawn.tolist():
-        *words, last = (lexicon.words[number] for number in numbers)
-        first = words[-1]
-        sentences.append([*words[:-1], first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
+        *words, first, last = (lexicon.words[number] for number in numbers)
+        sentences.append([*words, first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
     return sentences
 
 
 def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[Sequence[str]]) -> dict[str, float]:
     """The mean cosine of packed and original word vectors, by rank of the word, and of unseen words.
 
-    Of each band a sample; words whose original vector is zero are left out.
+    Of each band some thousand words; words whose original vector is zero are left out.
     """
-    generator = np.random.Generator(np.random.Philox(key=SEED))
-    bands: dict[str, list[str]] = {}
-    for start, end in zip(_BANDS, (*_BANDS[1:], len(lexicon.words)), strict=True):
-        if len(ranks := range(start, min(end, len(lexicon.words)))):
-            drawn = generator.choice(len(ranks), size=min(_BAND_WORDS, len(ranks)), replace=False)
-            bands[f"words {start + 1:,} to {ranks[-1] + 1:,}"] = [
-                lexicon.words[ranks[index]] for index in drawn.tolist()
-            ]
-    unseen = {word for sentence in sentences for word in sentence}.difference(lexicon.words)
-    bands["unseen words"] = sorted(unseen)[:_BAND_WORDS]
+    bands = {
+        f"words {start + 1:,} to {min(end, len(lexicon.words)):,}": lexicon.words[start:end]
+        for start, end in pairwise((*_BANDS, max(_BANDS[-1], len(lexicon.words))))
+    }
+    bands["unseen words"] = sorted({word for sentence in sentences for word in sentence}.difference(lexicon.words))
+    some = {name: words[:: 1 + len(words) // _BAND_WORDS] for name, words in bands.items() if words}
     return {
         name: float(np.nanmean(cosines(lexicon.vectors.lookup(words), packed.lookup(words))))
-        for name, words in bands.items()
-        if words
+        for name, words in some.items()
     }
 
 
@@ -308,12 +286,11 @@ def compare_states(
 ) -> dict[str, list[float]]:
     """The mean cosine of layer states of two models, by layer, of words that are `seen` and of all others."""
     found: dict[str, list[np.ndarray]] = {"words of the text": [], "unseen words": []}
-    for start in range(0, len(sentences), _SENTENCES):
-        some = sentences[start : start + _SENTENCES]
-        for words, before, after in zip(some, original.embed_batch(some), packed.embed_batch(some), strict=True):
-            for word, column in zip(words, cosines(before.numpy(), after.numpy()).T, strict=True):  # [n, L + 1]
-                found["words of the text" if word in seen else "unseen words"].append(column)
-    return {name: np.nanmean(columns, axis=0).tolist() for name, columns in found.items() if columns}
+    states = (model.embed_sentences(sentences) for model in (original, packed))
+    for words, before, after in zip(sentences, *states, strict=True):
+        for word, layers in zip(words, cosines(before.numpy(), after.numpy()).T, strict=True):  # [n, L + 1]
+            found["words of the text" if word in seen else "unseen words"].append(layers)
+    return {name: np.nanmean(layers, axis=0).tolist() for name, layers in found.items() if layers}
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from tests.tiny import forget_checksums, tiny_model
 
 SENTENCES = [["Some", "words", "."], ["kabodi", "unheard-of", "日本"]]
-SIZE = 120_000  # of the packed model
+SIZE = 160_000  # of the packed model
 
 
 @pytest.fixture(scope="module")
