@@ -77,7 +77,7 @@ def read_words(
     columns = {kind: LABELS[kind] if kind in LABELS else int(kind.removeprefix("column:")) for kind in kinds}
     found = []
     for path in paths:
-        file = read_columns(path, word_column=word_column, column=columns[kinds[0]])
+        file = read_columns(path, word_column=word_column, column=columns[kinds[0]], ragged=True)
         found += [(each.sentence(file.word_column), each) for each in file.sentences]
     lengths = np.array([len(sentence.words) for sentence, _ in found])
     if lengths.sum() > most_words:

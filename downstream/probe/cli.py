@@ -146,7 +146,7 @@ def print_sentences(task: Task[Any, Any] | None, arguments: Sequence[str]) -> No
         examples = (example for path in options.files for example in task.read(path, reader, training=True))
         sentences = (sentence for example in examples for sentence in task.sentences(example))
     else:
-        files = (read_columns(path, word_column=options.word_column) for path in options.files)
+        files = (read_columns(path, word_column=options.word_column, ragged=True) for path in options.files)
         sentences = (each.sentence(file.word_column) for file in files for each in file.sentences)
     write = say if sys.stdout.isatty() else print
     for words in dict.fromkeys(sentence.words for sentence in sentences):

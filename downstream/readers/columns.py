@@ -7,8 +7,8 @@ words of its trees.
 Words are in the first column that neither counts them (0, 1, 2 … or 1, 2, 3 …) nor is the same all through each
 sentence, such as the name of a document. A note says which, unless it is column 0.
 
-A line that begins with # is a comment if it stands before the words of a sentence and is no row of them: it has another
-number of columns, or no label in the column of the labels. The first word of a tweet may well begin with #.
+Comments begin with `# key = `, or they begin with #, stand before the words of a sentence, and are no row of them: they
+have another number of columns, or no label in the column of the labels. So a tweet's first word may begin with #.
 """
 
 import re
@@ -30,6 +30,7 @@ DOCUMENT_MARKS = ("#begin document", "#end document")
 # What stands for every word in files that are handed out without their text.
 SKELETON_WORDS = ("[WORD]", "_")
 
+_COMMENT = re.compile(r"#(begin document|end document| \S+ = )")  # at the beginning of a line
 _ANYTHING = re.compile(r"(?s).*")
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)(\*?)(\)*)")
@@ -135,7 +136,7 @@ def read_columns(
     for number, line, columns in rows:
         has_label = -len(columns) <= column < len(columns) and labels.fullmatch(columns[column])
         is_row = has_label and (len(columns) in widths or not widths)
-        if line.startswith(DOCUMENT_MARKS) or (line.startswith("#") and not inside and not is_row):
+        if _COMMENT.match(line) or (line.startswith("#") and not inside and not is_row):
             comments[number] = line
             inside = False
         elif not columns or DOCUMENT_START in columns:

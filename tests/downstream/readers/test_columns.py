@@ -9,6 +9,7 @@ from downstream.__main__ import main
 from downstream.readers.columns import read_columns
 from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, iob_to_bio
 from elmoc.errors import InputError
+from tests.downstream.tasks.srl.test_task import RELEASE
 
 CONLL_2003 = """\
 -DOCSTART- -X- -X- O
@@ -195,6 +196,7 @@ DOCUMENTS = "a.txt\t0\tEU\tB-ORG\na.txt\t3\trejects\tO\n\nb.txt\t0\tBonn\tB-LOC\
         ("#GoT\tB-TV\nis\tO\n\n#on\tO\n", {}, "#GoT is | #on", "B-TV O | O"),
         ("# id = 1\n#GoT B-TV\n# O\n\n# newdoc\n\n#on O\nX O\n", {}, "#GoT # | #on X", "B-TV O | O O"),
         ("#a\tO\n#b\tB-X\n", {}, "#a #b", "O B-X"),
+        ("# source = O\n# x = B-X\nEU NNP B-NP B-ORG\n", {}, "EU", "B-ORG"),
         # numbers that are words
         ("7\tO\n7\tB-X\n", {"word_column": 0}, "7 7", "O B-X"),
         ("3\tO\n4\tO\nmen\tO\n\n5\tO\n", {}, "3 4 men | 5", "O O O | O"),
@@ -271,6 +273,15 @@ def test_sentences_of_any_columns_are_printed(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == "Se fue a Nueva_York :\nAdiós\n"
     assert main(["sentences", "columns", "--word-column", "3", str(path)]) == 0
     assert capsys.readouterr().out == "PRON VERB ADP PROPN PUNCT\nINTJ\n"
+
+
+def test_sentences_of_propbanks_release_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "release"
+    path.write_text(RELEASE)
+    assert main(["sentences", "columns", str(path)]) == 0
+    columns = capsys.readouterr().out
+    assert main(["sentences", "srl", str(path)]) == 0
+    assert columns.replace("Well\n", "") == capsys.readouterr().out == "Shops close to stock\nGo\n"
 
 
 def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
