@@ -26,10 +26,8 @@ def load_array(path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, m
     require_file(path)
     with reading(path):
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a map allocates nothing, whatever the header says
-        expected = tuple(
-            length if wanted is None else wanted for wanted, length in zip(shape, array.shape, strict=True)
-        )
-        if array.shape != expected or array.dtype != dtype or not array.flags.c_contiguous:
+        is_like = all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
+        if not is_like or array.dtype != dtype or not array.flags.c_contiguous:
             raise ValueError(f"shape {array.shape} and type {array.dtype}, not {shape} and {np.dtype(dtype)}")
     return array if mmap else np.array(array)
 

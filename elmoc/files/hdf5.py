@@ -15,8 +15,6 @@ from elmoc.errors import reading
 from elmoc.files import MOST_BYTES
 from elmoc.files.text import require_file
 
-# How many times larger than its stored bytes a dataset in chunks may be: deflate, the usual filter, does no better.
-MOST_COMPRESSION = 1032
 # The library crashes on attributes of some other classes (references, lists of any length).
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
 
@@ -90,14 +88,14 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """The dataset of that path, which is in this file, whole and no link."""
         dataset = h5py.h5d.open(self.root, self.own(name))
         if dataset.get_offset() is None:  # its numbers are not in one piece of this file
-            most, properties = dataset.get_storage_size(), dataset.get_create_plist()
-            layout, shape = properties.get_layout(), dataset.shape or ()
-            if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
+            properties, shape = dataset.get_create_plist(), dataset.shape or ()
+            if properties.get_layout() == h5py.h5d.VIRTUAL or properties.get_external_count():
                 raise ValueError(f'the data of "{name}" are in other files')
-            if layout == h5py.h5d.CHUNKED:
-                chunks = math.prod(-(-n // chunk) for n, chunk in zip(shape, properties.get_chunk(), strict=True))
-                most = MOST_COMPRESSION * most if chunks == dataset.get_num_chunks() else 0
-            if math.prod(shape) * dataset.get_type().get_size() > most:
+            there, said = dataset.get_storage_size(), math.prod(shape) * dataset.get_type().get_size()
+            if properties.get_layout() == h5py.h5d.CHUNKED:  # each of which may be packed
+                said = math.prod(-(-n // chunk) for n, chunk in zip(shape, properties.get_chunk(), strict=True))
+                there = dataset.get_num_chunks()
+            if said > there:
                 raise ValueError(f'"{name}" is said to be larger than what is in the file')
         return dataset
 
@@ -117,7 +115,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
     def read(self, name: str) -> np.ndarray:
         """The numbers of a dataset; an error where they would be unpacked to more than `MOST_BYTES`."""
         found = self.stored(name)
-        require_size(found, len(found) if found.shape else 1)
+        require_size(found, *found.shape[:1])
         numbers: np.ndarray = found[()]
         return numbers
 
@@ -129,7 +127,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         return name.encode()
 
 
-def require_size(numbers: np.ndarray | h5py.Dataset, rows: int) -> None:
+def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
     """Raise an error where so many rows of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
     size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
     if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:

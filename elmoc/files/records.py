@@ -64,16 +64,12 @@ def _text_of(path: Path | str) -> str:
 
 def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:
     """Write settings by section as `read_toml` reads them, atomically."""
-    with atomic_path(path) as partial:
-        partial.write_text(toml_text(sections), encoding="utf-8")
-
-
-def toml_text(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Settings by section as TOML."""
-    return "\n".join(
+    parts = (
         "".join([f"[{section}]\n", *(f"{name} = {toml_value(each)}\n" for name, each in values.items())])
         for section, values in sections.items()
     )
+    with atomic_path(path) as partial:
+        partial.write_text("\n".join(parts), encoding="utf-8")
 
 
 def toml_value(value: Any) -> str:

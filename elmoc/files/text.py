@@ -21,12 +21,6 @@ def open_binary(path: Path | str) -> IO[bytes]:
     return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
 
 
-def absolute_path(path: Path | str) -> str:
-    """The absolute path of a file. A link keeps its own name, which says what format the file has."""
-    folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
-
-
 def require_file(path: Path | str) -> None:
     """Raise an `InputError` unless there is an ordinary file at `path`, and no pipe, say: it is read more than once."""
     if not os.path.isfile(path):

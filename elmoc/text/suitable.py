@@ -13,8 +13,8 @@ from elmoc.tokenizer import WITH_MARK
 
 # characters of each file by which it is judged
 SAMPLE_CHARACTERS = 10_000
-# Columns: pairs of lines that follow each other, at least (half as many where tabs divide three fields or more), the share
-# of them that have the same number of fields, and of lines that end in a tag where blanks divide the fields.
+# Columns: pairs of lines that follow each other, at least (half as many where tabs divide three fields or more), the
+# share of them that have the same number of fields, and of lines that end in a tag where blanks divide the fields.
 _FEWEST_PAIRS, _LIKE_PAIRS, _TAGGED_LINES = 4, 0.95, 0.8
 _TAG = re.compile(r"O|[BIESMLU]-\S+|[-_*]|\(?\S*\*\)*|\(?\d+\)?(\|\S+)?|[A-Z]{1,5}\$?")
 # Scripts without spaces. A match is about as much text in each of them: a character of Chinese or Japanese, a row of

@@ -5,6 +5,7 @@ Words are looked up by `fasttext.cpp`, which is compiled on the user's machine, 
 
 import ctypes
 import mmap
+import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.text import absolute_path, require_file
+from elmoc.files.text import require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.settings import setting
 
@@ -114,7 +115,7 @@ class FastTextVectors:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.origin = absolute_path(path)
+        self.origin = os.path.abspath(path)
         require_file(path)
         with reading(path), open(path, "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

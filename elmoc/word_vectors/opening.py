@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import check_version
-from elmoc.files.text import absolute_path, require_file
+from elmoc.files.text import require_file
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
@@ -75,4 +75,4 @@ def read_stored(path: Path | str) -> Any:
         check_version(path, info, format=kind.format, version=kind.version)
         del info["format"], info["version"]
         check_finite(tensors)
-        return kind.from_file(info, tensors, absolute_path(path))
+        return kind.from_file(info, tensors, os.path.abspath(path))

@@ -1,6 +1,7 @@
 """Sources of word vectors: the `WordVectors` protocol, text files, and random vectors."""
 
 import hashlib
+import os
 import re
 from array import array
 from collections.abc import Collection, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.text import absolute_path, read_lines
+from elmoc.files.text import read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext import MAX_SIZE
 
@@ -69,7 +70,7 @@ class TextVectors:
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
-        self.origin = absolute_path(path)
+        self.origin = os.path.abspath(path)
         wanted = None if only is None else set(only)
         self._rows: dict[str, int] = {}
         self.size, read, expected = 0, 0, 0
