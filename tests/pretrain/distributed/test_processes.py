@@ -154,7 +154,7 @@ def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) ->
     assert_close_end(together.run, alone)
 
 
-# the original ELMo: what reads characters has no part of its own in either direction, nor has the output layer
+# the original ELMo: both directions share the input and the output layer, and there is no layer norm
 ELMO = PARTS["character_cnn"] | PARTS["sampled"] | {"encoder__layer_norm": False, "train__updates": 10}
 # those that are tested every time: the original ELMo, a shared layer with dense gradients, and a tied one
 FAST = ("elmo", "adaptive", "subwords")
