@@ -3,7 +3,7 @@
 import argparse
 import re
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -37,4 +37,4 @@ def run(arguments: argparse.Namespace) -> None:
         size = int(float(match[1]) * _UNITS[match[2]])
         packed = pack(elmo, size, weight_type=arguments.weights, text=arguments.text)
         packed.save_pretrained(arguments.output)
-    print(f"{arguments.output}: fingerprint {packed.fingerprint}, word vectors {packed.word_vectors.fingerprint}")
+    say(f"{arguments.output}: fingerprint {packed.fingerprint}, word vectors {packed.word_vectors.fingerprint}")
