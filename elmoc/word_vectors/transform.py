@@ -172,7 +172,6 @@ class WordRows:
         self._most = max(1, most_bytes // (4 * vectors.size))
         self._lock = threading.Lock()
         self._ids: dict[str, int] = {}
-        self._zero: set[str] = set()
         self._table = np.empty((0, vectors.size), dtype=np.float32)
         self.unknown: dict[str, None] = {}
 
@@ -184,16 +183,18 @@ class WordRows:
         with self._lock:
             self._add(types)
             table = self._table[[self._ids[word] for word in types]]
-            unknown = frozenset(types.keys() & self._zero)
+            names = list(types)
+            unknown = [names[row] for row in np.flatnonzero(~table.any(axis=1))]
+            self.unknown |= dict.fromkeys(unknown[: max(0, MOST_UNKNOWN - len(self.unknown))])
         ids = dict(zip(types, range(len(types)), strict=True))
         rows = [torch.tensor([ids[word] for word in sentence], dtype=torch.int64) for sentence in sentences]
-        return SentenceRows(rows, torch.from_numpy(table), unknown)
+        return SentenceRows(rows, torch.from_numpy(table), frozenset(unknown))
 
     def _add(self, types: dict[str, None]) -> None:
         """Have all of these word types in the table."""
         new = [word for word in types if word not in self._ids]
         if len(self._ids) + len(new) > self._most:
-            self._ids, self._zero = {}, set()
+            self._ids = {}
             self._table = np.empty((0, self._vectors.size), dtype=np.float32)
             new = list(types)
         if not new:
@@ -206,8 +207,3 @@ class WordRows:
             self._table = table
         self._table[start:end] = rows
         self._ids.update(zip(new, range(start, end), strict=True))
-        zero = [new[index] for index in np.flatnonzero(~rows.any(axis=1))]
-        self._zero.update(zero)
-        for word in zero:
-            if len(self.unknown) < MOST_UNKNOWN:
-                self.unknown.setdefault(word)
