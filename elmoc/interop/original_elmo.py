@@ -88,7 +88,7 @@ def _sizes(content: Any, *, projection: bool, where: str) -> tuple[CharacterCnnC
             raise InputError(f"{path} is {json.dumps(value)}: only models with {json.dumps(_NEEDED[path][0])} are read")
         if section and value and path not in _NEEDED and key not in (*_READ[section], *_OF_TRAINING):
             raise InputError(f"unknown key {path}: its network may be another one (known: {', '.join(_READ[section])})")
-    lstm = lstm_sizes(encoder, residual=bool(encoder.get("use_skip_connections")), where=where)
+    lstm = lstm_sizes(encoder, residual=encoder.get("use_skip_connections") or False, where=where)
     sizes = {
         "projection_size": lstm.projection_size,
         "characters": UTF8_SIZE,

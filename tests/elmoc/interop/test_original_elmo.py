@@ -182,6 +182,7 @@ BAD_OPTIONS: dict[str, dict[str, Any]] = {
     "ids of characters": {"char_cnn": {"n_characters": 600}},
     "projection before the highways": {"char_cnn": {"projection_after_highway": False}},
     "size": {"lstm": {"dim": "6"}},
+    "no switch": {"lstm": {"use_skip_connections": "false"}},
 }
 
 
