@@ -4,13 +4,15 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from elmoc.errors import printable
+
 
 def say(text: str, *, note: bool = False) -> None:
     """Print what may be from files, such as labels and names: characters that steer a terminal are written as escapes.
 
     note  whether it goes to standard error
     """
-    shown = "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    shown = printable(text)
     print(f"note: {shown}" if note else shown, file=sys.stderr if note else sys.stdout, flush=True)
 
 

@@ -29,9 +29,14 @@ class InputError(Exception):
         super().__init__(one_line(message))
 
 
+def printable(text: str) -> str:
+    """A text with escapes for the characters that steer a terminal; ends of lines stay."""
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+
+
 def one_line(text: str) -> str:
     """A text on one line, without control characters, and cut in the middle where it is long."""
-    line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.splitlines()))
+    line = printable(" ".join(text.splitlines()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
 
 
