@@ -297,7 +297,7 @@ def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], 
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int8:
             weight_type = "int8"
-            unpacked[name] = tensor.float() * tensors[name + _SCALE][:, None]
+            unpacked[name] = tensor.float().mul_(tensors[name + _SCALE][:, None])
         elif tensor.dtype == torch.float16:
             weight_type = "float16"
             unpacked[name] = tensor.float()

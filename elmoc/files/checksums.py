@@ -3,6 +3,7 @@
 import hashlib
 import os
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,11 @@ def _ends(path: Path | str) -> str:
 
 def fingerprint(*parts: bytes) -> str:
     """A short content hash (16 hexadecimal digits) of the given byte strings."""
+    return fingerprint_of(parts)
+
+
+def fingerprint_of(parts: Iterable[bytes]) -> str:
+    """The same of parts that are made one at a time."""
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))

@@ -31,7 +31,8 @@ from elmoc.word_vectors.stored import StoredVectors
 FILE_NAME = "compact.safetensors"
 # words whose n-grams are looked up at once: their rows take some 50 MB
 _MOST_WORDS = 1024
-_BLOCKS, _BLOCK_BYTES = 16, 1 << 16  # of a tensor, that a fingerprint covers
+# Blocks of a tensor that a fingerprint covers. Each may bring megabytes of a file into memory.
+_BLOCKS, _BLOCK_BYTES = 4, 1 << 16
 
 
 @dataclass(frozen=True)
