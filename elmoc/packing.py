@@ -125,8 +125,8 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     an order in which all codebooks get the same product of variances (Ge et al. 2013, Section 4). `weights` [n] is how
     much each row counts.
     """
-    share = weights / weights.sum()
-    mean = (share @ rows).astype(np.float32)
+    share = (weights / weights.sum()).astype(np.float32)
+    mean = share @ rows
     centred = rows - mean
     covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
     variances, axes = np.linalg.eigh(covariance)  # ascending
