@@ -10,6 +10,7 @@ from typing import Any
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.errors import reading
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource
 
@@ -107,11 +108,13 @@ def model_card(
     if packed := training.get("packed"):
         facts |= {label: _shown(packed[name]) for name, label in _PACKED.items()}
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
+    with reading("the training record of the model"):
+        title, trainings = _plain(training.get("name") or title), "\n\n".join(_trainings(training))
     return _CARD.format(
-        title=_plain(training.get("name") or title),
+        title=title,
         facts=_table("| |", facts),
         shape=[sizes.layers + 1, 4, encoder.width],
-        training="\n\n".join(_trainings(training)),
+        training=trainings,
         elmo_c="" if imported else _ELMO_C,
         version=VERSION,
     )
