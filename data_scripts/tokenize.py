@@ -4,10 +4,12 @@ Raw text: blank lines separate documents (or paragraphs) and stay document bound
 joined first (decided once a file, see `looks_wrapped`), any other line is split into sentences on its own. Text that is
 tokenised already passes through line for line. That is decided once a file, from its first megabyte: it is tokenised
 when more of its punctuation stands apart than touches a word (`looks_tokenised`); --tokenised overrides it. The output
-counts as tokenised, so running the command on it changes nothing. Byte order marks are left out wherever they stand.
+counts as tokenised, so running the command on it changes nothing. Byte order marks are left out wherever they stand,
+and the lines `<doc …>` and `</doc>` of WikiExtractor are blank lines.
 """
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +34,7 @@ from elmoc.tokenizer import (
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
+_OF_WIKIEXTRACTOR = re.compile(r"\s*(?:<doc\s+id=.*>|</doc>)\s*")
 # characters that are tokenised at once, which takes a hundred times their memory
 _LONGEST_PARAGRAPH = 1 << 20
 
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Raw text to one tokenised sentence a line; blank lines separate documents before and after. Text "
         "that is tokenised already passes through unchanged. Learns the language's abbreviations from the text.",
     )
-    parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz")
+    parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz, .bz2 or .xz")
     parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
     for name, text in (
         (
@@ -76,14 +79,14 @@ def tokenise_file(
     words = sentences = 0
     with locked(target):
         refuse_existing(target)
-        sample = sample_lines(source, SAMPLE_CHARACTERS)
+        sample = [_without_markup(line) for line in sample_lines(source, SAMPLE_CHARACTERS)]
         check_suitable(source)
         text = "\n".join(sample)
         tokenised = looks_tokenised(text) if tokenised is None else tokenised
         wrapped = looks_wrapped(sample) if wrapped is None else wrapped
         with open_text(target) as file:
             bar = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
-            lines: Iterable[str] = (line.replace(BYTE_ORDER_MARK, "") for line in bar)
+            lines: Iterable[str] = map(_without_markup, bar)
             if tokenised:
                 print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
             else:
@@ -104,6 +107,12 @@ def tokenise_file(
                 sentences += bool(line.strip())
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
+
+
+def _without_markup(line: str) -> str:
+    """A line without byte order marks; "" for one of WikiExtractor, which begins or ends an article."""
+    line = line.replace(BYTE_ORDER_MARK, "")
+    return "" if _OF_WIKIEXTRACTOR.fullmatch(line) else line
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:

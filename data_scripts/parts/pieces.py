@@ -1,7 +1,8 @@
 """Pieces of text: how are files cut into pieces of bounded size, and how is a piece read and numbered?
 
-A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
-the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.
+A piece is what one worker reads: a byte range of a large plain file, one whole compressed file (which cannot be
+entered in the middle), or several small files. The cut depends on the files and the wanted size alone, never on the
+workers.
 
 Before the lexicon of the whole corpus is known, a piece numbers its word types in the order in which they first occur,
 and is kept in a folder of its own, which appears when all of it is written:
@@ -29,7 +30,7 @@ import numpy as np
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
-from elmoc.files.text import MAX_LINE_BYTES, open_binary
+from elmoc.files.text import MAX_LINE_BYTES, compression, open_binary
 from elmoc.files.writing import atomic_directory
 from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 from elmoc.text.overlap import Overlap
@@ -73,7 +74,7 @@ def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source:
     last = math.inf  # bytes of the last piece; infinite where no small file may follow in it
     for file in files:
         size = estimate_text_bytes(file)
-        if file.suffix != ".gz" and size > 1.5 * piece_bytes:
+        if size > 1.5 * piece_bytes and compression(file) is None:
             cuts = _cuts(file, size, piece_bytes)
             pieces += [[Segment(str(file), *span)] for span in zip(cuts, cuts[1:], strict=False)]
             last = math.inf

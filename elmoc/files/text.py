@@ -1,11 +1,14 @@
-"""Text files: how plain and gzip-compressed UTF-8 is read by lines, and written."""
+"""Text files: how plain and compressed UTF-8 is read by lines, and written."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 from elmoc.errors import InputError, reading
@@ -13,12 +16,26 @@ from elmoc.files.writing import atomic_path
 
 # a longer line is refused: whoever reads it keeps it in memory several times
 MAX_LINE_BYTES = 1 << 26
+# how compressed files begin, whatever they are called: what the standard library reads, and what it does not
+_READ = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
+_NOT_READ = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip", b"7z\xbc\xaf": "7z", b'\4"M\x18': "lz4"}
+
+
+def compression(path: Path | str) -> ModuleType | None:
+    """What reads a compressed file; None for a plain one. Raises `InputError` where nothing in Python does."""
+    require_file(path)
+    with open(path, "rb") as file:
+        start = file.read(5)
+    for magic, name in _NOT_READ.items():
+        if start.startswith(magic):
+            raise InputError(f"{path} is compressed by {name}, which is not read here: unpack it")
+    return next((module for magic, module in _READ.items() if start.startswith(magic)), None)
 
 
 def open_binary(path: Path | str) -> IO[bytes]:
-    """Open a plain or (by its `.gz` ending) gzip-compressed file for reading bytes."""
-    require_file(path)
-    return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
+    """Open a plain or compressed (gzip, bzip2, xz) file for reading bytes."""
+    file: IO[bytes] = (compression(path) or io).open(path, "rb")
+    return file
 
 
 def require_file(path: Path | str) -> None:
@@ -28,7 +45,7 @@ def require_file(path: Path | str) -> None:
 
 
 def read_lines(path: Path | str) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
+    """Yield the lines of a UTF-8 text file (plain or compressed), without their line ends.
 
     Only newline characters end a line; a byte order mark before the first is left out. Invalid UTF-8 and lines of more
     than `MAX_LINE_BYTES` are `InputError`s that name file and line.

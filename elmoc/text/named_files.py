@@ -11,11 +11,12 @@ from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError
+from elmoc.files.text import compression
 
 # of tokenised English, spaces included; where a corpus is cut into shards depends on both numbers
 BYTES_PER_TOKEN = 5
 # bytes of text for each compressed one
-GZIP_RATIO = 2.7
+COMPRESSION = 2.7
 
 
 def split_name(argument: str) -> tuple[str, str]:
@@ -59,7 +60,7 @@ def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
 def estimate_text_bytes(path: Path) -> int:
     """About how many bytes of text the file holds (exact for a plain file)."""
     size = path.stat().st_size
-    return int(size * GZIP_RATIO) if path.suffix == ".gz" else size
+    return int(size * COMPRESSION) if compression(path) else size
 
 
 def estimate_tokens(files: Iterable[Path]) -> int:

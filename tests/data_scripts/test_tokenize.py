@@ -1,6 +1,7 @@
 """`tokenize`: gives one sentence a line, leaves tokenised text alone, and changes nothing the second time."""
 
 import gzip
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +146,31 @@ def test_bad_input(tmp_path: Path, error_line: Callable[[int], str], data: bytes
         (tmp_path / "in").write_bytes(data)
     assert f"{tmp_path}/{named}" in error_line(main([str(tmp_path / "in"), str(tmp_path / "out")]))
     assert not (tmp_path / "out").exists()
+
+
+def test_lines_of_wikiextractor_are_blank_lines_at_any_length(tmp_path: Path) -> None:
+    articles = ["It is here, now. It goes.", "So they say. " * 400, "No, it does not."]
+    text = "".join(
+        f'<doc id="{n}" url="u?id={n}" title="A > B">\nT{n}\n\n{a}\n</doc>\n' for n, a in enumerate(articles)
+    )
+    (tmp_path / "in").write_text(text)
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    expected = ["T0\n", "It is here , now .", "It goes .\n", "T1\n", *["So they say ."] * 400, "\nT2\n"]
+    assert (tmp_path / "out").read_text() == "\n".join([*expected, "No , it does not ."]) + "\n"
+
+
+@pytest.mark.parametrize("kind", ["bz2", "lzma"])
+def test_compressed_text_is_read_by_what_it_is(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "in").write_bytes(importlib.import_module(kind).compress(RAW.encode()))
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text() == TOKENISED
+
+
+def test_what_is_not_read_is_named(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    for name, start in (
+        ("zstd", b"\x28\xb5\x2f\xfd\x04"),
+        ("zip", b"PK\x03\x04\x14"),
+        ("lz4", b"\x04\x22\x4d\x18\x64"),
+    ):
+        (tmp_path / "in").write_bytes(start + b"\0" * 9)
+        assert f"in is compressed by {name}" in error_line(main([str(tmp_path / "in"), str(tmp_path / "out")]))
