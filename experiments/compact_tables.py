@@ -124,7 +124,7 @@ class Tables:
         LexiconVectors(torch.from_numpy(rows), words).write(file)
 
     def imdb(self) -> None:
-        """Table 3: accuracy of an LSTM on reviews, with vectors of the same words kept in different ways."""
+        """Table 3: accuracy of an LSTM on reviews (and on SST-5), with vectors of the same words kept in many ways."""
         words, rows = self.lexicon()
         reviews = list(read_lines(self.data / "imdb/train.jsonl.gz"))
         parts = {"train": reviews[:REVIEWS], "dev": reviews[12_000:12_500], "test": reviews[-REVIEWS:]}
@@ -137,12 +137,13 @@ class Tables:
                 self.code(name.removeprefix("codes"))
             elif not file.exists():
                 self.baseline(name, words, rows)
-            what = ("--vectors", file, "--words", READ, "--epochs", EPOCHS, "--seeds", 1)
-            text = self.row(f"imdb_{name}", "downstream", "imdb", "--small", *data, *what)
-            print(
-                f"{name:11} {self.size(file, len(words)):7.1f} bytes, paper {paper}, accuracy {text.split()[-1]}",
-                flush=True,
-            )
+            what = ("--small", "--vectors", file, "--seeds", 1)
+            text = self.row(f"imdb_{name}", "downstream", "imdb", *what, *data, "--words", READ, "--epochs", EPOCHS)
+            size, score = self.size(file, len(words)), text.split()[-1]
+            print(f"{name:11} {size:7.1f} bytes, paper {paper}, accuracy {score}", end="", flush=True)
+            trees = ("--train", self.data / "sst5/train.txt.gz", "--dev", self.data / "sst5/dev.txt.gz")
+            text = self.row(f"sst5_{name}", "downstream", "sst5", *what, *trees, "--subtrees", "none")
+            print(f", SST-5 {text.split()[-1]}", flush=True)
 
     def alone(self) -> None:
         """Figure 3: word similarity and error of ALONE by the width of its network."""
@@ -205,7 +206,7 @@ class Tables:
             print(f"ρ({one}, {other}) {spearmanr(cosines[one], cosines[other]).statistic:.2f}, paper {paper}")
 
     def plot(self) -> None:
-        """OUT/compact.png: bytes a word against the mean cosine to the whole vectors."""
+        """OUT/compact.png: bytes a word against the mean cosine to the whole vectors, and accuracy on reviews."""
         words, rows = self.lexicon()
         series: dict[str, list[tuple[float, float]]] = {"compress-fasttext (published)": list(PUBLISHED.items())}
         for file in sorted(self.out.glob("*.safetensors")):
@@ -215,7 +216,13 @@ class Tables:
                 pair = (torch.from_numpy(each[has]) for each in (found, rows))
                 cosine = float(torch.nn.functional.cosine_similarity(*pair).mean())
                 series.setdefault(kind[0], []).append((self.size(file, len(words)), cosine))
-        _, axes = pyplot.subplots(figsize=(7, 4.5))
+        _, (axes, probes) = pyplot.subplots(ncols=2, figsize=(12, 4.5))
+        for name in IMDB:
+            if (told := self.out / f"imdb_{name}.txt").exists():
+                size = self.size(self.out / f"{name}.safetensors", len(words))
+                probes.plot(size, float(told.read_text().split()[-1]), "o", label=name)
+        probes.set(xscale="log", xlabel="bytes a word, without hashes", ylabel="accuracy on reviews")
+        probes.legend()
         for name, points in series.items():
             axes.plot(*zip(*sorted(points), strict=True), "o-", label=name, markersize=4)
             print(name, *(f"{size:.1f} bytes {cosine:.3f}" for size, cosine in sorted(points)), sep="\n  ")
