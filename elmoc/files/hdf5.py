@@ -4,7 +4,7 @@ import math
 import mmap
 import struct
 from contextlib import AbstractContextManager
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -51,26 +51,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         names: list[bytes] = []
         self.root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
         return [name.decode() for name in names]
-
-    def is_group(self, name: str) -> bool:
-        """Whether a member of the root is a group of others, and no link."""
-        is_own = self.root.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
-        return is_own and h5py.h5o.get_info(self.root, name.encode()).type == h5py.h5o.TYPE_GROUP
-
-    def leaves(self) -> list[str]:
-        """The paths of all members that are no groups, in groups of the root, too, which are ordered by name."""
-        paths: list[str] = []
-        for name in self.names():
-            if not self.is_group(name):
-                paths.append(name)
-                continue
-            inner: list[bytes] = []
-            group = h5py.h5g.open(self.root, name.encode())
-            group.links.visit(inner.append)  # into each group once
-            for path, after in pairwise([*inner, b""]):
-                if not after.startswith(path + b"/"):
-                    paths.append(f"{name}/{path.decode()}")
-        return paths
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the root: strings, numbers, and arrays of them; bytes that are not UTF-8 become `\\xff`."""

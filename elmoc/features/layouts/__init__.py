@@ -9,7 +9,7 @@
 from typing import Any, NamedTuple
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter
+from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter, is_group
 from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
 from elmoc.features.layouts.interface import FORMAT_VERSION, LayoutReader, LayoutWriter
@@ -45,7 +45,7 @@ def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
         if STATES in file and OFFSETS in file:
             return "flat"
         names = file.names()
-        has_documents = file.is_group(names[0]) and all(file.is_group(name) and f"{name}/0" in file for name in names)
+        has_documents = is_group(file, names[0]) and all(is_group(file, name) and f"{name}/0" in file for name in names)
         return "e2e-coref" if has_documents else "allennlp"  # no name at all is an error
     if isinstance(name, str) and name in LAYOUTS and str(version) == str(FORMAT_VERSION):
         return name

@@ -21,6 +21,7 @@ it stays what it is. Keys of other tools are the sentence as it is, where the li
 import re
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import h5py
@@ -65,7 +66,7 @@ class AllennlpReader(LayoutReader):
 
     @cached_property
     def _keys(self) -> list[str]:
-        return self._file.leaves() if self._is_foreign else self._file.names()
+        return leaves(self._file) if self._is_foreign else self._file.names()
 
     def lines(self) -> dict[str, int]:
         if self._has_keys:
@@ -128,3 +129,25 @@ def line_of(key: str, *, foreign: bool = False) -> str:
     if foreign:
         return key.replace("$period$", ".").replace("$backslash$", "/")
     return _ESCAPED.sub(lambda found: _UNESCAPED[found[0]], _NUMBER.sub("", key))
+
+
+def is_group(file: CheckedFile, name: str) -> bool:
+    """Whether a member of the root is a group of others, and no link."""
+    is_own = file.root.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
+    return is_own and h5py.h5o.get_info(file.root, name.encode()).type == h5py.h5o.TYPE_GROUP
+
+
+def leaves(file: CheckedFile) -> list[str]:
+    """The paths of all members that are no groups, in groups of the root, too, which are ordered by name."""
+    paths: list[str] = []
+    for name in file.names():
+        if not is_group(file, name):
+            paths.append(name)
+            continue
+        inner: list[bytes] = []
+        group = h5py.h5g.open(file.root, name.encode())
+        group.links.visit(inner.append)  # into each group once
+        for path, after in pairwise([*inner, b""]):
+            if not after.startswith(path + b"/"):
+                paths.append(f"{name}/{path.decode()}")
+    return paths
