@@ -9,7 +9,11 @@ import argparse
 import contextlib
 import ctypes
 import math
+import os
+import re
+import select
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +24,14 @@ from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, temporary_path
+from elmoc.settings import duration
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 _BLOCK_TOKENS = 1 << 20
 # words; fewer give poor vectors
 _LITTLE_TEXT = 1_000_000
+# seconds between two lines of progress in a file, and characters of fastText's own lines
+_LOG_SECONDS, _LONGEST_LINE = 30.0, 300
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,17 +113,49 @@ def write_text(corpus: Corpus, path: Path) -> None:
 
 
 def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
-    """Train in this process; fastText prints its progress on standard error."""
+    """Train in this process; what fastText says of its progress on standard error is printed by `_print_progress`."""
     import fasttext
 
     with contextlib.suppress(AttributeError, OSError):  # without glibc
         ctypes.CDLL(None).mallopt(-6, 0xFF)  # M_PERTURB: what is allocated is filled with the complement, zeros
     # train_unsupervised takes every argument but this one, and reads it from here
     fasttext.FastText.unsupervised_default["seed"] = seed
-    trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **numbers)
+    reading, writing = os.pipe()
+    shown = os.dup(2)
+    os.dup2(writing, 2)
+    os.close(writing)
+    thread = threading.Thread(target=_print_progress, args=(reading, shown))
+    thread.start()
+    try:
+        trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **numbers)
+    finally:
+        os.dup2(shown, 2)
+        thread.join()
     if not all(np.isfinite(trained.get_word_vector(word)).all() for word in trained.get_words()):
         raise InputError("the vectors diverged: they are not finite")
     trained.save_model(str(model))
+
+
+def _print_progress(reading: int, shown: int) -> None:
+    """Print how far fastText is to the file `shown`: over the same line of a terminal, else a line a half minute.
+
+    With one thread fastText says nothing until its end: then it is how long it has trained.
+    """
+    every, end = (1.0, "\r") if os.isatty(shown) else (_LOG_SECONDS, "\n")
+    said, began = "", time.monotonic()
+    before = began
+    with open(shown, "w", closefd=False) as output:
+        while True:
+            if select.select([reading], [], [], every)[0]:
+                if not (part := os.read(reading, 1 << 12)):
+                    break
+                said = (said + part.decode(errors="replace"))[-_LONGEST_LINE:]
+            if (now := time.monotonic()) - before >= every:
+                lines = re.findall(r"Progress:\s*([\d.]+)%", said)
+                done = f"{lines[-1]} % done, " if lines else ""
+                print(f"fastText: {done}{duration(now - began)} so far", end=end, file=output, flush=True)
+                before = now
+    os.close(reading)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from pretrain.train_state import TrainState
 OF_A_DIRECTION = ("optimisers", "generators", "recurrent")
 # evaluations of a run with --max-time: one before the first update, and one at each tenth
 EVALUATIONS = 11
-# the share of --max-time that evaluations may take
-EVALUATING = 0.1
+# the share of --max-time that evaluations may take, and the share of an evaluation's words that is timed, as 1 / TRIAL
+EVALUATING, TRIAL = 0.1, 20
 
 
 class Recorder:
@@ -96,11 +96,12 @@ class Recorder:
         self._steps.clear()
         self._seconds.clear()
         left = (time.monotonic() - self._began) * (1 - share) / max(1e-9, share - self._share)
+        if state.max_seconds:
+            left = state.max_seconds - state.seconds
         best = f", best {self._setup.config.output_layer.metric.replace('_', ' ')} {state.best_score:.4f}"
         unit = self._setup.data.corpus.unit
         self._bar.set_description_str(
-            f"{duration(left)} left, {speed:,.0f} {unit}/s, loss {self._loss:.4f}"
-            + (best if state.best_update is not None else ""),
+            f"{duration(left)} left, {speed:,.0f} {unit}/s" + (best if state.best_update is not None else ""),
             refresh=False,
         )
 
@@ -152,22 +153,23 @@ class Recorder:
         return True
 
     def _held_out(self) -> dict[str, float]:
-        """The held-out metrics; with `--max-time` the first evaluation is timed, and uses fewer words if it is slow."""
+        """The held-out metrics; with `--max-time` a share is timed before the first, and says how many words fit."""
         setup, state = self._setup, self._state
-        words, started = state.evaluation_words or setup.config.evaluation.words, time.monotonic()
-        values = evaluate(state, setup.data, self._scorer, words=words, execution=setup.execution)
-        if state.max_seconds and not state.evaluation_seconds:
-            state.evaluation_seconds, state.evaluation_words = time.monotonic() - started, words
-            most = EVALUATING * state.max_seconds / EVALUATIONS
-            if state.evaluation_seconds > most:
-                state.evaluation_words = max(1, int(words * most / state.evaluation_seconds))
+        words = state.evaluation_words or setup.config.evaluation.words
+        if state.max_seconds and not state.evaluation_words:
+            few = max(1, words // TRIAL)
+            for _ in range(2):  # the first allocates and compiles
+                started = time.monotonic()
+                evaluate(state, setup.data, self._scorer, words=few, execution=setup.execution)
+            each = (time.monotonic() - started) / few
+            state.evaluation_words = max(1, min(words, int(EVALUATING * state.max_seconds / EVALUATIONS / each)))
+            if state.evaluation_words < words:
                 self._print(
                     f"evaluations read {state.evaluation_words:,} held-out words in place of {words:,}, "
                     f"to take at most {EVALUATING:.0%} of the time"
                 )
-                state.evaluation_seconds = most
-                return self._held_out()
-        return values
+            words, state.evaluation_seconds = state.evaluation_words, each * state.evaluation_words
+        return evaluate(state, setup.data, self._scorer, words=words, execution=setup.execution)
 
     @property
     def checkpoint_is_due(self) -> bool:
