@@ -115,8 +115,8 @@ def build_corpus(
         planned = plan_shards(numbered)
         lexicon, counts, ids = merge_lexicons(planned, min_count)
         train, evaluation = write_shards(planned, ids, corpus)
-        named = set(held_out_files.values())
-        if named and (others := [shard.source for shard in evaluation if shard.source not in named]):
+        others = [shard.source for shard in evaluation if shard.source not in held_out_files.values()]
+        if held_out_files and others:
             settings["held_out_a_shard_of"] = list(dict.fromkeys(others))
         if leave_out:
             settings["leave_out"] = {str(file): fingerprint_file(file) for file in leave_out_files}
