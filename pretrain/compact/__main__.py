@@ -60,16 +60,14 @@ def make(options: argparse.Namespace) -> None:
     with locked(out):
         refuse_existing(out)
         words, rows = read_table(options.table, options.words, options.most)
-        state = out.with_suffix(".learning")
         learned: CodedRows | FilteredRows
         if isinstance(settings, CodeSettings):
-            learned = learn_codes(rows, settings, state)
+            learned = learn_codes(rows, settings)
         else:
-            learned = learn_alone(words, rows, settings, state)
+            learned = learn_alone(words, rows, settings)
         vectors = CompactVectors.of_words(words, learned)
         with atomic_path(out) as partial:
             vectors.write(partial)
-        state.unlink(missing_ok=True)
     print(f"{out}: {len(words):,} words, {human_bytes(out.stat().st_size)} (as float32 {human_bytes(rows.nbytes)})")
     print(reconstruction(words, rows, vectors))
     print(f"words with the hash of another: {len(words) - len(vectors.hashes)}")

@@ -6,13 +6,11 @@ Letters: n words, E width of vectors, D_o width of the base vector, D_inter unit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
-from elmoc.files.checksums import fingerprint
 from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import FilteredRows, Filters, hash_words
 from pretrain.compact.learning import LearnerSettings, learn, squared_distance
@@ -55,8 +53,8 @@ class FilteredNetwork(nn.Module):
         return vectors
 
 
-def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings, state: Path) -> FilteredRows:
-    """A network that makes vectors like float32 [n, E] of words, the same from the same seed. `state`: see `learn`."""
+def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings) -> FilteredRows:
+    """A network that makes vectors like float32 [n, E] of words, the same from the same seed."""
     filters, hashes, vectors = settings.new_filters(), hash_words(words), torch.from_numpy(rows)
     torch.manual_seed(settings.seed)
     network = FilteredNetwork(settings.base_size, settings.inner_size, rows.shape[1], fixed_base=settings.fixed_base)
@@ -73,6 +71,6 @@ def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings,
         return float(sum(error_of(block) * len(block) for block in blocks)) / len(words)
 
     steps = settings.epochs * -(-len(words) // settings.batch_size)
-    learn(network, loss, error, settings, steps=steps, state=state, data=fingerprint(hashes.tobytes(), rows.tobytes()))
+    learn(network, loss, error, settings, steps)
     inner, outer = (layer.weight.detach().numpy().astype(np.float16) for layer in (network.inner, network.outer))
     return FilteredRows(filters, hashes, base=network.base.detach().numpy(), inner=inner, outer=outer)

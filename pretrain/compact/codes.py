@@ -5,14 +5,12 @@ Letters: n words, E width of vectors, M codebooks, K entries of each.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from elmoc.files.checksums import fingerprint
 from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from pretrain.compact.learning import LearnerSettings, learn, squared_distance
@@ -73,8 +71,8 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return -torch.empty(shape).exponential_(generator=generator).log()
 
 
-def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> CodedRows:
-    """Codes and codebooks for vectors float32 [n, E], the same from the same seed. `state`: see `learn`."""
+def learn_codes(rows: np.ndarray, settings: CodeSettings) -> CodedRows:
+    """Codes and codebooks for vectors float32 [n, E], the same from the same seed."""
     mean = rows.mean(axis=0)
     scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))
@@ -91,7 +89,7 @@ def learn_codes(rows: np.ndarray, settings: CodeSettings, state: Path) -> CodedR
     def error() -> float:
         return float(squared_distance(validated, learner.decode(learner.encode(validated)))) / scale**2
 
-    learn(learner, loss, error, settings, steps=settings.steps, state=state, data=fingerprint(rows.tobytes()))
+    learn(learner, loss, error, settings, settings.steps)
     with torch.no_grad():
         some = validated[:512]
         choices = learner(some, gumbel_noise((len(some), *shape), Generator().manual_seed(settings.seed)))[1]

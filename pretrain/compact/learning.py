@@ -1,14 +1,11 @@
-"""The loop that both learners train by: Adam at a fixed rate, in parts after each of which a run can be stopped."""
+"""The loop that both learners train by: Adam at a fixed rate, in parts after each of which the error is measured."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor, nn
 
-from elmoc.errors import InputError, reading
-from elmoc.files.writing import atomic_path
 from elmoc.process import progress_bar
 from elmoc.settings import setting
 
@@ -32,10 +29,7 @@ def learn(
     loss: Callable[[Generator], Tensor],
     error: Callable[[], float],
     settings: LearnerSettings,
-    *,
     steps: int,
-    state: Path,
-    data: str,
 ) -> None:
     """Minimise a loss, and leave the model with the weights of the part that has the least error.
 
@@ -43,37 +37,22 @@ def learn(
         model: whose parameters with gradients are trained.
         loss: of a batch, a scalar, of which all that is random is drawn from the generator; a part has its own one.
         error: of the model with its present weights.
-        settings: learning rate and seed; a `state` that other settings or data left is an `InputError`.
+        settings: learning rate and seed.
         steps: updates.
-        state: the file from which a run goes on, to end as if it was never stopped; the caller removes it.
-        data: a fingerprint of the vectors.
     """
-    told = {**asdict(settings), "data": data}
     optimiser = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], settings.learning_rate)
-    done, least, best = 0, error(), copied(model)
-    if state.exists():
-        with reading(state):
-            before = torch.load(state, weights_only=True)
-            if before["told"] != told:
-                raise InputError("it is what a run with other settings or vectors left: remove it")
-            done, least, best = before["done"], before["least"], before["best"]
-            model.load_state_dict(before["model"])
-            optimiser.load_state_dict(before["optimiser"])
-    with progress_bar(total=steps, initial=done, desc=f"learning {state.stem}", unit="step") as bar:
-        while done < steps:
+    least, best = error(), copied(model)
+    with progress_bar(total=steps, desc="learning", unit="step") as bar:
+        for done in range(0, steps, PART):
             generator = Generator().manual_seed(settings.seed * SEEDS_APART + done)
-            for _ in range(part := min(PART, steps - done)):
+            for _ in range(min(PART, steps - done)):
                 optimiser.zero_grad(set_to_none=True)
                 loss(generator).backward()
                 optimiser.step()
                 bar.update()
-            done += part
             if (found := error()) < least:
                 least, best = found, copied(model)
             bar.set_postfix_str(f"error {found:.4g}, least {least:.4g}", refresh=False)
-            with atomic_path(state, sync=False) as partial:
-                now = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "best": best}
-                torch.save(now | {"done": done, "least": least, "told": told}, partial)
     model.load_state_dict(best)
 
 

@@ -1,4 +1,4 @@
-"""Learners of compact vectors: their plain twins, the files they write, and going on where they stopped."""
+"""Learners of compact vectors: their plain twins, and the files they write."""
 
 import math
 import re
@@ -140,29 +140,15 @@ def test_the_error_that_is_told_is_that_of_the_file(
     assert "words with the hash of another: 0" in told
     assert (command is CODES) != ("words with the filter of another: 0" in told)
     assert not vectors.lookup(["unheard-of"]).any()
-    assert not out.with_suffix(".learning").exists()
 
 
 @pytest.mark.parametrize("command", [CODES, ALONE])
-def test_a_run_that_is_stopped_goes_on_to_the_same_file(
-    tmp_path: Path, table: list[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
-    assert run(command, table, whole) == 0
-    state = learning.torch.save
-
-    def interrupt(*arguments: Any) -> None:
-        if arguments[0]["done"] == 40:
-            raise KeyboardInterrupt
-        state(*arguments)
-
-    monkeypatch.setattr(learning.torch, "save", interrupt)
-    assert run(command, table, stopped) == 130
-    monkeypatch.setattr(learning.torch, "save", state)
-    assert run(command, table, stopped, "--seed", "2") == 1
-    assert "other settings" in capsys.readouterr().err
-    assert run(command, table, stopped) == 0
-    assert stopped.read_bytes() == whole.read_bytes()
+def test_the_same_seed_makes_the_same_file(tmp_path: Path, table: list[str], command: tuple[str, ...]) -> None:
+    one, other, another = (tmp_path / f"{name}.safetensors" for name in ("one", "other", "another"))
+    for out, more in ((one, ()), (other, ()), (another, ("--seed", "2"))):
+        assert run(command, table, out, *more) == 0
+    assert one.read_bytes() == other.read_bytes()
+    assert one.read_bytes() != another.read_bytes()
 
 
 def test_a_table_of_a_corpus_has_its_words(tmp_path: Path, tiny_corpus: Corpus) -> None:
