@@ -22,8 +22,7 @@ from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
-from pretrain.input_layers.subwords import SubwordInput
-from pretrain.input_layers.words import WordInput
+from pretrain.input_layers.lookup import SubwordInput, WordInput
 from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings

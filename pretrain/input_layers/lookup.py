@@ -1,7 +1,10 @@
-"""A lookup: what do trained input networks have in common that have a vector for each type of a corpus?
+"""Lookups: a trained vector for each type of a corpus, of words or of subwords, for both directions.
 
 Letters: V lexicon size, n types of a window, P projection.
 """
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -9,30 +12,32 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from pretrain.input_layers import InputNetwork, MadeTable
+from elmoc.errors import InputError
+from elmoc.word_vectors.lexicon_vectors import LexiconVectors
+from elmoc.word_vectors.stored import StoredVectors
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
+from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
 
 class NumberTable(MadeTable):
-    """What is known of each type of a corpus is its number.
-
-    rows   int32 [V, 1]
-    types  V strings
-    """
+    """What is known of each type of a corpus is its number: rows int32 [V, 1]."""
 
     def __init__(self, name: str, corpus: Corpus) -> None:
         numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
         super().__init__(name, numbers, corpus.lexicon_fingerprint)
-        self.types = corpus.lexicon
+        self.corpus = corpus
 
 
 class LookupNetwork(InputNetwork):
-    """`scale` times the vectors of types: its own, or where they are tied the output layer's."""
+    """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S where they are tied."""
 
+    title = "lookup of words"
     scale = 1.0
 
-    def __init__(self, types: int, projection_size: int) -> None:
+    def __init__(self, corpus: Corpus, projection_size: int) -> None:
         super().__init__()
-        self.own: nn.Parameter | None = nn.Parameter(torch.empty(types, projection_size))
+        self.types = corpus.lexicon
+        self.own: nn.Parameter | None = nn.Parameter(torch.empty(len(self.types), projection_size))
         self._tied: tuple[nn.Parameter, ...] = ()  # in a tuple, so that it is no parameter of this module
         nn.init.normal_(self.own, std=projection_size**-0.5)
 
@@ -52,3 +57,71 @@ class LookupNetwork(InputNetwork):
     def vectors(self) -> Tensor:
         """float32 [V, P], on the CPU: what it gives the encoder."""
         return self.scale * self.rows.detach().float().cpu()
+
+    def stored(self) -> StoredVectors:
+        return LexiconVectors(self.vectors(), self.types)
+
+    @torch.no_grad()
+    def load(self, stored: StoredVectors) -> None:
+        """Take over the vectors of the words by their spelling; a word that the other lacks begins as its `<unk>`."""
+        if not isinstance(stored, LexiconVectors):
+            raise InputError("the model has no lookup of words: choose its input_layer.kind")
+        self.rows.copy_(torch.from_numpy(stored.lookup(self.types)))
+
+
+class SubwordNetwork(LookupNetwork):
+    """√P times the vectors of units, as Vaswani et al. (2017, Section 3.4) have it.
+
+    Vectors of a softmax are so short, beside the layer states of an encoder with layer norm, that it would hardly see
+    what it reads.
+    """
+
+    title = "lookup of subwords"
+
+    def __init__(self, corpus: Corpus, projection_size: int) -> None:
+        super().__init__(corpus, projection_size)
+        self._merges = Subwords.of_corpus(corpus).merges
+        self.scale = projection_size**0.5
+
+    def stored(self) -> StoredVectors:
+        return SubwordVectors(self.vectors(), self.types, self._merges)
+
+    @torch.no_grad()
+    def load(self, stored: StoredVectors) -> None:
+        """Take over the vectors of the units, which another corpus numbers by its own counts."""
+        if not isinstance(stored, SubwordVectors):
+            raise InputError("the model has no lookup of subwords: choose its input_layer.kind")
+        if list(stored.merges) != list(self._merges) or sorted(stored.units) != sorted(self.types):
+            raise InputError(
+                "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
+                "data_scripts.build_subwords … --like MODEL`"
+            )
+        self.rows.copy_(torch.from_numpy(stored.lookup(self.types)) / self.scale)
+
+
+@dataclass(frozen=True)
+class WordInput(InputLayerSettings):
+    """A trained vector of `encoder.projection_size` numbers for each word type; `data.input_vectors` is not read."""
+
+    kind: ClassVar[str] = "words"
+    shared: ClassVar[bool] = True
+    network: ClassVar[type[LookupNetwork]] = LookupNetwork
+
+    def open_table(self, corpus: Corpus, name: str) -> NumberTable:
+        corpus.require_words()
+        return NumberTable(self.kind, corpus)
+
+    def build(self, projection_size: int, table: LexiconTable) -> LookupNetwork:
+        assert isinstance(table, NumberTable)
+        return self.network(table.corpus, projection_size)
+
+
+@dataclass(frozen=True)
+class SubwordInput(WordInput):
+    """A trained vector of `encoder.projection_size` numbers for each unit; `data.input_vectors` is not read."""
+
+    kind: ClassVar[str] = "subwords"
+    network: ClassVar[type[LookupNetwork]] = SubwordNetwork
+
+    def open_table(self, corpus: Corpus, name: str) -> NumberTable:
+        return NumberTable(self.kind, corpus)
