@@ -22,8 +22,8 @@ model: $(VENV)/installed
 	$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
 		$(if $(TIME),--max-time $(TIME)) $(if $(FROM),--init-from $(call path,$(FROM))) \
 		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
-		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--licence "$(LICENCE)") \
-		$(if $(NAME),--name "$(NAME)") $(if $(BUNDLE),--bundle) $(MODEL_OPTIONS)
+		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="$(LICENCE)") \
+		$(if $(NAME),--set card.name="$(NAME)") $(if $(BUNDLE),--bundle) $(MODEL_OPTIONS)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
 tables: $(VENV)/installed

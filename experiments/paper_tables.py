@@ -13,9 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.corpus import Corpus
 from pretrain import CONFIGS
-from pretrain.config import load_config
 from pretrain.run.directory import read_metrics
 
 ONCE = 10**9  # updates between two evaluations: there is one at the end
@@ -86,17 +84,10 @@ def make_row(options: argparse.Namespace, name: str) -> None:
     config = CONFIGS / f"twins/small_{system.config}.toml"
     corpus = options.out / "subwords" if system.config == "elmo_sub" else options.corpus
     sets = [f"data.corpus={corpus}", f"evaluation.every_updates={ONCE}", *system.sets, *options.set]
-    length = ["--max-time", options.max_time]
-    if options.words:
-        train = load_config(str(config), sets).train
-        share = options.words / Corpus(options.corpus).train_tokens  # of the text, whatever it is written in
-        words = share * Corpus(corpus).train_tokens
-        sets.append(f"train.updates={max(1, round(words / (train.streams * train.window)))}")
-        length = []
     more = [word for each in sets for word in ("--set", each)]
     if not (options.out / "probes" / name / "suite.json").exists():
         resume = ["--resume"] if (trained / "checkpoints").exists() else []
-        run("pretrain", config, trained, *more, *length, *resume)
+        run("pretrain", config, trained, *more, "--max-time", options.max_time, *resume)
     run_suite(options, name, "--model", trained)
 
 
@@ -130,9 +121,7 @@ def main() -> None:
     parser.add_argument("--suite", required=True, type=Path, metavar="SUITE.toml")
     parser.add_argument("--quick", action="store_true", help="run the quick suite")
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of the suite are relative to")
-    length = parser.add_mutually_exclusive_group(required=True)
-    length.add_argument("--max-time", metavar="TIME", help="of each training, e.g. 15m")
-    length.add_argument("--words", type=int, metavar="N", help="that each training reads")
+    parser.add_argument("--max-time", required=True, metavar="TIME", help="of each training, e.g. 15m")
     parser.add_argument("--rows", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="of every training")
     options = parser.parse_args()

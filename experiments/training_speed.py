@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -41,30 +42,23 @@ def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder
     return other
 
 
-@dataclass(frozen=True)
-class Way:
-    """A way of training: the encoder of the same function, and the precision of the products."""
-
-    encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
-    precision: str = "fp32"
-
-
+# Ways of training: what makes an encoder of the same function, and the precision of the products.
 WAYS = {
-    "allennlp": Way(allennlp_encoder),
-    "plain": Way(lambda encoder: copied(encoder, fast=False)),
-    "fused-fp32": Way(lambda encoder: copied(encoder, fast=True)),
-    "fused-bf16": Way(lambda encoder: copied(encoder, fast=True), "bf16"),
+    "allennlp": (allennlp_encoder, "fp32"),
+    "plain": (partial(copied, fast=False), "fp32"),
+    "fused-fp32": (partial(copied, fast=True), "fp32"),
+    "fused-bf16": (partial(copied, fast=True), "bf16"),
 }
 
 
 def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
     """A function that makes one update of a way of training from a batch, and gives its seconds."""
-    way = WAYS[name]
+    encoder_of, precision = WAYS[name]
     own = replace(
         setup,
-        encoder=way.encoder(setup.encoder),
+        encoder=encoder_of(setup.encoder),
         output_layers=deepcopy(setup.output_layers),
-        execution=replace(setup.execution, precision=way.precision),
+        execution=replace(setup.execution, precision=precision),
     )
     step = TrainStep(own, own.new_state(), side_by_side=name != "allennlp")
     rate = setup.config.schedule.base
@@ -82,7 +76,7 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
     overrides = [f"data.corpus={corpus}", f"train.streams={streams}", "train.precision=fp32"]
     setup = set_up(load_config(config_file, overrides))
     device = setup.execution.device
-    names = [name for name, way in WAYS.items() if way.precision == "fp32" or has_bf16(device)]
+    names = [name for name, (_, precision) in WAYS.items() if precision == "fp32" or has_bf16(device)]
     batches = cycle(first_batches(setup, BATCHES))
     updates = {name: updates_of(setup, name) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}

@@ -75,15 +75,6 @@ class TextBlocks:
             random.Random(f"{self._seed} {number}").shuffle(sentences)
             yield sentences
 
-    def write_samples(self, parts: Sequence[tuple[Path, int]]) -> None:
-        """Write whole blocks to each (path, words) in turn, until the parts are full or a pass is over."""
-        blocks = islice(self.blocks(), len(self))
-        for path, words in parts:
-            with open(path, "w", encoding="utf-8") as file:
-                while words > 0 and (block := next(blocks, None)) is not None:
-                    file.writelines(" ".join(sentence) + "\n" for sentence in block)
-                    words -= sum(map(len, block))
-
     def _read(self, path: Path, start: int) -> list[list[str]]:
         lines = []
         with open(path, "rb") as file:
@@ -128,32 +119,6 @@ class Clock:
         self.words += words
         self._bar.set_postfix_str(f"{self.words:,.0f} words, loss {loss:.3f}", refresh=False)
         self._bar.update(round(min(self.seconds, self.limit)) - self._bar.n)
-
-
-class TimeIsOver(Exception):
-    """The time of a training is over: raised out of somebody else's training loop."""
-
-
-def follow_clock(
-    optimizer: Any, clock: Clock, *, peak: float, words: Callable[[], float], loss: Callable[[], float]
-) -> None:
-    """Have a PyTorch optimizer take its learning rate from the clock; its step raises `TimeIsOver` at the end.
-
-    `words` and `loss` are those of the step that is just done.
-    """
-
-    def before(*_: Any) -> None:
-        clock.start()
-        for group in optimizer.param_groups:
-            group["lr"] = peak * clock.factor
-
-    def after(*_: Any) -> None:
-        clock.step(words(), loss())
-        if clock.is_over:
-            raise TimeIsOver
-
-    optimizer.register_step_pre_hook(before)
-    optimizer.register_step_post_hook(after)
 
 
 def write_features(

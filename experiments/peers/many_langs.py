@@ -12,6 +12,7 @@ import sys
 import types
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,7 +21,7 @@ import torch
 
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.model import ElmoC
-from experiments.peers.common import ENDLESS, Clock, TextBlocks, TimeIsOver, arguments_of, follow_clock, write_features
+from experiments.peers.common import ENDLESS, Clock, TextBlocks, arguments_of, write_features
 
 WORDS = 3_000_000  # of the text: the trainer keeps them in memory as batches, and reads them again and again
 BATCH, PIECE_WORDS, MIN_COUNT, LEARNING_RATE = 32, 20, 3, 1e-3
@@ -39,6 +40,10 @@ CONFIG = {
     "classifier": {"name": "sampled_softmax", "n_samples": 8192},
     "dropout": 0.1,
 }
+
+
+class TimeIsOver(Exception):
+    """The time of a training is over: raised out of the package's training loop."""
 
 
 class ClockedModel:
@@ -66,9 +71,20 @@ class ClockedModel:
         model_class.__init__, model_class.forward = __init__, forward
 
     def adam(self, parameters: Any, lr: float) -> Any:
-        """The optimiser."""
+        """The optimiser, at a learning rate by the clock; its step raises `TimeIsOver` at the end."""
         optimizer = torch.optim.Adam(parameters, lr=lr)
-        follow_clock(optimizer, self._clock, peak=lr, words=lambda: self.words, loss=lambda: self.loss)
+
+        def before(*_: Any) -> None:
+            self._clock.start()
+            optimizer.param_groups[0]["lr"] = lr * self._clock.factor
+
+        def after(*_: Any) -> None:
+            self._clock.step(self.words, self.loss)
+            if self._clock.is_over:
+                raise TimeIsOver
+
+        optimizer.register_step_pre_hook(before)
+        optimizer.register_step_post_hook(after)
         return optimizer
 
 
@@ -90,12 +106,14 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     package = folder / "package"
     package.mkdir(exist_ok=True)
     text, config = folder / "text.txt", package / "model.json"
-    TextBlocks(texts, seed=seed).write_samples([(text, WORDS)])
     config.write_text(json.dumps(CONFIG, indent=1) + "\n", encoding="utf-8")
-    words = sentences = 0
-    with open(text, encoding="utf-8") as file:
-        for line in file:
-            words, sentences = words + len(line.split()), sentences + 1
+    blocks, words, sentences = TextBlocks(texts, seed=seed), 0, 0
+    with open(text, "w", encoding="utf-8") as file:
+        for block in islice(blocks.blocks(), len(blocks)):
+            file.writelines(" ".join(sentence) + "\n" for sentence in block)
+            words, sentences = words + sum(map(len, block)), sentences + len(block)
+            if words >= WORDS:
+                break
     clocked = ClockedModel(Clock(max_time), words / (words + 2 * sentences))
     options = {
         "seed": seed,

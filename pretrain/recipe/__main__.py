@@ -68,8 +68,6 @@ def parser() -> argparse.ArgumentParser:
         help="tokenised text whose sentences must not be read, such as the parts of tasks that you report scores on",
     )
     parser.add_argument("--bundle", action="store_true", help="put the word vectors into the model directory")
-    parser.add_argument("--licence", metavar="TEXT", help="licence of the text, for the model card")
-    parser.add_argument("--name", metavar="TEXT", help="name of the model, for the model card")
     parser.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.records import read_json, toml_value, write_json, write_toml
+from elmoc.files.records import read_json, write_json, write_toml
 from elmoc.files.writing import atomic_path
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import differences, parse_duration
@@ -137,9 +137,7 @@ class Recipe:
 
     def _sets(self) -> list[str]:
         """The settings that `--set` gives the training."""
-        card = {"name": self.given.name, "licence": self.given.licence}
-        cards = [f"card.{name}={toml_value(text)}" for name, text in card.items() if text]
-        return [*self.given.set, f"data.corpus={self.corpus}", *cards]
+        return [*self.given.set, f"data.corpus={self.corpus}"]
 
     def _bundle(self) -> None:
         """Put the file of the word vectors into the model directory; a link of those that were trained here."""

@@ -77,7 +77,16 @@ def test_text_becomes_a_model_with_a_card(
     texts: list[str], tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
-    options = ["--vectors", tmp_path / "vectors.bin", "--bundle", "--name", "Ada's", "--licence", "CC BY 4.0", *config]
+    options = [
+        "--vectors",
+        tmp_path / "vectors.bin",
+        "--bundle",
+        "--set",
+        "card.name=Ada's",
+        "--set",
+        "card.licence=CC BY 4.0",
+        *config,
+    ]
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
     for more in ([], ["--set=encoder.layers=0"], ["--max-time", "soon"], ["--set=data.corpus=other"]):
         assert recipe(*texts, out, *options, *more) == 1
@@ -196,7 +205,7 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     inside: str,
 ) -> None:
     out = tmp_path / "out"
-    assert adapt(model / inside, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert adapt(model / inside, new_text, out, "--set", "card.licence=CC BY 4.0") == 0
     assert [line[0].removeprefix("data_scripts.") for line in steps_here] == [
         *("write_text", "write_text", "build_corpus", "build_vectors", "build_vectors", "pretrain")
     ]
@@ -217,7 +226,7 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     assert adapted.training["started_from"]["licence"] == "CC0"
     assert ElmoC.from_pretrained(out).embed(["new1", "w2"]).shape == (3, 2, 16)
     steps_here.clear()
-    assert adapt(model / inside, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert adapt(model / inside, new_text, out, "--set", "card.licence=CC BY 4.0") == 0
     assert [line[0] for line in steps_here] == ["pretrain"]
 
 
