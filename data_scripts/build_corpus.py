@@ -31,7 +31,7 @@ from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path, locked
 from elmoc.process import progress_bar
 from elmoc.text.named_files import estimate_tokens, find_named_files
-from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
+from elmoc.text.overlap import RUN, Overlap
 from elmoc.text.suitable import check_suitable, warn_of_raw_text
 
 LARGEST_SHARD = 10_000_000
@@ -85,7 +85,7 @@ def build_corpus(
     leave_out_files = list(find_named_files(leave_out))
     for file in (*train_files, *held_out_files, *leave_out_files):
         check_suitable(file)
-    overlap = read_overlap(leave_out_files) if leave_out else None
+    overlap = Overlap(line.split() for file in leave_out_files for line in read_lines(file)) if leave_out else None
     paths: defaultdict[tuple[bool, str], list[Path]] = defaultdict(list)  # by split and source
     for file, source in (train_files | held_out_files).items():
         paths[file in held_out_files, source].append(file)
@@ -102,7 +102,7 @@ def build_corpus(
     ]
     settings: dict[str, Any] = {
         "min_count": min_count,
-        "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
+        "shard_tokens": sizes,
         "held_out": _named(held_out_files) or "as much as a shard of each source",
     }
     with locked(corpus / "corpus.json"):
@@ -115,9 +115,6 @@ def build_corpus(
         planned = plan_shards(numbered)
         lexicon, counts, ids = merge_lexicons(planned, min_count)
         train, evaluation = write_shards(planned, ids, corpus)
-        others = [shard.source for shard in evaluation if shard.source not in held_out_files.values()]
-        if held_out_files and others:
-            settings["held_out_a_shard_of"] = list(dict.fromkeys(others))
         if leave_out:
             settings["leave_out"] = {str(file): fingerprint_file(file) for file in leave_out_files}
             settings["left_out_sentences"] = {
@@ -160,14 +157,6 @@ def default_shard_tokens(tokens: int) -> int:
     """Tokens of a shard of a source that has about `tokens`; each has its own, so that a small one cuts no other."""
     wanted = max(tokens // SHARDS_OF_A_SOURCE, min(SMALL_SHARD, tokens // FEW_SHARDS))
     return max(1, min(LARGEST_SHARD, wanted))
-
-
-def read_overlap(files: Sequence[Path]) -> Overlap:
-    """What overlaps with a sentence of files; an `InputError` where every line is too short for that, as in CoNLL."""
-    sentences = [line.split() for file in files for line in read_lines(file)]
-    if not any(len(list(filter(None, map(reduced, words)))) >= SHORTEST for words in sentences):
-        raise InputError(f"--leave-out: no line has {SHORTEST} words: give files with a sentence a line")
-    return Overlap(sentences)
 
 
 def number_pieces(

@@ -111,21 +111,13 @@ def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {name: [row for row in rows if row.encoder == name] for name in names}
 
 
-def training_words(rows: Sequence[Row]) -> int | None:
-    """The words that an encoder has read in training, as its layer states say; None where they do not."""
-    found = [(row.with_encoder.features or {}).get("training_words") for row in rows if row.with_encoder]
-    return next(filter(None, found), None)
-
-
 def merit_table(rows: Sequence[Row]) -> Table | None:
     """The figure of merit of each encoder, and how far it is above that of the first, on the data sets of both."""
     of_encoders = rows_of_encoders(rows)
     merits = {name: merit for name, own in of_encoders.items() if (merit := figure_of_merit(own))}
     if not merits:
         return None
-    words = [training_words(of_encoders[name]) for name in merits]
     cells = {
-        "words read": [f"{each:,}" if each else NONE for each in words],
         "data sets": [str(len(merit.shares)) for merit in merits.values()],
         "figure of merit": [f"{merit.value:.2f}" for merit in merits.values()],
         "standard error": [f"{merit.error:.2f}" for merit in merits.values()],

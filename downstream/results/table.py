@@ -1,7 +1,6 @@
 """The table of results, `python -m downstream table RESULTS…`: what is a frozen encoder worth on every task?"""
 
 import argparse
-import shutil
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,8 +15,6 @@ from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
 KINDS = ("vectors", "features", "both")
-FEW_ITEMS = 30  # an interval from fewer items is rough
-WIDTH = 160  # of the text where no terminal has one
 
 
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
@@ -47,16 +44,15 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
 
 
 def tables_as_text(rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]) -> str:
-    """Scores and gains, more tables below them, and the notes, as wide as the terminal."""
-    width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
-    tables = [text_table(table) for table in (*result_tables(rows, width=width), *more)]
+    """Scores, gains, more tables below them, and the notes, as wide as the widest table."""
+    tables = [text_table(table) for table in (*result_tables(rows), *more)]
     width = max(len(line) for table in tables for line in table.splitlines())
     wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
     return "\n\n".join([*tables, wrapped])
 
 
-def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Table]:
-    """Scores and gains of every row: one table, or two where the text of one is wider than `width`."""
+def result_tables(rows: Sequence[Row]) -> list[Table]:
+    """Scores of every row, and gains."""
     names = [Column("task", [row.first.task for row in rows]), Column("data", [row.dataset for row in rows])]
     if len({row.encoder for row in rows} - {NONE}) > 1:
         names.append(Column("encoder", [row.encoder for row in rows]))
@@ -71,9 +67,6 @@ def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Tabl
         gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in found], right=True))
     paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
     gains.append(Column("paper", paper, right=True))
-    one = Table("Scores, and gains over word vectors alone", [*names, *scores, *gains])
-    if width is None or max(map(len, text_table(one).splitlines())) <= width:
-        return [one]
     return [Table("Scores", [*names, *scores]), Table("Gains over word vectors alone", [*names, *gains])]
 
 
@@ -114,8 +107,6 @@ def explanations(rows: Sequence[Row]) -> list[str]:
     ]
     if any(row.first.split == "dev" for row in rows):
         paragraphs.append("dev: the development part, which also chose the epoch, for all kinds of inputs alike.")
-    if few := [f"{row.first.task} {row.dataset}" for row in rows if row.first.items < FEW_ITEMS]:
-        paragraphs.append(f"Rough intervals, from under {FEW_ITEMS} items: {', '.join(dict.fromkeys(few))}.")
     return paragraphs
 
 

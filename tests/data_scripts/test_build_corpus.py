@@ -197,14 +197,12 @@ def test_bad_text_is_one_line(
         ["a.txt", "a.txt"],
         ["other/*", "other"],
         ["n=a.txt", "b.txt", "c"],
-        ["a.txt", "c", "--leave-out", "short"],
     ],
 )
 def test_bad_arguments(tmp_path: Path, monkeypatch, error_line: Fails, arguments: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.txt", "b.txt"):
         Path(name).write_text("a b\nc d\n" * 50)
-    Path("short").write_text("It\tPRP\nrained\tVBD\n")
     Path("other").mkdir()
     Path("other/file").write_text("mine")
     before = content(tmp_path), sorted(os.listdir())
@@ -268,7 +266,6 @@ def test_a_source_without_held_out_files_has_ends_held_out(texts: Path) -> None:
     held_out = files_by_source(corpus, "held_out")
     assert held_out == {"news": {"news2"}, "more": {"more"}, "talk": {"talk"}}
     assert corpus.record.settings["held_out"] == ["news=news2.txt", "more=more.txt"]
-    assert corpus.record.settings["held_out_a_shard_of"] == ["talk"]
 
 
 def test_with_leave_out_it_is_the_corpus_of_a_filtered_text(tmp_path: Path, monkeypatch) -> None:

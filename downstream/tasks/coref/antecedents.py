@@ -49,19 +49,10 @@ class AntecedentScorer(torch.nn.Module):
                mask for all the pairs of a document) and of both sides of the bilinear form
     """
 
-    def __init__(
-        self,
-        *,
-        span_size: int,
-        speakers: bool,
-        genres: int,
-        settings: CorefSettings,
-        chunk_numbers: int = CHUNK_NUMBERS,
-    ) -> None:
+    def __init__(self, *, span_size: int, speakers: bool, genres: int, settings: CorefSettings) -> None:
         super().__init__()
         self._antecedents = settings.antecedents
         self._depth = settings.depth
-        self._chunk_numbers = chunk_numbers
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
@@ -126,7 +117,7 @@ class AntecedentScorer(torch.nn.Module):
             parts = span[rows].unsqueeze(1) + embedding(antecedents[rows], antecedent) + features[rows]
             return self.score.finish(parts + self.score.project(PRODUCT, product))  # [k, C]
 
-        size = max(1, self._chunk_numbers // (antecedents.shape[1] * spans.shape[1]))
+        size = max(1, CHUNK_NUMBERS // (antecedents.shape[1] * spans.shape[1]))
         if size >= len(spans):
             return chunk(slice(None))
         chunks = [slice(first, first + size) for first in range(0, len(spans), size)]

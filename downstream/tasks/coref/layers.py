@@ -64,14 +64,6 @@ class HighwayBiLstm(torch.nn.Module):
         return x
 
 
-class UnitLength(torch.nn.Module):
-    """Vectors [..., D] brought to the length 1."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., D] → [..., D]; zeros stay zeros."""
-        return torch.nn.functional.normalize(x, dim=-1)
-
-
 class PartwiseFeedForward(torch.nn.Module):
     """A feed-forward net with one output over a concatenation that is never made.
 

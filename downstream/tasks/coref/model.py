@@ -17,7 +17,7 @@ from downstream.metrics import Mention
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
 from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
-from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm, UnitLength
+from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 
 
@@ -60,11 +60,8 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             layers=settings.layers,
             dropout=settings.lstm_dropout,
         )
-        self.heads = (
-            torch.nn.Sequential(self.lexical_dropout, torch.nn.Linear(inputs.size, settings.head_size))
-            if settings.head_size
-            else torch.nn.Sequential(UnitLength(), self.lexical_dropout)
-        )
+        projection = torch.nn.Linear(inputs.size, settings.head_size) if settings.head_size else None
+        self.heads = projection and torch.nn.Sequential(self.lexical_dropout, projection)
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=settings.head_size or inputs.size,
@@ -84,10 +81,12 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         chosen = example.sentences[sentences.start : sentences.stop]
         lengths = [len(sentence.words) for sentence in chosen]
         encoded, x = self._words(chosen, lengths)
-        parts = self.spans.parts(encoded, self.heads(x))
+        heads = self.heads(x) if self.heads else self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
+        parts = self.spans.parts(encoded, heads)
         room = torch.cat([torch.arange(length, 0, -1, device=x.device) for length in lengths])  # [N]
         candidates = self.spans.candidates(parts, room)
-        kept = candidates.select(keep_best(candidates, max(1, int(self._span_ratio * len(room)))))
+        rows = keep_best(candidates, max(1, int(self._span_ratio * len(room))))
+        kept = Spans(candidates.starts[rows], candidates.ends[rows], candidates.scores[rows])
         before = sum(len(sentence.words) for sentence in example.sentences[: sentences.start])
         numbers: dict[str, int] = {}
         speakers = [numbers.setdefault(name, len(numbers)) for name in example.speakers[before : before + len(room)]]

@@ -40,10 +40,6 @@ class Spans:
     ends: Tensor
     scores: Tensor
 
-    def select(self, rows: Tensor) -> "Spans":
-        """Some of the spans, by number."""
-        return Spans(self.starts[rows], self.ends[rows], self.scores[rows])
-
 
 class SpanScorer(torch.nn.Module):
     """Span representations g = [start; end; head; width] and mention scores s(g).

@@ -43,7 +43,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     ]
     status = downstream.__main__.main(["table", "suite/first/results.jsonl", "suite/second/results.jsonl", "--merit"])
     assert status == 0
-    assert "2,000" in capsys.readouterr().out.split("Figure of merit: mean")[1]
+    assert "− first (data sets of both)" in capsys.readouterr().out.split("Figure of merit: mean")[1]
 
 
 def test_what_is_done_is_kept_and_what_failed_is_run_again(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import torch
 from allennlp_light.modules.feedforward import FeedForward
 from torch import Tensor
 
+from downstream.tasks.coref import antecedents as antecedents_module
 from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss, distance_bucket
 from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
@@ -80,7 +81,7 @@ def test_mention_scores_are_those_of_every_span_by_itself() -> None:
     assert sorted(found) == sorted(SPANS), "no span goes over the end of its sentence"
     order = torch.tensor([found.index(span) for span in SPANS])
     weights, more = torch.randn(len(SPANS), dtype=torch.float64), torch.randn(len(SPANS), 20, dtype=torch.float64)
-    represented = scorer.represent(parts, spans.select(order))
+    represented = scorer.represent(parts, Spans(spans.starts[order], spans.ends[order], spans.scores[order]))
     plain, scores = plain_spans(scorer, encoded, heads)
     torch.testing.assert_close(spans.scores[order], scores)
     torch.testing.assert_close(represented, plain)
@@ -195,13 +196,13 @@ def test_antecedents_are_those_of_pairs_by_themselves(depth: int) -> None:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_chunks_of_pairs_change_nothing(dropout: float) -> None:
+def test_chunks_of_pairs_change_nothing(dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = antecedent_scorer()
     whole.score.rest[1].p = dropout
     pieces = copy.deepcopy(whole)
-    pieces._chunk_numbers = 4 * 3 * 7  # four spans at a time
     results = []
-    for scorer in (whole, pieces):
+    for scorer, numbers in ((whole, 1 << 26), (pieces, 4 * 3 * 7)):  # all spans, and four at a time
+        monkeypatch.setattr(antecedents_module, "CHUNK_NUMBERS", numbers)
         torch.manual_seed(2)
         spans = torch.randn(10, 7, dtype=torch.float64, requires_grad=True)
         found = scorer(spans, spans.sum(dim=1), torch.zeros(10, dtype=torch.long), 1)
