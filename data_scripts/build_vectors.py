@@ -26,8 +26,6 @@ from elmoc.word_vectors.table import DTYPES, write_vector_table
 from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, boundary_vectors
 
 _BLOCK_ROWS = 4096
-# share of the training tokens from which a warning is due
-_MANY_ZERO_TOKENS = 0.02
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,19 +148,13 @@ def mean_norm(raw: np.ndarray) -> float:
 
 
 def report(corpus: Corpus, name: str, rows: np.ndarray) -> None:
-    """Print what was made; a warning goes to standard error when many words have no vector."""
+    """Print what was made, and how many words have no vector: they are read as zeros, and never predicted."""
     zero = ~rows.any(axis=1)
     zero_tokens = corpus.counts[zero].sum() / max(1, corpus.counts.sum())
     print(
         f"{corpus.path}/vectors/{name}.npy: {rows.shape[0]:,} × {rows.shape[1]} {rows.dtype} "
         f"({human_bytes(rows.nbytes)}); {zero.sum():,} zero rows ({zero_tokens:.2%} of the training tokens)"
     )
-    if zero_tokens > _MANY_ZERO_TOKENS:
-        print(
-            f"warning: words without a vector make up {zero_tokens:.1%} of the training tokens; they are read as zeros "
-            "and never predicted (do the vectors have capital letters?)",
-            file=sys.stderr,
-        )
 
 
 if __name__ == "__main__":

@@ -21,15 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from data_scripts.parts.workers import add_workers, parallel_map, positive
+from data_scripts.write_text import sentences
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
+from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, temporary_path
 from elmoc.settings import duration
 from elmoc.word_vectors.fasttext import FastTextVectors
 
-_BLOCK_TOKENS = 1 << 20
-# words; fewer give poor vectors
-_LITTLE_TEXT = 1_000_000
 # seconds between two lines of progress in a file, and characters of fastText's own lines
 _LOG_SECONDS, _LONGEST_LINE = 30.0, 300
 
@@ -84,13 +83,13 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
     if (corpus.counts >= sizes["minCount"]).sum() <= 2:  # `<s>` and `</s>`; fastText would train on these alone
         raise InputError(f"no word of {corpus.path} occurs {sizes['minCount']} times: give a smaller --min-count")
     print(f"{words:,} words;", ", ".join(f"{name} {size:,}" for name, size in sizes.items()), flush=True)
-    if words < _LITTLE_TEXT:
-        print("warning: vectors of so little text are poor: published ones are better (docs/train.md)", file=sys.stderr)
     started = time.monotonic()
     with locked(output):
         refuse_existing(output)
         with temporary_path(output, "text") as text, atomic_path(output) as partial:
-            write_text(corpus, text)
+            with open_text(text) as file:
+                shards = [(shard, shard.tokens) for shard in corpus.train]
+                file.writelines(line.removeprefix("\n") for line, _ in sentences(corpus, shards))
             # in a process of its own (of two; one gets no item), in which the library can crash or be interrupted alone
             list(parallel_map(lambda path: _train(path, partial, seed, thread=workers, **sizes), [text], workers=2))
             FastTextVectors(
@@ -99,17 +98,6 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
     seconds = time.monotonic() - started
     speed = words * sizes["epoch"] / seconds
     print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
-
-
-def write_text(corpus: Corpus, path: Path) -> None:
-    """Write the training shards back as text, one sentence a line (fastText puts `</s>` at each line's end)."""
-    words = list(corpus.lexicon)
-    words[corpus.begin_id], words[corpus.end_id] = "", "\n"
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for shard in corpus.train:
-            ids = corpus.read_shard(shard)
-            for start in range(0, len(ids), _BLOCK_TOKENS):
-                file.write(" ".join(map(words.__getitem__, ids[start : start + _BLOCK_TOKENS].tolist())) + " ")
 
 
 def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:

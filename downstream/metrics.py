@@ -19,7 +19,7 @@ One that is repeated in the key stays in every chain, and belongs to the last on
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -74,15 +74,8 @@ CONTINUED = "C-"
 PREDICATE = "V"
 
 
-class Argument(NamedTuple):
-    """A role and the pieces, first and last words, that fill it."""
-
-    role: str
-    pieces: tuple[tuple[int, int], ...]
-
-
-def whole_arguments(spans: Iterable[Span]) -> list[Argument]:
-    """The arguments of a proposition, V among them, with their pieces joined."""
+def whole_arguments(spans: Iterable[Span]) -> list[tuple[str, tuple[tuple[int, int], ...]]]:
+    """The arguments of a proposition, V among them: role, and the pieces that fill it, first and last words of each."""
     pieces: list[tuple[str, list[tuple[int, int]]]] = []
     last: dict[str, list[tuple[int, int]]] = {}
     for label, first, end in sorted(spans, key=lambda span: (span.first, -span.last)):
@@ -91,7 +84,7 @@ def whole_arguments(spans: Iterable[Span]) -> list[Argument]:
             last[role] = []
             pieces.append((role, last[role]))
         last[role].append((first, end))
-    return [Argument(role, tuple(places)) for role, places in pieces]
+    return [(role, tuple(places)) for role, places in pieces]
 
 
 def count_arguments(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Span]]) -> np.ndarray:

@@ -27,13 +27,10 @@ class InputKind:
 
 # By name; `features` are the states of a feature file, `model` those computed from a model directory.
 INPUT_KINDS = {
-    kind.name: kind
-    for kind in (
-        InputKind("vectors", words=True, states=False),
-        InputKind("both", words=True, states=True),
-        InputKind("features", words=False, states=True),
-        InputKind("model", words=False, states=True),
-    )
+    "vectors": InputKind("vectors", words=True, states=False),
+    "both": InputKind("both", words=True, states=True),
+    "features": InputKind("features", words=False, states=True),
+    "model": InputKind("model", words=False, states=True),
 }
 
 

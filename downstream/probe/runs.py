@@ -235,7 +235,6 @@ def _facts(
         "dataset": options.name or folder.name or "data",
         "inputs": kind.name,
         "metric": task.metric,
-        "unit": task.unit,
         "item": task.item,
         "split": reported.name,
         "data": {split.name: split.files for split in splits.values()},

@@ -4,18 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from data_scripts.train_fasttext import main, sizes_for, write_text
+from data_scripts.train_fasttext import main, sizes_for
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 SMALL = ["--dim", "10", "--epochs", "3", "--buckets", "1000", "--workers", "1"]
-
-
-def test_text_is_the_training_text(small_corpus: Corpus, small_text: Path, tmp_path: Path) -> None:
-    write_text(small_corpus, tmp_path / "text")
-    lines = [line.split() for line in (tmp_path / "text").read_text().splitlines()]
-    trained = sum(shard.sentences for shard in small_corpus.train)
-    assert [line for line in lines if line] == [line.split() for line in small_text.read_text().splitlines()][:trained]
 
 
 def test_trains_vectors_that_know_the_topics(small_corpus: Corpus, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from downstream.metrics import Argument, count_arguments, count_roles, whole_arguments
+from downstream.metrics import count_arguments, count_roles, whole_arguments
 from downstream.readers.columns import Span
 
 
@@ -18,17 +18,17 @@ def spans(text: str) -> list[Span]:
 
 def test_pieces_join_the_last_span_of_their_role() -> None:
     assert whole_arguments(spans("ARG1:0-1 V:2 C-ARG1:3 ARG1:4-5 C-ARG1:7 C-ARG1:9-10")) == [
-        Argument("ARG1", ((0, 1), (3, 3))),
-        Argument("V", ((2, 2),)),
-        Argument("ARG1", ((4, 5), (7, 7), (9, 10))),
+        ("ARG1", ((0, 1), (3, 3))),
+        ("V", ((2, 2),)),
+        ("ARG1", ((4, 5), (7, 7), (9, 10))),
     ]
 
 
 def test_a_piece_without_a_beginning_is_an_argument() -> None:
     assert whole_arguments(spans("C-ARG2:0 V:1 C-ARG2:3 ARG2:5")) == [
-        Argument("ARG2", ((0, 0), (3, 3))),
-        Argument("V", ((1, 1),)),
-        Argument("ARG2", ((5, 5),)),
+        ("ARG2", ((0, 0), (3, 3))),
+        ("V", ((1, 1),)),
+        ("ARG2", ((5, 5),)),
     ]
 
 
