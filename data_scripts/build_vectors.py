@@ -21,9 +21,9 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.writing import human_bytes, locked, refuse_existing, temporary_path
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
-from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
+from elmoc.word_vectors.sources import TRANSFORMS, RandomVectors, WordVectors, check_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
-from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, boundary_vectors
+from elmoc.word_vectors.transform import boundary_vectors, fit_transform
 
 _BLOCK_ROWS = 4096
 
@@ -77,14 +77,15 @@ def build_vectors(
     Raises `InputError` for a table that exists or is being written, vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
-    kind = TransformKind(transform)
+    if transform not in TRANSFORMS:
+        raise InputError(f"unknown transform {transform!r}: choose from {', '.join(TRANSFORMS)}")
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
         refuse_existing(description)
         if not origin.startswith("random:"):
             origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
         vectors = open_vectors(origin, corpus)
-        fitted, post_processing = None, kind.name
+        fitted, post_processing = None, transform
         if like is not None:
             from elmoc.model_directory import read_model_directory  # PyTorch is only needed here
 
@@ -106,7 +107,7 @@ def build_vectors(
             if fitted is None:
                 word_counts = corpus.counts.copy()
                 word_counts[[corpus.begin_id, corpus.end_id]] = 0
-                fitted = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
+                fitted = fit_transform(transform, raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
             for block in blocks:
                 with np.errstate(over="ignore"):  # what is too large is not finite then
                     rows[block] = fitted.apply(words[block], raw[block])

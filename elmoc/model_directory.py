@@ -17,6 +17,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ from elmoc.files.writing import atomic_directory
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored, stored_kinds
-from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors
+from elmoc.word_vectors.sources import TRANSFORMS, VectorSource, WordVectors, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
-from elmoc.word_vectors.transform import TransformKind, VectorTransform
+from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT, VERSION = "elmoc-model", 3
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
@@ -199,8 +200,8 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         tensors, weight_type = unpacked_weights(tensors)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
-        shapes = TransformKind(record.word_vectors.post_processing).shapes(size)
-        transform = {name: torch.empty(shape) for name, shape in shapes.items()}
+        arrays_of = {"boundary": torch.empty(2, size), "mean": torch.empty(size), "matrix": torch.empty(size, size)}
+        transform = dict(islice(arrays_of.items(), 1 + TRANSFORMS.index(record.word_vectors.post_processing)))
     with reading(path / WEIGHTS):
         check_weights(tensors, encoder.weights() | {f"recipe.{name}": each for name, each in transform.items()})
     arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}

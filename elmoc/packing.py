@@ -63,7 +63,7 @@ class Lexicon:
     @classmethod
     def of(cls, vectors: FastTextVectors) -> "Lexicon":
         """Read it from the file."""
-        header, encoded, rows = vectors.contents()
+        header, (encoded, rows) = vectors.header, vectors.contents()
         words, counts = [word.decode("utf-8", "replace") for word in encoded], np.array(list(encoded.values()))
         if header.maxn < header.shortest:
             return cls(vectors, words, counts, None, rows, np.zeros(0))

@@ -28,9 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from elmoc.files.writing import locked, refuse_existing
     from elmoc.model import ElmoC
     from elmoc.packing import pack
-    from elmoc.word_vectors.product_quantisation import require_faiss
 
-    require_faiss()
     with locked(arguments.output):
         refuse_existing(arguments.output)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.settings import setting
@@ -114,13 +114,11 @@ class CompactVectors(StoredVectors):
     ) -> None:
         self.hashes, self.rows, self.ngrams, self.frequent, self.origin = hashes, rows, ngrams, frequent, origin
         self.size = rows.size
-        with reading(origin):
-            check_array("words.hashes", hashes, np.uint64, (len(rows),))
-            if (hashes[1:] <= hashes[:-1]).any():
-                raise InputError("words.hashes are not sorted, or one is there twice")
-            sizes = {part.rows.size for part in (self, frequent, ngrams) if part is not None}
-            if len(sizes) > 1:
-                raise InputError(f"its rows are {' and '.join(map(str, sorted(sizes)))} numbers wide")
+        check_array("words.hashes", hashes, np.uint64, (len(rows),))
+        if (hashes[1:] <= hashes[:-1]).any():
+            raise InputError("words.hashes are not sorted, or one is there twice")
+        if len(sizes := {part.rows.size for part in (self, frequent, ngrams) if part is not None}) > 1:
+            raise InputError(f"its rows are {' and '.join(map(str, sorted(sizes)))} numbers wide")
 
     @classmethod
     def of_words(

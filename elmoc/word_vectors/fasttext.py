@@ -111,6 +111,7 @@ class FastTextVectors:
     Vectors are equal to the library's bit for bit. Raises `InputError` when the file is missing, foreign, quantised,
     truncated or damaged.
 
+    header: the sizes of the file.
     description: what looks words up.
     """
 
@@ -118,8 +119,8 @@ class FastTextVectors:
         self.origin = os.path.abspath(path)
         require_file(path)
         with reading(path), open(path, "rb") as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            header = _read_header(content)
+            self._content = content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.header = header = _read_header(content)
             try:
                 library, self.description = _compiled(default_compiler())
             except KernelBuildError:
@@ -148,16 +149,14 @@ class FastTextVectors:
             raise InputError(f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite")
         return vectors
 
-    def contents(self) -> tuple[Header, dict[bytes, int], np.ndarray]:
-        """The header, how often each word occurs, most frequent first, and float32 [buckets, E], the rows of n-grams.
+    def contents(self) -> tuple[dict[bytes, int], np.ndarray]:
+        """How often each word occurs, most frequent first, and float32 [buckets, E], the rows of n-grams.
 
         The rows are mapped; their numbers may lie at any byte.
         """
-        with reading(self.origin), open(self.origin, "rb") as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            header = _read_header(content)
-            entries, end = _read_dictionary(content, header)
-        return header, dict(entries[: header.words]), _input_rows(content, header, end)[header.words :]
+        entries, end = _read_dictionary(self._content, self.header)
+        words = self.header.words
+        return dict(entries[:words]), _input_rows(self._content, self.header, end)[words:]
 
 
 def _read_header(content: mmap.mmap) -> Header:

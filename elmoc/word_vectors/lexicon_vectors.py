@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import UNKNOWN
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
@@ -22,9 +22,8 @@ class LexiconVectors(StoredVectors):
     def __init__(self, vectors: Tensor, words: Sequence[str], *, origin: str = file_name) -> None:
         self.vectors, self.words, self.origin = vectors, words, origin
         self._rows = {word: row for row, word in enumerate(words)}
-        with reading(origin):
-            if vectors.ndim != 2 or len(vectors) != len(self._rows) or str(vectors.dtype) != "torch.float32":
-                raise InputError(f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(words):,} words")
+        if vectors.ndim != 2 or len(vectors) != len(self._rows) or str(vectors.dtype) != "torch.float32":
+            raise InputError(f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(words):,} words")
         self.size: int = vectors.shape[1]
 
     def tensors(self) -> dict[str, Tensor]:

@@ -18,6 +18,8 @@ from elmoc.files.text import read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext import MAX_SIZE
 
+TRANSFORMS = ("none", "centre", "whiten")  # what else is done to raw vectors than to have vectors of `<s>` and `</s>`
+
 
 class WordVectors(Protocol):
     """A fixed function from strings to vectors."""
@@ -40,7 +42,7 @@ class VectorSource:
     origin: str
     fingerprint: str
     size: int = setting(least=1, most=MAX_SIZE)
-    post_processing: str = setting()  # the name of the transform's kind
+    post_processing: str = setting(choices=TRANSFORMS)
 
     @property
     def file_name(self) -> str:

@@ -37,6 +37,8 @@ class Subwords:
     Args:
         units: all of them, `<s>`, `</s>` and perhaps `<unk>`, which no word is split into, among them.
         merges: pairs of units, in the order in which they are joined.
+
+    row_of: the place of each unit.
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
@@ -50,7 +52,7 @@ class Subwords:
         made = {left + right for left, right in merges}
         if len(rows) < len(units) or not needed <= rows.keys() or made & {BEGIN, END, UNKNOWN}:
             raise InputError("its units are not distinct, or lack a byte or the mark of a boundary, or merges make one")
-        self._space = rows[BOUNDARY]
+        self.row_of = rows
         self._tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=rows, merges=list(merges)))
         self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
 
@@ -72,14 +74,14 @@ class Subwords:
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
         valid = [word.encode("utf-8", "replace").decode() for word in words]  # of surrogates alone
-        empty = [self._space]
+        empty = [self.row_of[BOUNDARY]]
         return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
 
     def rows_of_types(self, corpus: Corpus) -> list[list[int]]:
         """The rows of the units of the word types of a corpus of words, of which each mark is a unit."""
         split = self.rows(corpus.lexicon)
         for mark, row in corpus.marks.items():
-            split[row] = [self.units.index(mark)]
+            split[row] = [self.row_of[mark]]
         return split
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
@@ -103,38 +105,30 @@ class SubwordVectors(StoredVectors):
     file_name = FILE_NAME
     format = "elmoc-subword-vectors"
 
-    def __init__(
-        self,
-        vectors: Tensor,
-        units: Sequence[str],
-        merges: Sequence[tuple[str, str]],
-        *,
-        origin: str = FILE_NAME,
-    ) -> None:
-        self.vectors, self.units, self.merges, self.origin = vectors, units, merges, origin
-        with reading(origin):
-            if len(vectors) != len(units) or str(vectors.dtype) != "torch.float32":
-                raise InputError(f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(units):,} units")
-            self.size: int = vectors.shape[1]
-            self.subwords = Subwords(units, merges)
-        self._rows = {unit: row for row, unit in enumerate(units)}
+    def __init__(self, vectors: Tensor, subwords: Subwords, *, origin: str = FILE_NAME) -> None:
+        self.vectors, self.subwords, self.origin = vectors, subwords, origin
+        if len(vectors) != len(subwords.units) or str(vectors.dtype) != "torch.float32":
+            raise InputError(f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(subwords.units):,} units")
+        self.size: int = vectors.shape[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"vectors": self.vectors, "units": as_bytes(self.units), "merges": as_bytes(self.merges)}
+        split = self.subwords
+        return {"vectors": self.vectors, "units": as_bytes(split.units), "merges": as_bytes(split.merges)}
 
     @classmethod
     def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "SubwordVectors":
-        units = from_bytes(tensors["units"], list[str])
-        return cls(tensors["vectors"], units, from_bytes(tensors["merges"], list[tuple[str, str]]), origin=origin)
+        units, merges = from_bytes(tensors["units"], list[str]), from_bytes(tensors["merges"], list[tuple[str, str]])
+        return cls(tensors["vectors"], Subwords(units, merges), origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and units."""
         vectors = self.vectors.contiguous().numpy().tobytes()
-        return fingerprint("\n".join(self.units).encode(), repr(list(self.merges)).encode(), vectors)
+        merges = repr(list(self.subwords.merges)).encode()
+        return fingerprint("\n".join(self.subwords.units).encode(), merges, vectors)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units; an `InputError` for what is none."""
         with reading(f"{self.origin}, which has vectors of subwords,"):
-            vectors: np.ndarray = self.vectors.numpy()[[self._rows[word] for word in words]]
+            vectors: np.ndarray = self.vectors.numpy()[[self.subwords.row_of[word] for word in words]]
         return vectors

@@ -18,8 +18,8 @@ from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_path, locked
 from elmoc.settings import setting
-from elmoc.word_vectors.sources import VectorSource, WordVectors
-from elmoc.word_vectors.transform import TransformKind, VectorTransform
+from elmoc.word_vectors.sources import TRANSFORMS, VectorSource, WordVectors
+from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-vectors"
 VERSION = 1
@@ -40,13 +40,12 @@ class TableRecord:
     origin: str
     vectors_fingerprint: str
     lexicon_fingerprint: str
-    post_processing: str
+    post_processing: str = setting(choices=TRANSFORMS)
     boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum]
     aside: bool = False
 
     def __post_init__(self) -> None:
-        TransformKind(self.post_processing)
         if [len(row) for row in self.boundary_vectors] != [self.size, self.size]:
             raise InputError(f"boundary_vectors must be 2 × {self.size} numbers")
 
@@ -70,7 +69,7 @@ class VectorTable:
             raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}")
         self.description = description
         self.path, transform = description.with_suffix(".npy"), description.with_suffix(".post.npz")
-        self.files = [self.path, transform] if len(TransformKind(record.post_processing).shapes(1)) > 1 else [self.path]
+        self.files = [self.path, transform] if record.post_processing != "none" else [self.path]
         self.checksums = {
             file: record.checksums[what] for file, what in zip(self.files, ("rows", "transform"), strict=False)
         }

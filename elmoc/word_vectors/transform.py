@@ -19,7 +19,6 @@ from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 
-TRANSFORMS = ("none", "centre", "whiten")
 # The least variance of a direction in whitening, relative to the largest. A deviation under 0.3 % of the largest may
 # come from the few digits that files give their numbers, and is zero where the words are fewer than the dimensions: it
 # would count as much as any other.
@@ -88,48 +87,33 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
     return boundary
 
 
-@dataclass(frozen=True)
-class TransformKind:
-    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, by which it is recorded."""
+def fit_transform(kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
+    """The transform of a kind of `TRANSFORMS`, fitted to the rows of `raw` [V, E], each weighted by its count.
 
-    name: str
-
-    def __post_init__(self) -> None:
-        if self.name not in TRANSFORMS:
-            raise InputError(f"unknown transform {self.name!r}: choose from {', '.join(TRANSFORMS)}")
-
-    def shapes(self, size: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of the arrays that its transforms of vectors of width `size` have."""
-        shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
-        return dict(list(shapes.items())[: 1 + TRANSFORMS.index(self.name)])
-
-    def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
-        """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
-
-        Zero rows do not count. Raises `InputError` where nothing can be fitted to the rows.
-        """
-        if self.name == "none":
-            return VectorTransform(boundary)
-        size = raw.shape[1]
-        total, mean = 0.0, np.zeros(size)
-        for weights, rows in _weighted_blocks(raw, counts):
-            total += weights.sum()
-            mean += weights @ rows
-        if total == 0:
-            raise InputError(f"{self.name} needs word vectors, but every word of the lexicon has the zero vector")
-        mean /= total
-        if self.name == "centre":
-            return VectorTransform(boundary, mean.astype(np.float32))
-        covariance = np.zeros((size, size))
-        for weights, rows in _weighted_blocks(raw, counts):
-            centred = rows - mean
-            covariance += (centred * weights[:, None]).T @ centred
-        values, components = np.linalg.eigh(covariance / total)  # ascending
-        if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
-            raise InputError(f"{self.name} needs word vectors that differ, but those of all words are the same")
-        variances = np.maximum(values, WHITENING_FLOOR * values[-1])
-        matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
-        return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
+    Zero rows do not count. Raises `InputError` where nothing can be fitted to the rows.
+    """
+    if kind == "none":
+        return VectorTransform(boundary)
+    size = raw.shape[1]
+    total, mean = 0.0, np.zeros(size)
+    for weights, rows in _weighted_blocks(raw, counts):
+        total += weights.sum()
+        mean += weights @ rows
+    if total == 0:
+        raise InputError(f"{kind} needs word vectors, but every word of the lexicon has the zero vector")
+    mean /= total
+    if kind == "centre":
+        return VectorTransform(boundary, mean.astype(np.float32))
+    covariance = np.zeros((size, size))
+    for weights, rows in _weighted_blocks(raw, counts):
+        centred = rows - mean
+        covariance += (centred * weights[:, None]).T @ centred
+    values, components = np.linalg.eigh(covariance / total)  # ascending
+    if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
+        raise InputError(f"{kind} needs word vectors that differ, but those of all words are the same")
+    variances = np.maximum(values, WHITENING_FLOOR * values[-1])
+    matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
+    return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 
 
 def _weighted_blocks(raw: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -166,10 +150,10 @@ class WordRows:
         they were met.
     """
 
-    def __init__(self, transform: VectorTransform, vectors: WordVectors, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, transform: VectorTransform, vectors: WordVectors) -> None:
         self._transform = transform
         self._vectors = vectors
-        self._most = max(1, most_bytes // (4 * vectors.size))
+        self._most = max(1, MOST_BYTES // (4 * vectors.size))
         self._lock = threading.Lock()
         self._ids: dict[str, int] = {}
         self._table = np.empty((0, vectors.size), dtype=np.float32)

@@ -80,18 +80,19 @@ class SubwordNetwork(LookupNetwork):
 
     def __init__(self, corpus: Corpus, projection_size: int) -> None:
         super().__init__(corpus, projection_size)
-        self._merges = Subwords.of_corpus(corpus).merges
+        self._subwords = Subwords.of_corpus(corpus)
         self.scale = projection_size**0.5
 
     def stored(self) -> StoredVectors:
-        return SubwordVectors(self.vectors(), self.types, self._merges)
+        return SubwordVectors(self.vectors(), self._subwords)
 
     @torch.no_grad()
     def load(self, stored: StoredVectors) -> None:
         """Take over the vectors of the units, which another corpus numbers by its own counts."""
         if not isinstance(stored, SubwordVectors):
             raise InputError("the model has no lookup of subwords: choose its input_layer.kind")
-        if list(stored.merges) != list(self._merges) or sorted(stored.units) != sorted(self.types):
+        mine, theirs = self._subwords, stored.subwords
+        if list(theirs.merges) != list(mine.merges) or theirs.row_of.keys() != mine.row_of.keys():
             raise InputError(
                 "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
                 "data_scripts.build_subwords … --like MODEL`"

@@ -14,7 +14,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.allennlp import AllennlpWriter
 from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.subwords import SubwordVectors
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from tests.tiny import tiny_model
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
@@ -79,7 +79,7 @@ def subword_model(tmp_path: Path) -> Path:
     """A model directory with random weights that reads the characters of words, and `in` as one."""
     units = [BEGIN, *sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()), "in", END]
     generator = torch.Generator().manual_seed(1)
-    stored = SubwordVectors(torch.randn(len(units), 6, generator=generator), units, [("i", "n")])
+    stored = SubwordVectors(torch.randn(len(units), 6, generator=generator), Subwords(units, [("i", "n")]))
     model = tiny_model(vectors=stored)
     write_model_directory(tmp_path / "subwords", replace(model, stored_vectors=stored))
     return tmp_path / "subwords"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elmoc.corpus import BEGIN, END, UNKNOWN
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
@@ -35,7 +35,7 @@ def units() -> list[str]:
 @pytest.fixture(scope="module")
 def stored() -> SubwordVectors:
     generator = torch.Generator().manual_seed(1)
-    return SubwordVectors(torch.randn(len(units()), 6, generator=generator), units(), MERGES)
+    return SubwordVectors(torch.randn(len(units()), 6, generator=generator), Subwords(units(), MERGES))
 
 
 @pytest.fixture
@@ -81,13 +81,12 @@ def test_words_are_split_as_a_plain_program_splits_them(words: list[str]) -> Non
 
 
 @pytest.mark.parametrize("missing", ["Ġa", "z", END])
-def test_units_that_lack_something_are_refused(missing: str, tmp_path: Path) -> None:
-    all_units = [unit for unit in units() if unit != missing]
-    with pytest.raises(InputError, match="here"):
-        SubwordVectors(torch.zeros(len(all_units), 6), all_units, MERGES, origin="here")
-    for all_units, merges in (([*units(), "Ġthe"], MERGES), ([*units(), "<unk", UNKNOWN], [("<unk", ">")])):
-        with pytest.raises(InputError):
-            Subwords(all_units, merges)
+def test_units_that_lack_something_are_refused(missing: str) -> None:
+    lacking = [unit for unit in units() if unit != missing]
+    twice, joined = [*units(), "Ġthe"], [*units(), "<unk", UNKNOWN]
+    for some_units, merges in ((lacking, MERGES), (twice, MERGES), (joined, [("<unk", ">")])):
+        with pytest.raises(InputError, match="here"), reading("here"):
+            Subwords(some_units, merges)
 
 
 def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Path) -> None:
@@ -96,16 +95,16 @@ def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Pa
     again = read_stored(file)
     assert isinstance(again, SubwordVectors)
     assert torch.equal(again.vectors, stored.vectors)
-    assert (list(again.units), list(again.merges)) == (units(), MERGES)
+    assert (list(again.subwords.units), list(again.subwords.merges)) == (units(), MERGES)
     assert again.fingerprint == stored.fingerprint
     vectors = open_word_vectors(tmp_path)
     np.testing.assert_array_equal(vectors.lookup(["Ġthe", END]), stored.vectors[[0, -1]].numpy())
     with pytest.raises(InputError, match="the"):
         vectors.lookup(["Ġthe", "the"])
     for changed in (
-        SubwordVectors(stored.vectors + 1, units(), MERGES),
-        SubwordVectors(stored.vectors, [*units()[:-2], END, units()[-2]], MERGES),
-        SubwordVectors(stored.vectors, units(), MERGES[::-1]),
+        SubwordVectors(stored.vectors + 1, Subwords(units(), MERGES)),
+        SubwordVectors(stored.vectors, Subwords([*units()[:-2], END, units()[-2]], MERGES)),
+        SubwordVectors(stored.vectors, Subwords(units(), MERGES[::-1])),
     ):
         assert changed.fingerprint != stored.fingerprint
 
@@ -116,7 +115,7 @@ def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Pa
 @pytest.mark.parametrize("pooling", ["first", "last", "mean"])
 def test_states_of_words_are_those_of_their_units(model: Path, stored: SubwordVectors, pooling: str) -> None:
     elmo = ElmoC.from_pretrained(model, pooling=pooling)
-    table = dict(zip(stored.units, stored.vectors, strict=True))
+    table = dict(zip(stored.subwords.units, stored.vectors, strict=True))
     for sentence, states in zip(SENTENCES, elmo.embed_batch(SENTENCES), strict=True):
         split = [plain_split(word) for word in sentence]
         read = torch.stack([table[unit] for unit in (BEGIN, *(unit for word in split for unit in word), END)])

@@ -15,7 +15,7 @@ from elmoc.errors import InputError
 from elmoc.files.checksums import FileChecksum
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
-from elmoc.word_vectors.transform import TransformKind, VectorTransform, boundary_vectors
+from elmoc.word_vectors.transform import VectorTransform, boundary_vectors, fit_transform
 from tests.elmoc.test_corpus import LEXICON, write_corpus
 
 
@@ -29,8 +29,7 @@ def write_table(
 ) -> tuple[np.ndarray, VectorTransform]:
     vectors = RandomVectors(seed=3, size=3)
     raw = vectors.lookup(LEXICON)
-    kind = TransformKind(post_processing)
-    transform = kind.fit(raw, np.ones(len(raw)), boundary_vectors(vectors, 1.0))
+    transform = fit_transform(post_processing, raw, np.ones(len(raw)), boundary_vectors(vectors, 1.0))
     rows = transform.apply(LEXICON, raw).astype(dtype)
     rows[3] = 0
     write_vector_table(corpus, "t", rows=rows, vectors=vectors, transform=transform, post_processing=post_processing)

@@ -124,10 +124,12 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     again = runs.run("again", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
     units, stored = Corpus(runs.corpus), read_model_directory(run.path).read_stored_vectors()
     assert isinstance(stored, SubwordVectors)
-    assert units.lexicon != list(stored.units), "they are counted in another text"
+    assert units.lexicon != list(stored.subwords.units), "they are counted in another text"
     first = torch.load(again.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
     for row, unit in enumerate(units.lexicon):
-        torch.testing.assert_close(8**0.5 * first[row], stored.vectors[list(stored.units).index(unit)], msg=unit)
+        torch.testing.assert_close(
+            8**0.5 * first[row], stored.vectors[list(stored.subwords.units).index(unit)], msg=unit
+        )
     assert "start anew" in capsys.readouterr().out
     runs.corpus = before
     same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
