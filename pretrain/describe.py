@@ -79,5 +79,5 @@ def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     device, processes = setup.execution.device, setup.processes
     maker = setup.data.batch_maker()
     own = processes.stream_slice(setup.data.streams)
-    windows = setup.data.windows(directions=processes.directions, own=own)
+    windows = setup.data.windows(directions=tuple(processes.groups), own=own)
     return [gather(window, maker, device) for window in islice(windows, count)]

@@ -14,7 +14,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
-from pretrain.input_layers import VectorInput
 
 
 def join(forward_path: str, backward_path: str, output: str) -> None:
@@ -33,11 +32,8 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
 
 def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
     """What keeps two models from being the halves of one; None where nothing does."""
-    recipes = [model.training.get("recipe") for model in (forward, backward)]
-    inputs = [recipe.get("input_layer.kind") for recipe in recipes if isinstance(recipe, dict)]
     fits = {
         "the directions": "forward" in forward.encoder.directions and "backward" in backward.encoder.directions,
-        "the trained input layers": len(inputs) < 2 or VectorInput.kind in inputs or None in inputs,
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
         "the output layers": forward.output_layer.is_like(backward.output_layer),

@@ -11,7 +11,6 @@ from typing import Any
 
 from elmoc.errors import InputError, run_command
 from elmoc.looking.figures import figure_format, new_figure, save_figure
-from pretrain.evaluation import sources_of
 from pretrain.run.directory import read_metrics
 
 PANELS = {
@@ -24,8 +23,7 @@ PANELS = {
 def plot(runs: Sequence[str], output: str) -> None:
     """Draw held-out metrics of runs against words read, a panel each; the best constant predictions are dashed.
 
-    Of one run whose held-out text has several sources, a second row shows them one by one. A run that lacks a metric,
-    as one with a softmax lacks the cosine, is left out of its panel.
+    A run that lacks a metric, as one with a softmax lacks the cosine, is left out of its panel.
     """
     figure_format(output)
     evaluations = {run: read_metrics(run, "evaluation") for run in runs}
@@ -33,23 +31,16 @@ def plot(runs: Sequence[str], output: str) -> None:
         if not lines:
             raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
     panels = [metric for metric in PANELS if any(metric in lines[-1] for lines in evaluations.values())]
-    sources = sources_of(evaluations[runs[0]][-1]) if len(runs) == 1 else []
-    rows = 2 if len(sources) > 1 else 1
-    figure = new_figure(5 * len(panels), 4.5 * rows + 0.2 * len(runs))
-    grid = figure.subplots(rows, len(panels), squeeze=False)
-    for column, metric in enumerate(panels):
+    figure = new_figure(5 * len(panels), 4.5 + 0.2 * len(runs))
+    for axes, metric in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:
-                draw(grid[0, column], lines, metric, color=f"C{number % 10}", label=run, marker="o")
-                draw(grid[0, column], lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
-        grid[0, column].plot([], [], "k--", label="best constant prediction")
-        for number, source in enumerate(sources if rows > 1 else []):
-            name, color = f"{source}/{metric}", f"C{number % 10}"
-            draw(grid[1, column], evaluations[runs[0]], name, color=color, label=source, marker="o")
-        for axes, more in zip(grid[:, column], ("", ", by source"), strict=False):
-            axes.set(title=PANELS[metric] + more, xlabel="million words read")
-            axes.grid(alpha=0.3)
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
+                draw(axes, lines, metric, color=f"C{number % 10}", label=run, marker="o")
+                draw(axes, lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
+        axes.plot([], [], "k--", label="best constant prediction")
+        axes.set(title=PANELS[metric], xlabel="million words read")
+        axes.grid(alpha=0.3)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
     save_figure(figure, output, dpi=120)
     for run, lines in evaluations.items():
         print(f"{run}: {len(lines):,} evaluations, {lines[-1]['words'] / 1e6:.2f} million words")

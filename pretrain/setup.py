@@ -98,13 +98,13 @@ class TrainingSetup:
             optimisers={},
             generators={
                 direction: torch.Generator(device).manual_seed(2 * seed + DIRECTIONS.index(direction))
-                for direction in self.processes.directions
+                for direction in self.processes.groups
             },
-            recurrent=dict.fromkeys(self.processes.directions),
+            recurrent=dict.fromkeys(self.processes.groups),
             input_network=None if self.input_network is None else self.input_network.to(device),
             updates=self.updates,
         )
-        for name in [*self.processes.directions, *state.shared_parts]:
+        for name in [*self.processes.groups, *state.shared_parts]:
             parameters = state.parameters(name)
             adagrad = self.output_layers.direction(SHARED).adagrad if name == SHARED else None
             state.optimisers[name] = (

@@ -35,7 +35,7 @@ def train(
         state.max_seconds = max_seconds
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
-    windows = data.windows(state.position, directions=processes.directions, own=own)
+    windows = data.windows(state.position, directions=tuple(processes.groups), own=own)
     device = setup.execution.device
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())

@@ -21,7 +21,6 @@ BLOCK_BYTES = 1 << 16  # lines that stand together: about 12,000 words of one fi
 MIXED_BLOCKS = 32  # blocks whose sentences are shuffled together
 WARM_UP = 0.05  # share of the time in which the learning rate rises
 ENDLESS = 10**9  # steps of a trainer that the clock ends
-BUFFER_SENTENCES = 2000  # encoded together when features are written, so that they can be ordered by length
 
 
 def arguments_of(what: str) -> argparse.Namespace:
@@ -124,22 +123,20 @@ class Clock:
 def write_features(
     path: Path,
     sentences: Path,
-    encode: Callable[[list[list[str]]], list[np.ndarray]],
+    encode: Callable[[list[str]], np.ndarray],
     attributes: dict[str, Any],
 ) -> None:
     """Write the layer states of every line in the layout of `allennlp elmo`.
 
-    `encode` gives float32 [layers, n, width] for each sentence of n ≥ 1 words.
+    `encode` gives float32 [layers, n, width] for a sentence of n ≥ 1 words.
     """
     lines = sentences.read_text(encoding="utf-8").splitlines()
     text = h5py.string_dtype(encoding="utf-8")
     with atomic_path(path) as partial, h5py.File(partial, "w") as file:
         file.attrs.update(attributes)
         with progress_bar(total=len(lines), unit=" sentences", desc="features") as bar:
-            for start in range(0, len(lines), BUFFER_SENTENCES):
-                part = [line.split() for line in lines[start : start + BUFFER_SENTENCES]]
-                for index, states in enumerate(encode(part), start):
-                    file.create_dataset(str(index), data=states)
-                bar.update(len(part))
+            for index, line in enumerate(lines):
+                file.create_dataset(str(index), data=encode(line.split()))
+                bar.update()
         places = json.dumps({line.strip(): str(index) for index, line in enumerate(lines)})
         file.create_dataset("sentence_to_index", data=[places], dtype=text)

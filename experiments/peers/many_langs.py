@@ -149,7 +149,7 @@ def main() -> None:
         write_features(
             arguments.out / "features.h5",
             arguments.sentences,
-            lambda sentences: [states.numpy() for states in model.embed_batch(sentences)],
+            lambda words: model.embed(words).numpy(),
             attributes,
         )
 

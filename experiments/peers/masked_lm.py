@@ -196,38 +196,20 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     trainer.model.save_pretrained(folder)
 
 
-def encoder(folder: Path) -> Callable[[list[list[str]]], list[np.ndarray]]:
-    """A function from sentences to float32 [layers + 1, n, size]; longer ones are read in pieces."""
+def encoder(folder: Path) -> Callable[[list[str]], np.ndarray]:
+    """A function from a sentence to float32 [layers + 1, n, size]; a longer one is read in pieces."""
     model = BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
     divide = division(open_tokenizer(folder))
 
-    def read(batch: Sequence[list[list[int]]], longest: int) -> np.ndarray:
-        ids = torch.full((len(batch), longest), PAD)
-        mask = torch.zeros_like(ids)
-        for row, divided in enumerate(batch):
-            line = [BEGIN, *(each for word in divided for each in word), END]
-            ids[row, : len(line)] = torch.tensor(line)
-            mask[row, : len(line)] = 1
-        with torch.inference_mode():
-            output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        return torch.stack(output.hidden_states).numpy()  # [layers + 1, sentences, longest, size]
-
-    def encode(sentences: list[list[str]]) -> list[np.ndarray]:
-        states = [np.empty((LAYERS + 1, len(words), SIZE), np.float32) for words in sentences]
-        jobs = []
-        for index, words in enumerate(sentences):
-            divided = [divide(word) for word in words]
-            for start, stop in pieces(list(map(len, divided))):
-                jobs.append((index, start, stop, divided[start:stop]))
-        jobs.sort(key=lambda job: sum(map(len, job[-1])))
-        while jobs:
-            longest = sum(map(len, jobs[-1][-1])) + 2
-            taken = [jobs.pop() for _ in range(min(len(jobs), max(1, BATCH_SUBWORDS // longest)))]
-            layers = read([job[-1] for job in taken], longest)
-            for row, (index, start, stop, divided) in enumerate(taken):
-                firsts = np.cumsum([1, *map(len, divided)])[:-1]
-                states[index][:, start:stop] = layers[:, row, firsts]
-        return states
+    @torch.inference_mode()
+    def encode(words: list[str]) -> np.ndarray:
+        divided, read = [divide(word) for word in words], []
+        for start, stop in pieces(list(map(len, divided))):
+            ids = torch.tensor([[BEGIN, *(each for word in divided[start:stop] for each in word), END]])
+            states = torch.cat(model(input_ids=ids, output_hidden_states=True).hidden_states)  # [layers + 1, T, size]
+            firsts = np.cumsum([1, *map(len, divided[start:stop])])[:-1]
+            read.append(states.numpy()[:, firsts])
+        return np.concatenate(read, axis=1)
 
     return encode
 

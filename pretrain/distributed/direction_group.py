@@ -42,19 +42,15 @@ class DirectionGroup:
 
     rank: the number of this process among the `world_size` processes of the group.
     leader: the rank among all processes of the first one of the group.
+    device_group, cpu_group: for tensors on the device (losses, gradients) and in main memory; None of one process.
     """
 
     rank: int = 0
     world_size: int = 1
     leader: int = 0
-    _device_group: dist.ProcessGroup | None = None
-    _cpu_group: dist.ProcessGroup | None = None
+    device_group: dist.ProcessGroup | None = None
+    cpu_group: dist.ProcessGroup | None = None
     _gradients: "GradientReducer | None" = None
-
-    def connect(self, *, device_group: dist.ProcessGroup, cpu_group: dist.ProcessGroup) -> None:
-        """Take the process groups for tensors on the device (losses, gradients) and in main memory."""
-        self._device_group = device_group
-        self._cpu_group = cpu_group
 
     def stream_slice(self, streams: int) -> slice:
         """Which of a direction's `streams` this process reads."""
@@ -63,17 +59,17 @@ class DirectionGroup:
 
     def all_reduce(self, *values: Tensor) -> list[Tensor]:
         """Scalars, each summed over the processes (in float64); the given ones stay as they are."""
-        if self._device_group is None:
+        if self.device_group is None:
             return list(values)
         together = torch.stack([value.double() for value in values])
         with collective_errors():
-            dist.all_reduce(together, group=self._device_group)
+            dist.all_reduce(together, group=self.device_group)
         return [total.to(value.dtype) for total, value in zip(together, values, strict=True)]
 
     def all_reduce_gradients(self, parameters: Sequence[Tensor]) -> None:
         """From now on, sum the gradients of the direction's parameters in every backward pass."""
-        if self._device_group is not None:
-            self._gradients = GradientReducer(parameters, self._device_group)
+        if self.device_group is not None:
+            self._gradients = GradientReducer(parameters, self.device_group)
 
     def wait_for_gradients(self) -> None:
         """Wait until the gradients of a backward pass are summed."""
@@ -82,19 +78,19 @@ class DirectionGroup:
 
     def all_reduce_in_place(self, tensors: Sequence[Tensor]) -> None:
         """Sum tensors, of the same shapes everywhere, over the processes."""
-        if self._device_group is not None:
+        if self.device_group is not None:
             with collective_errors():
                 for tensor in tensors:
-                    dist.all_reduce(tensor, group=self._device_group)
+                    dist.all_reduce(tensor, group=self.device_group)
 
     def gather(self, rows: Tensor) -> Tensor | None:
         """Rows [B / world_size, …] of every process as [B, …] on the CPU, in the leader alone."""
         rows = rows.cpu()
-        if self._cpu_group is None:
+        if self.cpu_group is None:
             return rows
         received = [torch.empty_like(rows) for _ in range(self.world_size)] if self.rank == 0 else None
         with collective_errors():
-            dist.gather(rows, received, dst=self.leader, group=self._cpu_group)
+            dist.gather(rows, received, dst=self.leader, group=self.cpu_group)
         return None if received is None else torch.cat(received)
 
 

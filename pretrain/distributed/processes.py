@@ -50,11 +50,6 @@ class Processes:
         """Whether this is the process that evaluates, writes and prints."""
         return self.rank == 0
 
-    @property
-    def directions(self) -> tuple[str, ...]:
-        """The directions that this process trains."""
-        return tuple(self.groups)
-
     def assign_directions(self, config: TrainConfig) -> None:
         """Decide which processes train which direction; raises an `InputError` when their number does not fit."""
         self.ranks = direction_ranks(config, self.world_size)
@@ -74,7 +69,7 @@ class Processes:
                 if device.type == "cuda":
                     device_group = dist.new_group(list(ranks), timeout=TIMEOUT, backend="nccl")
             if direction in self.groups:
-                self.groups[direction].connect(device_group=device_group, cpu_group=cpu_group)
+                self.groups[direction].device_group, self.groups[direction].cpu_group = device_group, cpu_group
 
     def stream_slice(self, streams: int) -> slice:
         """Which of the `streams` of a direction this process reads; it is the same for all its directions."""
@@ -112,17 +107,18 @@ class Processes:
     def send_to_rank0(self, value: Any, *, source: int) -> Any:
         """Tensors and plain values of another process in rank 0, on the CPU; in the others `value` comes back."""
         if self.rank == source:
-            packed = pack(value)
+            written = io.BytesIO()
+            torch.save(value, written)
             with collective_errors():
-                dist.send(torch.tensor([len(packed)]), dst=0)
-                dist.send(packed, dst=0)
+                dist.send(torch.tensor([len(written.getbuffer())]), dst=0)
+                dist.send(torch.frombuffer(written.getbuffer(), dtype=torch.uint8), dst=0)
         elif self.is_rank0:
             size = torch.empty(1, dtype=torch.int64)
             with collective_errors():
                 dist.recv(size, src=source)
                 packed = torch.empty(int(size), dtype=torch.uint8)
                 dist.recv(packed, src=source)
-            return unpack(packed)
+            return torch.load(io.BytesIO(packed.numpy().data), map_location="cpu", weights_only=True)
         return value
 
     def all_gather(self, value: Value) -> list[Value]:
@@ -197,15 +193,3 @@ def connect() -> Iterator[Processes]:
     except BaseException as error:
         exit_with(error, rank)
     dist.destroy_process_group()
-
-
-def pack(value: Any) -> torch.Tensor:
-    """uint8 [n]: tensors and plain values as bytes."""
-    packed = io.BytesIO()
-    torch.save(value, packed)
-    return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
-
-
-def unpack(packed: torch.Tensor) -> Any:
-    """What `pack` packed, on the CPU; nothing else is unpickled, whatever a process may have sent."""
-    return torch.load(io.BytesIO(packed.numpy().data), map_location="cpu", weights_only=True)

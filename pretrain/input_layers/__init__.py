@@ -76,11 +76,6 @@ class InputNetwork(nn.Module, ABC):
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the input table [n, D] → float32 [n, P]."""
 
-    @property
-    def has_weights(self) -> bool:
-        """Whether it has weights of its own: not where they are tied, and the output layer's."""
-        return any(True for _ in self.parameters())
-
     def tie(self, rows: nn.Parameter) -> None:
         """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has none."""
         raise InputError(

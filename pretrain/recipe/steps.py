@@ -17,7 +17,6 @@ from elmoc.process import run_child
 from elmoc.settings import duration
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_LONGEST_LINE = 110
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,7 @@ def run_module(arguments: Sequence[object]) -> None:
     Raises `InputError` where the command fails, and `KeyboardInterrupt` where it was asked to stop.
     """
     words = list(map(str, arguments))
-    lines = ["$ python -m"]
-    for word in map(shlex.quote, words):
-        if len(lines[-1]) + len(word) > _LONGEST_LINE:
-            lines.append("   ")
-        lines[-1] += f" {word}"
-    print(" \\\n".join(lines), flush=True)
+    print("$ python -m", shlex.join(words), flush=True)
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     status = run_child([sys.executable, "-m", *words], environment=os.environ | {"PYTHONPATH": path})
     if status:
