@@ -124,8 +124,8 @@ def _report(options: argparse.Namespace, jobs: Sequence[Job], out: Path, tasks: 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m downstream suite",
-        description="Run a suite of probes for one encoder, several side by side with one thread each, and end in one "
-        "table and one figure of merit. A suite that was stopped goes on by the same command.",
+        description="Run a suite of probes for one encoder, several side by side with one thread each, and end in "
+        "tables of results and one figure of merit. A suite that was stopped goes on by the same command.",
     )
     parser.add_argument("suite", type=Path, metavar="SUITE.toml", help="the probes, their data, seeds and options")
     states = parser.add_mutually_exclusive_group()
@@ -181,6 +181,5 @@ def overlap_notes(corpora: Sequence[Path], sentences: Sequence[str], training: M
     for path in dict.fromkeys(found):
         count = overlapping_sentences(Corpus(path), overlap)
         what = f"{counted(count, 'sentence')} of the pretraining text ({path}) overlap with development or test parts"
-        advice = ": build the corpus without such text (build_corpus --leave-out)."
-        notes.append(f"WARNING: {what}{advice}" if count else f"{what}.")
+        notes.append(f"{'WARNING: ' if count else ''}{what} (build_corpus --leave-out leaves such text out).")
     return list(dict.fromkeys(notes))
