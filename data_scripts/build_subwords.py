@@ -57,7 +57,9 @@ def build_subwords(
     with locked(corpus):
         refuse_existing(corpus)
         learnt = learn(source, units) if like is None else units_of(like)
-        split = learnt.rows_of_types(source)
+        split = learnt.rows(source.lexicon)
+        for mark, row in source.marks.items():
+            split[row] = [learnt.row_of[mark]]
         lengths = np.array([len(rows) for rows in split])
         rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in split])
         counts = np.bincount(rows, weights=np.repeat(source.counts, lengths), minlength=len(learnt.units))

@@ -80,11 +80,6 @@ class CodedRows:
                     raise InputError(f"it has a code that is not below {entries:,}, the entries of a codebook")
 
     @property
-    def entries(self) -> int:
-        """K."""
-        return self.codebooks.shape[1]
-
-    @property
     def size(self) -> int:
         """E."""
         if self.matrix is not None:
@@ -108,8 +103,8 @@ class CodedRows:
         return _in_blocks(self._decoded, rows, self.size)
 
     def _decoded(self, rows: np.ndarray) -> np.ndarray:
-        number = len(self.codebooks)
-        codes = unpack_codes(self.codes[rows], number, self.entries)
+        number, entries, _ = self.codebooks.shape
+        codes = unpack_codes(self.codes[rows], number, entries)
         chosen = self.codebooks[np.arange(number), codes].astype(np.float32)  # [n, M, d]
         decoded: np.ndarray = chosen.reshape(len(rows), -1) if self.kind == "concatenated" else chosen.sum(axis=1)
         if self.norms is not None:

@@ -139,11 +139,11 @@ class CompactVectors(StoredVectors):
         return super().description() | asdict(_Description(self.rows.kind, filters, kind))
 
     def tensors(self) -> dict[str, Tensor]:
-        arrays = {"words.hashes": self.hashes.view(np.int64)}  # not every release of PyTorch knows uint64
-        arrays |= {f"words.{name}": array for name, array in self.rows.arrays().items()}
-        if self.frequent is not None:
-            arrays |= {"frequent.hashes": self.frequent.hashes.view(np.int64)}
-            arrays |= {f"frequent.{name}": array for name, array in self.frequent.rows.arrays().items()}
+        arrays = {}
+        for part, table in (("words", self), ("frequent", self.frequent)):
+            if table is not None:
+                arrays[f"{part}.hashes"] = table.hashes.view(np.int64)  # not every release of PyTorch knows uint64
+                arrays |= {f"{part}.{name}": array for name, array in table.rows.arrays().items()}
         if self.ngrams is not None:
             arrays |= {"ngrams.buckets": self.ngrams.buckets, "ngrams.rest": self.ngrams.rest}
             arrays |= {f"ngrams.{name}": array for name, array in self.ngrams.rows.arrays().items()}

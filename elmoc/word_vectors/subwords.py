@@ -77,13 +77,6 @@ class Subwords:
         empty = [self.row_of[BOUNDARY]]
         return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
 
-    def rows_of_types(self, corpus: Corpus) -> list[list[int]]:
-        """The rows of the units of the word types of a corpus of words, of which each mark is a unit."""
-        split = self.rows(corpus.lexicon)
-        for mark, row in corpus.marks.items():
-            split[row] = [self.row_of[mark]]
-        return split
-
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""
         sentences = list(sentences)

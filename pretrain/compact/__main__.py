@@ -72,8 +72,9 @@ def make(options: argparse.Namespace) -> None:
     print(reconstruction(words, rows, vectors))
     print(f"words with the hash of another: {len(words) - len(vectors.hashes)}")
     if isinstance(learned, CodedRows):
-        codes = unpack_codes(learned.codes, len(learned.codebooks), learned.entries)
-        print(balance(codes, learned.entries), shared_codes(rows, codes), sep="\n")
+        number, entries, _ = learned.codebooks.shape
+        codes = unpack_codes(learned.codes, number, entries)
+        print(balance(codes, entries), shared_codes(rows, codes), sep="\n")
     else:
         chosen = learned.filters.numbers(learned.hashes)  # [n, M]
         print(f"words with the filter of another: {len(words) - len(np.unique(chosen, axis=0))}")
