@@ -212,4 +212,4 @@ def finish_corpus(
 
 def lexicon_fingerprint(words: Sequence[str]) -> str:
     """The content hash by which vector tables name the lexicon they belong to."""
-    return fingerprint("\n".join(words).encode("utf-8"))
+    return fingerprint(["\n".join(words).encode("utf-8")])

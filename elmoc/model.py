@@ -223,12 +223,10 @@ class ElmoC:
             progress(sum(rows.words(index) for index in batch))
         return states
 
-    def embed_sentences(
-        self, sentences: Iterable[Sequence[str]], *, batch_words: int = BATCH_WORDS, batch_size: int = BATCH_SIZE
-    ) -> Iterator[Tensor]:
+    def embed_sentences(self, sentences: Iterable[Sequence[str]], *, batch_size: int = BATCH_SIZE) -> Iterator[Tensor]:
         """Yield the layer states of any number of sentences in their order, in bounded memory."""
         for buffer in buffered(sentences, lambda sentence: max(1, len(sentence))):  # any number may be empty
-            yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
+            yield from self.embed_batch(buffer, batch_size=batch_size)
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -242,8 +240,12 @@ class ElmoC:
             documents: lists of sentences.
             carried: with one document alone, the states before it, which become those after it; by default documents
                 are read from zero state.
+
+        Raises `InputError` for an encoder that has no state to carry.
         """
-        self.require_carried_state()
+        sizes = self.encoder.config.sizes
+        if not sizes.carries_state:
+            raise InputError(f"the encoder ({sizes.description}) carries nothing from one sentence to the next")
         order = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
         states: list[list[Tensor]] = [[] for _ in documents]
         carried = {} if carried is None else carried
@@ -254,12 +256,6 @@ class ElmoC:
             for place, (index, sentence) in enumerate(zip(batch, encoded, strict=True)):
                 states[index].append(self._checked(self._pooled(rows, place, sentence)))
         return states
-
-    def require_carried_state(self) -> None:
-        """Raise an `InputError` where no state can be carried from one sentence to the next."""
-        sizes = self.encoder.config.sizes
-        if not sizes.carries_state:
-            raise InputError(f"the encoder ({sizes.description}) carries nothing from one sentence to the next")
 
     def _pooled(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
         """The layer states of words [L + 1, n, columns], from those of what is read of a sentence."""

@@ -6,7 +6,9 @@ python -m experiments.gain_by_words docs/gain_by_words.png
 import sys
 from pathlib import Path
 
-from elmoc.looking.figures import new_figure, save_figure
+from matplotlib.figure import Figure
+
+from elmoc.looking.figures import save_figure
 
 # One training of small.toml, quick suite, development parts; docs/results.md has the whole table and its intervals.
 MILLION_WORDS = (0, 10.9, 53.8, 79.4)
@@ -21,7 +23,7 @@ GAINS = {
 
 def main() -> None:
     """Draw the gains of every task to the file that the command line names."""
-    figure = new_figure(8.4, 2.9)
+    figure = Figure(figsize=(8.4, 2.9), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color="0.7", linewidth=1)
     for task, gains in GAINS.items():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from elmoc.errors import InputError, run_command
-from elmoc.looking.figures import figure_format, new_figure, save_figure
+from elmoc.looking.figures import figure_format, save_figure
 from pretrain.run.directory import read_metrics
 
 PANELS = {
@@ -25,13 +25,15 @@ def plot(runs: Sequence[str], output: str) -> None:
 
     A run that lacks a metric, as one with a softmax lacks the cosine, is left out of its panel.
     """
+    from matplotlib.figure import Figure  # of an extra
+
     figure_format(output)
     evaluations = {run: read_metrics(run, "evaluation") for run in runs}
     for run, lines in evaluations.items():
         if not lines:
             raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
     panels = [metric for metric in PANELS if any(metric in lines[-1] for lines in evaluations.values())]
-    figure = new_figure(5 * len(panels), 4.5 + 0.2 * len(runs))
+    figure = Figure(figsize=(5 * len(panels), 4.5 + 0.2 * len(runs)), layout="constrained")
     for axes, metric in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:

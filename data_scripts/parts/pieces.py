@@ -190,7 +190,7 @@ def piece_key(piece: TextPiece, leave_out: Overlap | None) -> str:
         stat = os.stat(segment.path)
         described.append((os.path.realpath(segment.path), stat.st_size, stat.st_mtime_ns, segment.start, segment.end))
     left_out = leave_out and leave_out.fingerprint
-    return fingerprint(json.dumps([piece.held_out, piece.shard_tokens, described, left_out]).encode())
+    return fingerprint([json.dumps([piece.held_out, piece.shard_tokens, described, left_out]).encode()])
 
 
 def number_piece(piece: TextPiece, folder: Path, leave_out: Overlap | None) -> None:

@@ -152,7 +152,7 @@ def read_split(
             raise InputError(f"--{name} names {path} twice")
         read = task.read(path, options, training=name == "train")
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        fingerprints.append(fingerprint(path.read_bytes()))
+        fingerprints.append(fingerprint([path.read_bytes()]))
         examples += read
     part = ""
     if name == "train":

@@ -86,7 +86,7 @@ def _encoder(
         return overlap_notes(options.corpus or [], reported, None), options.features
     model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto")
     notes = overlap_notes(options.corpus or [], reported, model.directory.training)
-    identity = fingerprint(*(each.encode() for each in (*model.describe().values(), *sentences)))
+    identity = fingerprint(each.encode() for each in (*model.describe().values(), *sentences))
     features, text = folder / f"{identity}.h5", folder / f"{identity}.txt"
     if not features.exists():
         _write_lines(text, sentences)

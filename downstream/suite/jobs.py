@@ -80,7 +80,7 @@ def make_jobs(
             folder.mkdir(parents=True, exist_ok=True)
             for seed in range(1, probe.seeds[kind.name] + 1):
                 depends_on = [probe.task.name, kind.name, seed, data, reader, settings, identity, VERSION]
-                key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
+                key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
                 name = f"{probe.file_name}.{kind.name}.seed{seed}"
                 arguments = [*given, "--seeds", f"{seed}-{seed}"]
                 jobs.append(Job(probe, kind.name, name, arguments, folder / f"{name}.{key}.json", words))

@@ -79,7 +79,7 @@ class SuiteProbe:
     def identity(self) -> str:
         """Equal for probes whose results are compared: of one task, with the same settings but for layer states."""
         settings = {inputs: without_state_settings(asdict(each)) for inputs, each in self.settings.items()}
-        return fingerprint(json.dumps([self.task.name, settings], sort_keys=True).encode())
+        return fingerprint([json.dumps([self.task.name, settings], sort_keys=True).encode()])
 
     @property
     def file_name(self) -> str:

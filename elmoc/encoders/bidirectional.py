@@ -15,7 +15,7 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
-from elmoc.files.checksums import fingerprint_of
+from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 
 # The encoders there are, by the name that configs and model directories have for them.
@@ -142,7 +142,7 @@ class BidirectionalEncoder(nn.Module):
     def fingerprint(self) -> str:
         """A content hash of the weights."""
         weights = sorted(self.weights().items())
-        return fingerprint_of(
+        return fingerprint(
             name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes() for name, tensor in weights
         )
 

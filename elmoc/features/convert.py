@@ -1,16 +1,12 @@
 """Converting: a feature file written again in another layout or type, or with fewer layers, sentence by sentence."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
-
-import numpy as np
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.files.writing import refuse_existing, require_space
 from elmoc.process import progress_bar
 
 
@@ -42,7 +38,6 @@ def convert_features(
         InputError: a source that is damaged, or has not what the layout or the options need; numbers that are too large
             for the type; a disk without room.
     """
-    refuse_existing(output)
     with FeatureFile(source) as features:
         names = features.layer_names
         chosen = names if layers is None else layers.split(",")
@@ -56,8 +51,6 @@ def convert_features(
             single=features.single,
             words=features.tokens,
         )
-        if not compress:
-            require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
         writer_class = LAYOUTS[layout].writer
         by_words = writer_class.found_by_words
         if writer_class.needs_documents and not features.documents:

@@ -18,13 +18,14 @@ import numpy as np
 import xxhash
 from torch import Tensor, distributed
 
+from elmoc.batches import buffered
 from elmoc.encoders.inference import length_bucketed
 from elmoc.errors import InputError, reading, say, shortened
-from elmoc.features.input import SentenceInput, count_words, divided, opened_input, survey
+from elmoc.features.input import SentenceInput, count_words, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing, require_space
+from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing
 from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
 from elmoc.process import progress_bar
 
@@ -105,7 +106,10 @@ def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], 
         new = [dump for dump in dumps if not (dump.output.exists() or parts_of(dump.output))]
         sizes = [int(1.01 * dump.size) + 1000 * dump.survey.sentences for dump in new]
         if sizes:  # all outputs, and beside them the parts of one
-            require_space(dumps[0].output, sum(sizes) + max(sizes))
+            folder, needed = dumps[0].output.parent, sum(sizes) + max(sizes)
+            folder.mkdir(parents=True, exist_ok=True)
+            if (free := shutil.disk_usage(folder).free) < needed:
+                raise InputError(f"{folder} has {human_bytes(free)} free, about {human_bytes(needed)} are needed")
         for dump in dumps:
             dump.run()
 
@@ -158,8 +162,6 @@ class Dump:
     """One dump of one input; see `dump_features`."""
 
     def __init__(self, model: ElmoC, source: SentenceInput, output: Path, options: DumpOptions) -> None:
-        if options.carry_state:
-            model.require_carried_state()
         together = distributed.is_available() and distributed.is_initialized()
         self.rank, self.world_size = (distributed.get_rank(), distributed.get_world_size()) if together else (0, 1)
         self.model, self.source, self.output, self.options = model, source, output, options
@@ -240,8 +242,17 @@ class Dump:
         return xxhash.xxh3_64_hexdigest("\0".join(map(str, content)).encode())
 
     def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
-        """The file and the sentences of each part, of all processes."""
-        for number, sentences in enumerate(divided(self.source, self.part_words, whole=self.options.carry_state)):
+        """The file and the sentences of each part, of all processes; of whole documents where the state is carried.
+
+        A part has the same sentences wherever a dump goes on: so batches, and numbers to the last bit, are the same.
+        """
+        parts = buffered(
+            self.source,
+            lambda sentence: sentence.length,
+            most=self.part_words,
+            may_begin=lambda sentence: sentence.begins or not self.options.carry_state,
+        )
+        for number, sentences in enumerate(parts):
             yield parts_folder(self.output) / f"{self.key}-{number:06}.part", sentences
 
     def _write_parts(self) -> None:

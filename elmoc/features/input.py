@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                     "same): give each document its own"
                 )
             keys.add(key)
-        if found_by_words and source.documents and not sentence.is_divided:
+        if found_by_words and source.documents and sentence.line.split() != list(sentence.tokens):
             raise InputError(
                 f"{where} has a word with white space in it, so that it cannot be found by its words: take the white "
                 "space out, or choose another layout (--format), or --forget-sentences"
@@ -139,24 +139,6 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
         sample = " ".join(sample_lines(source.path, _SAMPLE_CHARACTERS)).split()
         warn_of_raw_text(source.path, Counter(sample).items())
     return Survey(sentences, words, digest.hexdigest())
-
-
-def divided(sentences: Iterable[Sentence], words: int, *, whole: bool) -> Iterator[list[Sentence]]:
-    """The sentences in parts of at least `words` words, but for the last; with `whole`, of whole documents.
-
-    Where they begin and end does not depend on where a dump goes on: each batch is made of the same sentences then, and
-    its numbers are the same to the last bit.
-    """
-    part: list[Sentence] = []
-    count = 0
-    for sentence in sentences:
-        if count >= words and (sentence.begins or not whole):
-            yield part
-            part, count = [], 0
-        part.append(sentence)
-        count += sentence.length
-    if part:
-        yield part
 
 
 def count_words(sentences: Sequence[Sentence]) -> int:

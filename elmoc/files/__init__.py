@@ -14,8 +14,6 @@ No size that a file says is believed beyond these numbers: they bound what a rea
 MOST_BYTES = 1 << 29
 # bytes of a JSON or TOML file: as objects it takes up to thirty times as much
 MOST_RECORD_BYTES = 1 << 23
-# bytes of the layer states of one word
-MOST_WORD_BYTES = 1 << 24
 # sentences of a feature file, which are looked at one by one
 MOST_SENTENCES = 1 << 22
 # words of a sentence in a feature file

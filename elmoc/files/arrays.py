@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import reading
-from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 
 _BLOCK_NUMBERS = 1 << 18
@@ -23,7 +22,6 @@ def load_array(path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, m
 
     Raises `InputError` when it is truncated, damaged, or of another shape or type.
     """
-    require_file(path)
     with reading(path):
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a map allocates nothing, whatever the header says
         is_like = all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))

@@ -60,13 +60,8 @@ def _ends(path: Path | str) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(*parts: bytes) -> str:
-    """A short content hash (16 hexadecimal digits) of the given byte strings."""
-    return fingerprint_of(parts)
-
-
-def fingerprint_of(parts: Iterable[bytes]) -> str:
-    """The same of parts that are made one at a time."""
+def fingerprint(parts: Iterable[bytes]) -> str:
+    """A short content hash (16 hexadecimal digits) of byte strings, which may be made one at a time."""
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -83,9 +78,9 @@ def fingerprint_file(path: Path | str, blocks: int = 64, block_bytes: int = 1 <<
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         if size <= blocks * block_bytes:
-            return fingerprint(file.read())
+            return fingerprint([file.read()])
         parts = [size.to_bytes(8, "little")]
         for index in range(blocks):
             file.seek((size - block_bytes) * index // (blocks - 1))
             parts.append(file.read(block_bytes))
-    return fingerprint(*parts)
+    return fingerprint(parts)

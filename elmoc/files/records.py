@@ -62,16 +62,6 @@ def _text_of(path: Path | str) -> str:
     return text
 
 
-def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write settings by section as `read_toml` reads them, atomically."""
-    parts = (
-        "".join([f"[{section}]\n", *(f"{name} = {toml_value(each)}\n" for name, each in values.items())])
-        for section, values in sections.items()
-    )
-    with atomic_path(path) as partial:
-        partial.write_text("\n".join(parts), encoding="utf-8")
-
-
 def toml_value(value: Any) -> str:
     """A value as TOML has it; dictionaries, whose keys need no quotes, become inline tables."""
     if isinstance(value, Mapping):

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -107,23 +107,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def tidy_folder(folder: Path) -> None:
-    """Remove what killed writers left in a folder, but for what somebody is writing there now."""
-    for left in list(folder.glob(".*.partial")):
-        with suppress(InputError), locked(folder / left.name[1:].removesuffix(".partial")):
-            remove(left)
-
-
-def require_space(path: Path | str, needed_bytes: int) -> None:
-    """Raise an `InputError` when the disk that `path` will be written to has less than `needed_bytes` free."""
-    folder = Path(os.path.realpath(path))
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    if free < needed_bytes:
-        raise InputError(f"{path} needs about {human_bytes(needed_bytes)}, but its disk has {human_bytes(free)} free")
 
 
 def refuse_existing(path: Path | str) -> None:

@@ -1,4 +1,4 @@
-"""Figures: how pictures are drawn by matplotlib without a display, and written whole or not at all."""
+"""Figures: how matplotlib's pictures are written whole or not at all."""
 
 from pathlib import Path
 from typing import Any
@@ -7,16 +7,6 @@ from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 
 FORMATS = ("png", "pdf", "svg")
-
-
-def new_figure(width: float, height: float) -> Any:
-    """An empty figure of matplotlib, of a width and height in inches."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def figure_format(path: Path | str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.looking.figures import new_figure, save_figure
+from elmoc.looking.figures import save_figure
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 
@@ -34,7 +34,9 @@ def draw_uses(elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: st
     `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `output` is replaced when it is
     there.
     """
-    figure = new_figure(11, 8.5)
+    from matplotlib.figure import Figure  # of an extra
+
+    figure = Figure(figsize=(11, 8.5), layout="constrained")
     points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)
     if len(uses) < 3 or not np.ptp(points[:, 0]) > 1e-6:
         raise InputError(

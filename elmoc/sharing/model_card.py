@@ -24,14 +24,6 @@ _FACTS = {
     "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
     "updates": "updates",
 }
-# what a card shows of the model that a packed one was made from
-_PACKED = {
-    "parent": "packed by `elmoc pack` from",
-    "model": "its fingerprint",
-    "word_vectors": "its word vectors",
-    "word_vectors_fingerprint": "their fingerprint",
-    "weights": "type of the encoder's matrices",
-}
 _CARD = """\
 ---
 library_name: elmoc
@@ -106,7 +98,7 @@ def model_card(
         "output layer": output_layer,
     }
     if packed := training.get("packed"):
-        facts |= {label: _shown(packed[name]) for name, label in _PACKED.items()}
+        facts |= {f"packed by `elmoc pack`: {name.replace('_', ' ')}": _shown(value) for name, value in packed.items()}
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
     with reading("the training record of the model"):
         title, trainings = _plain(training.get("name") or title), "\n\n".join(_trainings(training))

@@ -46,7 +46,7 @@ class Overlap:
     @property
     def fingerprint(self) -> str:
         """What names the sentences, as far as they can overlap."""
-        return fingerprint(*(hashes.tobytes() for hashes in self._known.values()))
+        return fingerprint(hashes.tobytes() for hashes in self._known.values())
 
     def hashes(self, words: Iterable[str]) -> np.ndarray:
         """uint64 [n]: what `find` takes for each word."""

@@ -239,7 +239,7 @@ class CharacterCnnVectors(StoredVectors):
         """A content hash of weights and lexicons."""
         lexicons = [json.dumps([name, ids]).encode() for name, ids in self.lexicons.items()]
         weights = [name.encode() + tensor.numpy().tobytes() for name, tensor in sorted(self.weights.items())]
-        return fingerprint(json.dumps(self.description()).encode(), *lexicons, *weights)
+        return fingerprint([json.dumps(self.description()).encode(), *lexicons, *weights])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""

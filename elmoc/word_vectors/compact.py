@@ -177,7 +177,7 @@ class CompactVectors(StoredVectors):
             starts = np.linspace(0, max(0, len(content) - _BLOCK_BYTES), _BLOCKS).astype(np.int64)
             parts += [f"{name} {len(content)}".encode()]
             parts += [content[start : start + _BLOCK_BYTES].tobytes() for start in dict.fromkeys(starts.tolist())]
-        return fingerprint(*parts)
+        return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; a string without a row gets the mean over its n-grams, or zeros."""

@@ -36,7 +36,7 @@ class LexiconVectors(StoredVectors):
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and words."""
-        return fingerprint("\n".join(self.words).encode(), self.vectors.contiguous().numpy().tobytes())
+        return fingerprint(["\n".join(self.words).encode(), self.vectors.contiguous().numpy().tobytes()])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""

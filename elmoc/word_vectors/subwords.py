@@ -118,7 +118,7 @@ class SubwordVectors(StoredVectors):
         """A content hash of vectors and units."""
         vectors = self.vectors.contiguous().numpy().tobytes()
         merges = repr(list(self.subwords.merges)).encode()
-        return fingerprint("\n".join(self.subwords.units).encode(), merges, vectors)
+        return fingerprint(["\n".join(self.subwords.units).encode(), merges, vectors])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units; an `InputError` for what is none."""

@@ -118,12 +118,12 @@ class TrainingData:
         corpus, tables = self.corpus, {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
         shards = [(each.file, each.source) for each in (*corpus.train, *corpus.held_out)]
         files = sorted((name, checksum.whole) for name, checksum in corpus.record.checksums.items())
-        names = {"data.corpus": fingerprint(repr((len(corpus.train), shards, files)).encode())}
+        names = {"data.corpus": fingerprint([repr((len(corpus.train), shards, files)).encode()])}
         for name, table in tables.items() if self.reads_targets else [("data.input_vectors", self.inputs)]:
             arrays, source = table.transform.arrays, table.source
             parts = (part for key in sorted(arrays) for part in (key.encode(), arrays[key].tobytes()))
             kind = (source.fingerprint, source.post_processing, str(table.rows.dtype))
-            names[name] = " ".join([*kind, fingerprint(*parts)])
+            names[name] = " ".join([*kind, fingerprint(parts)])
         return names
 
     def require_same_data(self, before: Mapping[str, str]) -> None:

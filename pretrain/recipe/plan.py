@@ -9,7 +9,7 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.records import read_json, write_json, write_toml
+from elmoc.files.records import read_json, toml_value, write_json
 from elmoc.files.writing import atomic_path
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import differences, parse_duration
@@ -124,7 +124,11 @@ class Recipe:
     def _train(self) -> Sequence[object]:
         corpus = Corpus(self.corpus)
         if self.model is not None and not self.given.config:
-            write_toml(Path(self.config), self._adapted())
+            lines = []
+            for section, values in self._adapted().items():
+                lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
+            with atomic_path(self.config) as partial:
+                partial.write_text("\n".join(lines), encoding="utf-8")
         config = load_config(self.config, self._sets())
         streams = _streams_for(corpus.train_tokens, config)
         fewer = [f"train.streams={streams}"] if streams < config.train.streams else []

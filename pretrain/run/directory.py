@@ -27,7 +27,7 @@ import torch
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
-from elmoc.files.writing import atomic_path, locked, tidy_folder
+from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import differences
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
@@ -71,8 +71,8 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Keep other processes from training in this directory, and remove what those that were killed left there."""
         with locked(self.config):
-            for folder in (self.path, self.checkpoints):
-                tidy_folder(folder)
+            for left in [*self.path.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
+                remove(left)
             yield
 
     def require_resumable(self, config: RunConfig) -> None:

@@ -64,22 +64,16 @@ class FlatWriter(LayoutWriter):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if self._shape.words is None:
-            raise ValueError("the flat layout has to know the number of words beforehand")
         self._states = self._create(self._file.id, STATES, self._shape.words)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
         self._in_block = self._written = 0  # words
         self._lengths: list[int] = []
         self._documents: dict[str, int] = {}
-        self._document: str | None = None
 
     def put(self, sentence: Sentence, states: np.ndarray) -> None:
         self._lengths.append(sentence.length)
         if sentence.document is not None:
-            if sentence.document != self._document and sentence.document in self._documents:
-                raise ValueError(f'the sentences of the document "{sentence.document}" do not follow each other')
             self._documents[sentence.document] = self._documents.get(sentence.document, 0) + 1
-            self._document = sentence.document
         self._block.append(self._arranged(states))
         self._in_block += sentence.length
         if self._in_block >= self._words_in(BLOCK_BYTES):

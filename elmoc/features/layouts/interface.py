@@ -59,11 +59,6 @@ class Sentence:
         """How many words its states are of."""
         return len(self.tokens) + 2 * self.boundaries
 
-    @property
-    def is_divided(self) -> bool:
-        """Whether the line has these words with white space between them, and none in them, so that they find it."""
-        return self.line.split() == list(self.tokens)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureShape:
@@ -80,7 +75,7 @@ class FeatureShape:
     width: int
     dtype: str
     single: bool
-    words: int | None = None
+    words: int = 0
 
     def of(self, words: int) -> tuple[int, ...]:
         """The shape of a sentence of that many words."""
@@ -171,11 +166,9 @@ class LayoutWriter(ABC):
                 sentences can be found by their words.
 
         Raises:
-            InputError: the file exists already, or is being written by another process; its disk is full; options that
-                do not go together.
+            InputError: the file exists already, or is being written by another process.
+            OSError: its disk is full.
         """
-        if sentence_keys and not cls.found_by_words:
-            raise InputError(f"sentences cannot be keys in the {cls.layout} layout: leave sentence keys out")
         refuse_existing(path)
         form = {"layout": cls.layout, "format_version": FORMAT_VERSION, "single": shape.single}
         keys = {"sentence_keys": True} if sentence_keys else {}

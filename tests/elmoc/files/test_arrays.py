@@ -39,12 +39,10 @@ def test_round_trip(tmp_path: Path) -> None:
         header_of((3, 5)).replace(b"{", b"(") + bytes(60),
         b"",
         b"PK\3\4" + bytes(100),
-        None,
     ],
 )
-def test_what_is_not_expected_names_the_file(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "a.npy").write_bytes(content)
+def test_what_is_not_expected_names_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(content)
     for mmap in (False, True):
         with pytest.raises(InputError, match=r"a\.npy"):
             load_array(tmp_path / "a.npy", shape=(None, 5), dtype="float32", mmap=mmap)

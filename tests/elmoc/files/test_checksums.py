@@ -10,7 +10,7 @@ from elmoc.files.checksums import FileChecksum, check_archive, fingerprint, fing
 
 
 def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
-    assert fingerprint(b"ab", b"c") != fingerprint(b"a", b"bc")
+    assert fingerprint([b"ab", b"c"]) != fingerprint([b"a", b"bc"])
     path = tmp_path / "file"
     data = bytearray(range(256)) * 40  # 10,240 bytes
     path.write_bytes(data)
