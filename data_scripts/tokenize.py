@@ -48,18 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz, .bz2 or .xz")
     parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
-    for name, text in (
-        (
-            "--tokenised",
-            "whether IN is tokenised already (auto: more of its punctuation stands apart than touches words)",
-        ),
-        (
-            "--wrapped",
-            "whether lines of raw text are to be joined (auto: they are of a like width, and most end in the "
-            "middle of a sentence)",
-        ),
-    ):
-        parser.add_argument(name, choices=("auto", "yes", "no"), default="auto", help=text)
+    text = "whether IN is tokenised already (auto: more of its punctuation stands apart than touches words)"
+    parser.add_argument("--tokenised", choices=("auto", "yes", "no"), default="auto", help=text)
+    text = "whether lines of raw text are joined (auto: they are of a like width, and most end inside a sentence)"
+    parser.add_argument("--wrapped", choices=("auto", "yes", "no"), default="auto", help=text)
     add_workers(parser)
     options = vars(parser.parse_args(argv))
     for name in ("tokenised", "wrapped"):
