@@ -30,7 +30,6 @@ UTF8_SIZE, UTF8_PADDING = 261, 260  # ids of bytes and what begins, ends and pad
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 _KEPT = "kept."
 CHARACTERS, WORDS = "lexicon.characters", "lexicon.words"
-_BLOCK_WORDS = 1 << 14
 # Numbers that the widest of the filters may make of a batch of words: 16 MiB.
 _BATCH_NUMBERS = 1 << 22
 
@@ -182,8 +181,8 @@ class CharacterCnnRecord:
 class CharacterCnnVectors(StoredVectors):
     """Word vectors that a character CNN makes: every string has one.
 
-    They are computed in batches of words of like length, in bounded memory; the same word in another batch has the same
-    vector up to rounding. Raises `InputError` where parts do not fit each other.
+    They are computed in batches of words of like length; the same word in another batch has the same vector up to
+    rounding. Raises `InputError` where parts do not fit each other.
 
     Args:
         weights: of the `CharacterCnn`, by their names in it.
@@ -245,13 +244,6 @@ class CharacterCnnVectors(StoredVectors):
         """float32 [len(words), P]."""
         leave_threads_of_parent()
         vectors = np.empty((len(words), self.size), dtype=np.float32)
-        for start in range(0, len(words), _BLOCK_WORDS):
-            self._look_up_block(words[start : start + _BLOCK_WORDS], vectors[start : start + _BLOCK_WORDS])
-        if not all_finite(vectors):
-            raise InputError(f"{self.origin}: the vector of a word is not finite")
-        return vectors
-
-    def _look_up_block(self, words: Sequence[str], vectors: np.ndarray) -> None:
         config, ids, rows = self.record.network, None, None
         lengths = np.zeros(len(words), dtype=np.int64)
         if self._spelling:
@@ -270,3 +262,6 @@ class CharacterCnnVectors(StoredVectors):
                     None if ids is None else torch.from_numpy(ids[batch, :length]),
                     None if rows is None else torch.from_numpy(rows[batch]),
                 ).numpy()
+        if not all_finite(vectors):
+            raise InputError(f"{self.origin}: the vector of a word is not finite")
+        return vectors

@@ -47,12 +47,11 @@ class Subwords:
 
         self.units = units
         self.merges = merges
-        rows = {unit: row for row, unit in enumerate(units)}
+        self.row_of = rows = {unit: row for row, unit in enumerate(units)}
         needed = {*tokenizers.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END}
         made = {left + right for left, right in merges}
         if len(rows) < len(units) or not needed <= rows.keys() or made & {BEGIN, END, UNKNOWN}:
             raise InputError("its units are not distinct, or lack a byte or the mark of a boundary, or merges make one")
-        self.row_of = rows
         self._tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=rows, merges=list(merges)))
         self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
 

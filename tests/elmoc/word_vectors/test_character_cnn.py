@@ -59,7 +59,6 @@ def whole_rows(vectors: CharacterCnnVectors, words: list[str]) -> np.ndarray:
 def test_batches_of_like_length_change_nothing(stored: CharacterCnnVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, expected = stored, whole_rows(stored, WORDS)
     np.testing.assert_allclose(vectors.lookup(WORDS), expected, atol=1e-6)
-    monkeypatch.setattr(character_cnn, "_BLOCK_WORDS", 5)
     monkeypatch.setattr(character_cnn, "_BATCH_NUMBERS", 2000)
     np.testing.assert_allclose(vectors.lookup(WORDS), expected, atol=1e-6)
     assert vectors.lookup([]).shape == (0, vectors.size)
