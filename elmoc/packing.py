@@ -12,7 +12,7 @@ import numpy as np
 
 from elmoc.corpus import END
 from elmoc.encoders.bidirectional import BidirectionalEncoder, VectorProjection
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
@@ -232,19 +232,20 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     parts = dict.fromkeys(("frequent", "words", "ngrams"), 0)
     for name, tensor in vectors.tensors().items():
         parts[name.partition(".")[0]] += tensor.nbytes
-    print(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    print(f"{plan.frequent:,} frequent words of {vectors.size} bytes: {human_bytes(parts['frequent'])}")
-    print(f"{plan.words - plan.frequent:,} other words of {plan.word_codes} bytes: {human_bytes(parts['words'])}")
-    print(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(parts['ngrams'])}")
+    say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
+    say(f"{plan.frequent:,} frequent words of {vectors.size} bytes: {human_bytes(parts['frequent'])}")
+    say(f"{plan.words - plan.frequent:,} other words of {plan.word_codes} bytes: {human_bytes(parts['words'])}")
+    say(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(parts['ngrams'])}")
     collisions = plan.words - len(np.unique(hash_words(lexicon.words[: plan.words])))
-    print(f"{collisions} words share their hash, and so their row, with a more frequent one")
+    say(f"{collisions} words share their hash, and so their row, with a more frequent one")
     sentences = sentences_of(lexicon, text)
-    print("mean cosine with the original\n  of word vectors:")
+    say("mean cosine with the original")
+    say("  of word vectors:")
     for name, cosine in compare_words(lexicon, vectors, sentences).items():
-        print(f"    {name:24} {cosine:.4f}")
-    print(f"  of layer states, on {text or 'words of the lexicon'}, by layer and their mean:")
+        say(f"    {name:24} {cosine:.4f}")
+    say(f"  of layer states, on {text or 'words of the lexicon'}, by layer and their mean:")
     for name, layers in compare_states(elmo, packed, sentences, frozenset(lexicon.words)).items():
-        print(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers)}  {np.mean(layers):.4f}", flush=True)
+        say(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers)}  {np.mean(layers):.4f}")
     return packed
 
 
