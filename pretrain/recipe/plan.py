@@ -51,6 +51,7 @@ class Recipe:
         self.output: Path = given.output
         self.record = self.output / "begun.json"
         self.corpus = self.output / "corpus"
+        self.sets = [*given.set, f"data.corpus={self.corpus}"]  # settings that `--set` gives the training
         self.vectors = self.target_vectors = given.vectors or str(self.output / "vectors.bin")
         self.targets = given.targets
         self.general: str | None = None
@@ -66,7 +67,7 @@ class Recipe:
             open_word_vectors(self.vectors, only=[])
         self.config = given.config or self._begun().get("config") or self._suitable_config()
         if given.config or self.model is None:
-            load_config(self.config, self._sets())
+            load_config(self.config, self.sets)
 
     def begin(self) -> None:
         """Write down how the output was begun; an `InputError` when it was begun otherwise, or by something else."""
@@ -129,19 +130,15 @@ class Recipe:
                 lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
             with atomic_path(self.config) as partial:
                 partial.write_text("\n".join(lines), encoding="utf-8")
-        config = load_config(self.config, self._sets())
+        config = load_config(self.config, self.sets)
         streams = _streams_for(corpus.train_tokens, config)
         fewer = [f"train.streams={streams}"] if streams < config.train.streams else []
-        sets = [f"--set={each}" for each in [*self._sets(), *fewer]]
+        sets = [f"--set={each}" for each in [*self.sets, *fewer]]
         begun = ["--resume"] if RunDirectory(self.output).config.exists() else []
         if self.model is not None and not begun:
             begun = ["--init-from", self.given.init_from]
         time = [] if self.given.max_time is None else ["--max-time", self.given.max_time]
         return ["pretrain", self.config, self.output, *sets, *begun, *time]
-
-    def _sets(self) -> list[str]:
-        """The settings that `--set` gives the training."""
-        return [*self.given.set, f"data.corpus={self.corpus}"]
 
     def _bundle(self) -> None:
         """Put the file of the word vectors into the model directory; a link of those that were trained here."""
