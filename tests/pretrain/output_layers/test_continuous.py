@@ -193,15 +193,3 @@ def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> No
         predictions.grad.view(12, 6).numpy(), slopes(lambda each: sum(plain(each)), points), atol=1e-4
     )
     assert margin < 2 or len(zero) == 29 or predictions.grad.any()
-
-
-def test_max_margin_passes_over_what_is_no_candidate() -> None:
-    """Batches of a fixed size have more rows than candidates; those past their own have log chance ∞."""
-    torch.manual_seed(1)
-    rows, predictions, labels = torch.randn(5, 6), torch.randn(2, 4, 6), torch.randint(5, (2, 4))
-    shares = torch.zeros(5)
-    exact = max_margin_loss(predictions, Candidates(rows, shares, shares, labels), margin=0.5)
-    near = predictions.mean(dim=(0, 1)).expand(3, 6)  # which would be the other word
-    chance = torch.cat([shares, torch.full((3,), torch.inf)])
-    padded = Candidates(torch.cat([rows, near]), torch.zeros(8), chance, labels)
-    assert max_margin_loss(predictions, padded, margin=0.5).total.item() == pytest.approx(exact.total.item())
