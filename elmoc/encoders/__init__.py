@@ -59,20 +59,28 @@ class Encoder(nn.Module, ABC):
     """
 
     recompute = False
+    masks_per_layer = 1
 
-    @abstractmethod
+    def __init__(self, sizes: "EncoderSizes") -> None:
+        super().__init__()
+        self.dropout = sizes.dropout
+        self._masks = sizes.layers * self.masks_per_layer, sizes.projection_size  # how many, and P
+
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        """The dropout masks of a window, from the lowest layer up, each with `batch` rows; None where nothing drops."""
+        """The dropout masks of a window, from the lowest layer up; None where nothing drops.
 
-    def window_masks(
-        self, count: int, batch: int, size: int, dropout: float, generator: torch.Generator | None
-    ) -> list[Tensor | None]:
-        """Masks [B, size]: 0 where a coordinate is dropped for a whole window, else 1 / (1 − dropout); or Nones."""
-        if not dropout:
+        Each is [B, P]: 0 where a coordinate is dropped for the whole window, else 1 / (1 − dropout).
+        """
+        count, size = self._masks
+        if not self.dropout:
             return [None] * count
         weight = next(self.parameters())
-        keep = torch.full((batch, size), 1 - dropout, device=weight.device)
-        return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - dropout) for _ in range(count)]
+        keep = torch.full((batch, size), 1 - self.dropout, device=weight.device)
+        return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - self.dropout) for _ in range(count)]
+
+    def own_masks(self, batch: int) -> list[Tensor | None]:
+        """The masks of a window for which none are given: in training they are drawn, else nothing drops."""
+        return self.draw_dropout_masks(batch) if self.training else [None] * self._masks[0]
 
     def recomputed(self, layer: Callable[..., Any]) -> Callable[..., Any]:
         """`layer`; in training, while `recompute` is set, what it keeps is made again in the backward pass."""
@@ -139,6 +147,6 @@ class EncoderSizes(ABC):
     def description(self) -> str:
         """The encoder in a few words, e.g. `2 LSTM layers, projection 512, cell 4096`."""
 
-    @abstractmethod
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         """What runs on a device in a type, e.g. `the fused recurrence (…)`."""
+        return "PyTorch's own"

@@ -32,10 +32,12 @@ class InferenceEncoder:
         self.encoder = encoder.eval()
         self.dtype = dtype
         self.device = next(encoder.parameters()).device
-        self._prepared: dict[str, PreparedEncoder] = {}
-        for direction in encoder.directions:
-            if (prepared := encoder.direction(direction).encoder.prepare(dtype)) is not None:
-                self._prepared[direction] = prepared
+        # for each direction, or, where only its `forward` runs, for none
+        self._prepared: dict[str, PreparedEncoder] = {
+            direction: prepared
+            for direction in encoder.directions
+            if (prepared := encoder.direction(direction).encoder.prepare(dtype)) is not None
+        }
 
     def __call__(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Layer states of whole sentences from zero state: float32 [B, L + 1, T, 2P], on the device.
@@ -44,7 +46,7 @@ class InferenceEncoder:
             vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the end.
             lengths: int [B], `<s>` and `</s>` counted; what stands past a length means nothing in the result.
         """
-        if not self._all_prepared:
+        if not self._prepared:
             with torch.inference_mode(), self._autocast():
                 return self.encoder(vectors.to(self.device), lengths.to(self.device)).float()
         batch, time = vectors.shape[:2]
@@ -62,9 +64,9 @@ class InferenceEncoder:
             vectors: [M, E], all sentences one behind the other, each with its `<s>` and `</s>`.
             lengths: int [B], `<s>` and `</s>` counted, M together.
         """
-        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
-        if not self._all_prepared:
+        if not self._prepared:
             return self._padded_batches(vectors, lengths)
+        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
         lengths = lengths.long()
         first = lengths.cumsum(0) - lengths
         strides = (lengths * width).repeat_interleave(lengths)  # [M]
@@ -84,7 +86,7 @@ class InferenceEncoder:
             state: that after the window before; None is the state before any word.
             lengths: int [B], for batches padded at the end, or None.
         """
-        if direction not in self._prepared:
+        if not self._prepared:
             if lengths is not None:
                 lengths = lengths.to(self.device)
             with torch.inference_mode(), self._autocast():
@@ -104,10 +106,6 @@ class InferenceEncoder:
         assert after is not None, "the state was asked for"
         return EncoderOutput(list(states.unbind(1)), after)
 
-    @property
-    def _all_prepared(self) -> bool:
-        return len(self._prepared) == len(self.encoder.directions)
-
     def _padded_words(self, batch: int, time: int, lengths: Tensor, width: int) -> SentenceWords:
         """The words of [B, T] whose layer states are [B, L + 1, T, width]."""
         first = torch.arange(batch) * time
@@ -126,13 +124,12 @@ class InferenceEncoder:
             for number, direction in enumerate(directions):
                 own = words._replace(places=words.places + number * size)
                 inputs = self._input_states(direction, vectors, own, states)
-                runs.append(pool.submit(self._run_prepared, direction, inputs, own, states, threads))
+                prepared = torch.inference_mode()(self._prepared[direction])  # whose mode is that of its own thread
+                runs.append(
+                    pool.submit(prepared, inputs, own, states, backward=direction == "backward", threads=threads)
+                )
             for run in runs:
                 run.result()
-
-    @torch.inference_mode()
-    def _run_prepared(self, direction: str, inputs: Tensor, words: SentenceWords, states: Tensor, threads: int) -> None:
-        self._prepared[direction](inputs, words, states, backward=direction == "backward", threads=threads)
 
     def _input_states(self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor) -> Tensor:
         """What the encoder of a direction reads [M, P], put into layer 0 of its states."""

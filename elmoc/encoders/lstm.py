@@ -59,43 +59,22 @@ class ProjectedLstmLayer(nn.Module):
     A clip of 0 is none. Without `layer_norm` the layer equals AllenNLP's `LstmCellWithProjection`.
     """
 
-    def __init__(
-        self,
-        *,
-        input_size: int,
-        projection_size: int,
-        cell_size: int,
-        cell_clip: float = 3.0,
-        projection_clip: float = 3.0,
-        layer_norm: bool = True,
-        recurrence: Recurrence = plain_recurrence,
-    ) -> None:
+    def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
         super().__init__()
-        self.cell_size = cell_size
-        self.projection_size = projection_size
-        self.cell_clip = cell_clip
-        self.projection_clip = projection_clip
-        self.recurrence = recurrence
-        self.input_weight = nn.Parameter(torch.empty(4 * cell_size, input_size))  # W_x, gates i f g o
-        self.hidden_weight = nn.Parameter(torch.empty(4 * cell_size, projection_size))  # W_h
-        self.bias = nn.Parameter(torch.empty(4 * cell_size))
-        self.projection_weight = nn.Parameter(torch.empty(projection_size, cell_size))  # W_p
-        self.norm = nn.LayerNorm(projection_size) if layer_norm else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """W_x and W_h orthogonal gate by gate, biases zero but for the forget gate's 1, W_p uniform ±1/√C."""
+        self.sizes, self.recurrence = sizes, recurrence
+        cell, projection = sizes.cell_size, sizes.projection_size
+        self.input_weight = nn.Parameter(torch.empty(4 * cell, projection))  # W_x, gates i f g o
+        self.hidden_weight = nn.Parameter(torch.empty(4 * cell, projection))  # W_h
+        self.bias = nn.Parameter(torch.zeros(4 * cell))
+        self.projection_weight = nn.Parameter(torch.empty(projection, cell))  # W_p
+        self.norm = nn.LayerNorm(projection) if sizes.layer_norm else None
         with torch.no_grad():
+            # W_x and W_h orthogonal gate by gate, biases zero but for the forget gate's 1, W_p uniform ±1/√C
             for weight in (self.input_weight, self.hidden_weight):
                 for gate in weight.chunk(4):
                     nn.init.orthogonal_(gate)
-            self.bias.zero_()
-            self.bias[self.cell_size : 2 * self.cell_size] = 1.0
-            nn.init.uniform_(self.projection_weight, -(self.cell_size**-0.5), self.cell_size**-0.5)
-
-    def zero_state(self, batch: int) -> LSTMState:
-        """The state before any word: hidden [B, P] and cell [B, C]."""
-        return LSTMState(self.bias.new_zeros(batch, self.projection_size), self.bias.new_zeros(batch, self.cell_size))
+            self.bias[cell : 2 * cell] = 1.0
+            nn.init.uniform_(self.projection_weight, -(cell**-0.5), cell**-0.5)
 
     def forward(
         self,
@@ -105,16 +84,14 @@ class ProjectedLstmLayer(nn.Module):
         lengths: Tensor | None = None,
         dropout_mask: Tensor | None = None,
     ) -> tuple[Tensor, LSTMState]:
-        """inputs [B, T, input_size] → outputs [B, T, P] and the state after the last step.
+        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step; without `state` from zero state.
 
         `dropout_mask` and `lengths` as in `RecurrenceOptions`.
         """
-        return self.recurrence(
-            inputs,
-            self.zero_state(len(inputs)) if state is None else state,
-            self.weights(),
-            self.options(dropout_mask=dropout_mask, lengths=lengths),
-        )
+        if state is None:
+            sizes = (self.sizes.projection_size, self.sizes.cell_size)
+            state = LSTMState(*(self.bias.new_zeros(len(inputs), size) for size in sizes))
+        return self.recurrence(inputs, state, self.weights(), self.options(dropout_mask=dropout_mask, lengths=lengths))
 
     def weights(self) -> RecurrenceWeights:
         """What it brings to the recurrence."""
@@ -130,7 +107,7 @@ class ProjectedLstmLayer(nn.Module):
     def options(self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None) -> RecurrenceOptions:
         """How it runs over a window."""
         epsilon = 0.0 if self.norm is None else self.norm.eps
-        return RecurrenceOptions(self.cell_clip, self.projection_clip, epsilon, dropout_mask, lengths)
+        return RecurrenceOptions(self.sizes.cell_clip, self.sizes.projection_clip, epsilon, dropout_mask, lengths)
 
 
 class LstmStack(Encoder):
@@ -140,22 +117,9 @@ class LstmStack(Encoder):
     """
 
     def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
-        super().__init__()
+        super().__init__(sizes)
         self.residual = sizes.residual
-        self.dropout = sizes.dropout
-        self.projection_size = sizes.projection_size
-        self.layers = nn.ModuleList(
-            ProjectedLstmLayer(
-                input_size=sizes.projection_size,
-                projection_size=sizes.projection_size,
-                cell_size=sizes.cell_size,
-                cell_clip=sizes.cell_clip,
-                projection_clip=sizes.projection_clip,
-                layer_norm=sizes.layer_norm,
-                recurrence=recurrence,
-            )
-            for _ in range(sizes.layers)
-        )
+        self.layers = nn.ModuleList(ProjectedLstmLayer(sizes, recurrence=recurrence) for _ in range(sizes.layers))
 
     def prepare(self, dtype: torch.dtype) -> LstmInference | None:
         """The compiled kernels of inference, where there are any for device, types and recurrence."""
@@ -169,9 +133,6 @@ class LstmStack(Encoder):
             [(layer.weights(), layer.options()) for layer in layers], residual=self.residual, kernels=kernels
         )
 
-    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        return self.window_masks(len(self.layers), batch, self.projection_size, self.dropout, generator)
-
     def forward(
         self,
         inputs: Tensor,
@@ -181,15 +142,14 @@ class LstmStack(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is an `LSTMState`."""
-        if dropout_masks is None and self.training:
-            dropout_masks = self.draw_dropout_masks(len(inputs))
+        masks = dropout_masks or self.own_masks(len(inputs))
         layer_states, new_state = [inputs], []
-        for index, layer in enumerate(self.layers):
+        for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
             outputs, layer_state = self.recomputed(layer)(
                 inputs,
                 None if state is None else LSTMState(*state.layers[index]),
                 lengths=lengths,
-                dropout_mask=None if dropout_masks is None else dropout_masks[index],
+                dropout_mask=mask,
             )
             if self.residual and index > 0:
                 outputs = outputs + inputs

@@ -31,21 +31,14 @@ class PlainLstmSizes(EncoderSizes):
     def description(self) -> str:
         return f"{counted(self.layers, 'plain LSTM layer')} of {self.projection_size}"
 
-    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
-        return "PyTorch's LSTM"
-
 
 class PlainLstm(Encoder):
     """A stack of LSTM layers; what each puts out, but for the carried state, is dropped out with one mask a window."""
 
     def __init__(self, sizes: PlainLstmSizes) -> None:
-        super().__init__()
-        self.size = size = sizes.projection_size
-        self.dropout = sizes.dropout
+        super().__init__(sizes)
+        size = sizes.projection_size
         self.layers = nn.ModuleList(nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers))
-
-    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        return self.window_masks(len(self.layers), batch, self.size, self.dropout, generator)
 
     def forward(
         self,
@@ -56,14 +49,12 @@ class PlainLstm(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
-        if dropout_masks is None and self.training:
-            dropout_masks = self.draw_dropout_masks(len(inputs))
+        masks = dropout_masks or self.own_masks(len(inputs))
         layer_states, after = [inputs], []
-        for index, layer in enumerate(self.layers):
+        for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
             assert isinstance(layer, nn.LSTM)
             before = None if state is None else state.layers[index]
             outputs, *carried = self.recomputed(run_layer)(layer, inputs, before, lengths)
-            mask = None if dropout_masks is None else dropout_masks[index]
             inputs = outputs if mask is None else outputs * mask.unsqueeze(1)
             layer_states.append(inputs)
             after.append(tuple(carried))

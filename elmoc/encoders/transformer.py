@@ -50,9 +50,6 @@ class TransformerSizes(EncoderSizes):
             f"{self.heads} heads, feed-forward {self.feedforward_size}"
         )
 
-    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
-        return "PyTorch's scaled dot-product attention"
-
 
 class Transformer(Encoder):
     """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at its end.
@@ -61,18 +58,14 @@ class Transformer(Encoder):
     context. Positions are sinusoids, added to what the lowest layer reads; layer 0 of the layer states has none.
     """
 
+    masks_per_layer = 2  # of its attention, and of its feed-forward layer
+
     def __init__(self, sizes: TransformerSizes) -> None:
-        super().__init__()
-        self.size = sizes.projection_size
-        self.dropout = sizes.dropout
+        super().__init__(sizes)
         self.layers = nn.ModuleList(
             TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size) for _ in range(sizes.layers)
         )
         self.norm = nn.LayerNorm(sizes.projection_size)
-
-    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        """Two masks [B, P] a layer for a window, of its attention and of its feed-forward layer."""
-        return self.window_masks(2 * len(self.layers), batch, self.size, self.dropout, generator)
 
     def forward(
         self,
@@ -83,9 +76,7 @@ class Transformer(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state is empty. Padding stands at the end, where no word attends to it."""
-        if dropout_masks is None and self.training:
-            dropout_masks = self.draw_dropout_masks(len(inputs))
-        masks = [None] * (2 * len(self.layers)) if dropout_masks is None else dropout_masks
+        masks = dropout_masks or self.own_masks(len(inputs))
         layer_states = [inputs]
         x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(inputs.dtype)
         for index, layer in enumerate(self.layers):

@@ -10,11 +10,11 @@ from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders.bidirectional import reverse_padded
 from elmoc.encoders.fused_recurrence import fused_recurrence
-from elmoc.encoders.lstm import ProjectedLstmLayer
+from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.reference import ReferenceKernels
 
-BATCH, TIME, INPUT, PROJECTION, CELL = 4, 6, 5, 3, 7
+BATCH, TIME, PROJECTION, CELL = 4, 6, 3, 7
 FULL, PADDED = [TIME] * BATCH, [6, 4, 4, 1]  # AllenNLP's cell wants the longest first
 
 
@@ -23,16 +23,16 @@ def layer_pair(
 ) -> tuple[ProjectedLstmLayer, torch.nn.Module]:
     """Our layer and AllenNLP's with the same weights, large enough for the gates to saturate now and then."""
     torch.manual_seed(0)
-    ours = ProjectedLstmLayer(
-        input_size=INPUT,
+    sizes = LstmSizes(
         projection_size=PROJECTION,
         cell_size=CELL,
         cell_clip=cell_clip,
         projection_clip=projection_clip,
         layer_norm=False,
     )
+    ours = ProjectedLstmLayer(sizes, recurrence=plain_recurrence)
     theirs = LstmCellWithProjection(
-        INPUT,
+        PROJECTION,
         PROJECTION,
         CELL,
         go_forward=go_forward,
@@ -66,7 +66,7 @@ def test_outputs_states_and_gradients_are_those_of_allennlp(
 ) -> None:
     ours, theirs = layer_pair(go_forward, *clips)
     torch.manual_seed(1)
-    values = {"inputs": torch.randn(BATCH, TIME, INPUT)}
+    values = {"inputs": torch.randn(BATCH, TIME, PROJECTION)}
     if carried:
         values |= {"hidden": torch.randn(BATCH, PROJECTION), "cell": torch.randn(BATCH, CELL)}
     mine = {name: value.clone().requires_grad_() for name, value in values.items()}
@@ -141,7 +141,8 @@ def test_gradients_are_those_of_finite_differences(
 
 
 def test_forget_bias_is_one_and_gates_are_orthogonal() -> None:
-    layer = ProjectedLstmLayer(input_size=PROJECTION, projection_size=PROJECTION, cell_size=CELL)
+    sizes = LstmSizes(projection_size=PROJECTION, cell_size=CELL)
+    layer = ProjectedLstmLayer(sizes, recurrence=plain_recurrence)
     assert layer.bias.reshape(4, CELL).tolist() == [[0.0] * CELL, [1.0] * CELL, [0.0] * CELL, [0.0] * CELL]
     for weight in (layer.input_weight, layer.hidden_weight):
         for gate in weight.chunk(4):  # [C, P], C > P: orthonormal columns
