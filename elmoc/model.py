@@ -145,6 +145,27 @@ class ElmoC:
         """Pickled as what it is made from."""
         return partial(type(self), **self._options), (self.directory, self.word_vectors)
 
+    def choose_layers(self, layers: str | Sequence[int]) -> tuple[Callable[[Tensor], Tensor], list[str]]:
+        """The layers that `layers` names: `all`, `top`, `average` (the mean), or indices such as `0,2` or [0, 2].
+
+        Returns what takes them from layer states [L + 1, n, 2P] ([n, 2P] of top and average), and their names. Raises
+        `InputError` for layers that it does not have.
+        """
+        layers = layers if isinstance(layers, str) else ",".join(map(str, layers))
+        indices = {str(layer): layer for layer in range(self.layers)}
+        if layers == "all":
+            return lambda states: states, list(indices)
+        if layers == "top":
+            return lambda states: states[-1], ["top"]
+        if layers == "average":
+            return lambda states: states.mean(dim=0), ["average"]
+        names = layers.split(",")
+        if not set(names) <= indices.keys():
+            known = f"all, top, average, or indices from 0 to {self.layers - 1}, such as 0,1"
+            raise InputError(f"layers (--layers) are {known}; not {shortened(layers)!r}")
+        chosen = [indices[name] for name in names]
+        return lambda states: states[chosen], names
+
     def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Layer states [B, L + 1, T + 2, 2P], unchecked, of what `SentenceRows.padded` gives, on the device."""
         return self._inference(vectors, lengths)

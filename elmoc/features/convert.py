@@ -51,7 +51,7 @@ def convert_features(
             single=features.single,
             words=features.tokens,
         )
-        writer_class = LAYOUTS[layout].writer
+        writer_class = LAYOUTS[layout]
         by_words = writer_class.found_by_words
         if writer_class.needs_documents and not features.documents:
             raise InputError(f"{source} does not say which documents its sentences are: dump them in this layout")

@@ -20,7 +20,7 @@ from torch import Tensor, distributed
 
 from elmoc.batches import buffered
 from elmoc.encoders.inference import length_bucketed
-from elmoc.errors import InputError, reading, say, shortened
+from elmoc.errors import InputError, reading, say
 from elmoc.features.input import SentenceInput, count_words, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
@@ -97,7 +97,7 @@ def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], 
         for sentences, output in pairs:
             source = opened_input(
                 sentences,
-                documents=LAYOUTS[options.layout].writer.needs_documents,
+                documents=LAYOUTS[options.layout].needs_documents,
                 carry_state=options.carry_state,
                 allow_empty=options.allow_empty,
                 boundaries=options.boundaries,
@@ -134,25 +134,6 @@ def refuse_output(output: Path) -> None:
         )
 
 
-def layer_selection(layers: str, count: int) -> tuple[Callable[[Tensor], Tensor], list[str]]:
-    """The layers that `layers` names: `all`, `top`, `average`, or indices below `count` such as `0,2`.
-
-    Returns what takes them from layer states [L + 1, n, 2P] ([n, 2P] of top and average), and their names.
-    """
-    indices = {str(layer): layer for layer in range(count)}
-    if layers == "all":
-        return lambda states: states, list(indices)
-    if layers == "top":
-        return lambda states: states[-1], ["top"]
-    if layers == "average":
-        return lambda states: states.mean(dim=0), ["average"]
-    names = layers.split(",")
-    if not set(names) <= indices.keys():
-        raise InputError(f"--layers takes indices from 0 to {count - 1}, such as 0,1; not {shortened(layers)!r}")
-    chosen = [indices[name] for name in names]
-    return lambda states: states[chosen], names
-
-
 def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
     """After how many words a part ends."""
     return max(batch_words, min(PART_WORDS, PART_BYTES // (4 * numbers_a_word)))
@@ -165,10 +146,10 @@ class Dump:
         together = distributed.is_available() and distributed.is_initialized()
         self.rank, self.world_size = (distributed.get_rank(), distributed.get_world_size()) if together else (0, 1)
         self.model, self.source, self.output, self.options = model, source, output, options
-        by_words = LAYOUTS[options.layout].writer.found_by_words and (options.sentence_map or options.sentence_keys)
+        by_words = LAYOUTS[options.layout].found_by_words and (options.sentence_map or options.sentence_keys)
         self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
-        self.select, self.names = layer_selection(options.layers, model.layers)
+        self.select, self.names = model.choose_layers(options.layers)
         self.shape = FeatureShape(
             layers=len(self.names),
             width=model.width,
@@ -355,7 +336,7 @@ class Dump:
             "dump": self.identity,
             "command_line": options.command_line,
         }
-        with LAYOUTS[options.layout].writer.open(
+        with LAYOUTS[options.layout].open(
             self.output,
             attributes,
             shape=self.shape,

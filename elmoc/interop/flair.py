@@ -17,7 +17,7 @@ from flair.embeddings import TokenEmbeddings
 from flair.embeddings.base import register_embeddings
 
 from elmoc.errors import InputError
-from elmoc.interop.token_vectors import LayerChoice, token_vectors
+from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
 
 
@@ -43,10 +43,10 @@ class ElmocEmbeddings(TokenEmbeddings):
         batch_size: int = BATCH_SIZE,
     ) -> None:
         self._model, self._vectors, self._batch_size = str(model), vectors, batch_size
-        self._choice = LayerChoice(layers)
+        self._layers = layers if isinstance(layers, str) else list(layers)
         self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=str(flair.device))
-        self._length = self._choice.width(self._elmo)
-        self.name = f"elmoc-{self._elmo.fingerprint}-{self._choice}"  # under it flair keeps the vectors of a token
+        self._length = len(self._elmo.choose_layers(layers)[1]) * self._elmo.width
+        self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"  # under it flair keeps the vectors of a token
         self.static_embeddings = True
         super().__init__()
 
@@ -57,10 +57,9 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     def to_params(self) -> dict[str, Any]:
         """What a saved tagger holds of these embeddings."""
-        layers = self._choice.layers
         return {
             "model": self._model,
-            "layers": layers if isinstance(layers, str) else list(layers),
+            "layers": self._layers,
             "vectors": self._vectors,
             "batch_size": self._batch_size,
             "fingerprint": self._elmo.fingerprint,
@@ -76,7 +75,7 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
         texts = [[token.text for token in sentence] for sentence in sentences]
-        vectors = token_vectors(self._elmo, texts, self._choice, batch_size=self._batch_size)
+        vectors = token_vectors(self._elmo, texts, self._layers, batch_size=self._batch_size)
         for sentence, of_sentence in zip(sentences, vectors, strict=True):
             for token, vector in zip(sentence, of_sentence.to(flair.device), strict=True):
                 token.set_embedding(self.name, vector)

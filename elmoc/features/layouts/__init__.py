@@ -3,35 +3,25 @@
     interface   what a reader and a writer give, and how a file is written
     allennlp, e2e_coref, flat   the layouts; `bilm` is allennlp's without a map
 
-`FeatureFile` opens a file, and its layout finds the sentences in it; `LAYOUTS[name].writer.open(…)` writes one.
+`FeatureFile` opens a file, and its layout finds the sentences in it; `LAYOUTS[name].open(…)` writes one.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter, is_group
-from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
-from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
-from elmoc.features.layouts.interface import FORMAT_VERSION, LayoutReader, LayoutWriter
+from elmoc.features.layouts.allennlp import AllennlpWriter, BilmWriter, is_group
+from elmoc.features.layouts.e2e_coref import E2eCorefWriter
+from elmoc.features.layouts.flat import OFFSETS, STATES, FlatWriter
+from elmoc.features.layouts.interface import FORMAT_VERSION, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
 # Attributes of the root that say how the file is read, beside those that say what it was made from.
 FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
 
 
-class Layout(NamedTuple):
-    """One form on disk."""
-
-    reader: type[LayoutReader]
-    writer: type[LayoutWriter]
-
-
-# By the names of `LAYOUT_NAMES`.
-LAYOUTS = {
-    "allennlp": Layout(AllennlpReader, AllennlpWriter),
-    "bilm": Layout(AllennlpReader, BilmWriter),
-    "e2e-coref": Layout(E2eCorefReader, E2eCorefWriter),
-    "flat": Layout(FlatReader, FlatWriter),
+# By the names of `LAYOUT_NAMES`; each writer has its reader.
+LAYOUTS: dict[str, type[LayoutWriter]] = {
+    writer.layout: writer for writer in (AllennlpWriter, BilmWriter, E2eCorefWriter, FlatWriter)
 }
 
 

@@ -84,6 +84,7 @@ class AllennlpWriter(LayoutWriter):
     """Writes the `allennlp` layout."""
 
     layout = "allennlp"
+    reader = AllennlpReader
     found_by_words = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
@@ -55,6 +54,7 @@ class E2eCorefWriter(LayoutWriter):
     """Writes the `e2e-coref` layout."""
 
     layout = "e2e-coref"
+    reader = E2eCorefReader
     needs_documents = True
     layers_axis = 2
 
@@ -65,10 +65,7 @@ class E2eCorefWriter(LayoutWriter):
         self._count = 0
 
     def put(self, sentence: Sentence, states: np.ndarray) -> None:
-        if sentence.document is None:
-            raise InputError(
-                f'the sentence "{shortened(sentence.line)}" has no document: give sentences as jsonlines with doc_key'
-            )
+        assert sentence.document is not None, "dumps and conversions see to it"
         if sentence.document != self._document:  # a second group of one name is an error of the library
             self._group = h5py.h5g.create(self._file.id, group_name(sentence.document).encode())
             self._document, self._count = sentence.document, 0

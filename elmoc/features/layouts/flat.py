@@ -60,6 +60,7 @@ class FlatWriter(LayoutWriter):
     """Writes the `flat` layout; a `ValueError` where the sentences have not as many words as `shape.words` says."""
 
     layout = "flat"
+    reader = FlatReader
     layers_axis = 1
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

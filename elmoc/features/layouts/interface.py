@@ -124,12 +124,14 @@ class LayoutWriter(ABC):
     """Writes sentences into a file, in order, each a dataset or a part of one; made by `open`.
 
     layout: the name of the form.
+    reader: what reads it.
     needs_documents: every sentence has to be part of a document.
     found_by_words: sentences can be found by their words: by a map (`sentence_map`), or as keys (`sentence_keys`).
     layers_axis: where its arrays have the axis of layers, also for one layer; None: where the sentence has it, if any.
     """
 
     layout: ClassVar[str]
+    reader: ClassVar[type[LayoutReader]]
     needs_documents: ClassVar[bool] = False
     found_by_words: ClassVar[bool] = False
     layers_axis: ClassVar[int | None] = None

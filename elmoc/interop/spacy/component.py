@@ -19,7 +19,7 @@ from thinc.types import Floats2d
 
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks, rows_of
-from elmoc.interop.token_vectors import LayerChoice, token_vectors
+from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
 from elmoc.model_directory import bundled_vectors
 
@@ -40,7 +40,7 @@ class ElmocComponent:
         name: str,
         *,
         path: str,
-        layers: LayerChoice,
+        layers: str | list[int],
         vectors: str | None,
         bundle_vectors: bool,
         batch_size: int,
@@ -58,7 +58,7 @@ class ElmocComponent:
         """The model; an `InputError` where it cannot be loaded or is not the one that the pipeline was made with."""
         if self._elmo is None:
             elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
-            self._layers.width(elmo)  # which says whether it has them
+            elmo.choose_layers(self._layers)  # which says whether it has them
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: name that one by the setting "
@@ -70,7 +70,7 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        return self._layers.width(self.elmo)
+        return len(self.elmo.choose_layers(self._layers)[1]) * self.elmo.width
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the tensor of one doc."""
@@ -173,7 +173,7 @@ def make_component(
     return ElmocComponent(
         name,
         path=model,
-        layers=LayerChoice(layers),
+        layers=layers,
         vectors=vectors,
         bundle_vectors=bundle_vectors,
         batch_size=batch_size,

@@ -28,7 +28,7 @@ def shape_of(states: np.ndarray, words: int | None = None) -> FeatureShape:
 
 def write_features(path: Path, attributes: dict[str, Any], *, layout: str = "allennlp", **options: Any) -> Any:
     """A new feature file of a layout, as `LayoutWriter.open` opens it."""
-    return LAYOUTS[layout].writer.open(path, attributes, **options)
+    return LAYOUTS[layout].open(path, attributes, **options)
 
 
 def write_sentences(

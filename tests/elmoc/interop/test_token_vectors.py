@@ -8,7 +8,7 @@ import torch
 
 from elmoc import ElmoC
 from elmoc.errors import InputError
-from elmoc.interop.token_vectors import LayerChoice, token_vectors
+from elmoc.interop.token_vectors import token_vectors
 
 SENTENCES = [["New York", "is", " ", "big", "\n"], [], ["\t"], ["It", "rained", "."]]
 
@@ -28,21 +28,18 @@ def test_layers_by_name_and_index(model: ElmoC) -> None:
         (2, 0): torch.cat([top, bottom], dim=-1),
     }
     for layers, vectors in expected.items():
-        choice = LayerChoice(layers)
-        [found] = token_vectors(model, [words], choice)
+        [found] = token_vectors(model, [words], layers)
         torch.testing.assert_close(found, vectors)
-        assert found.shape[1] == choice.width(model)
 
 
-@pytest.mark.parametrize("layers", ["bottom", [], 2, ["top"], [True], [3], [0, -1]])
+@pytest.mark.parametrize("layers", ["bottom", [], ["top", 0], [True], [3], [0, -1]])
 def test_layers_that_are_none_or_that_the_model_lacks(layers: Any, model: ElmoC) -> None:
     with pytest.raises(InputError):
-        LayerChoice(layers).width(model)
+        model.choose_layers(layers)
 
 
 def test_a_token_with_blanks_gets_the_mean_over_its_words_and_one_of_blanks_alone_zeros(model: ElmoC) -> None:
-    choice = LayerChoice("top")
-    first, empty, blank, plain = token_vectors(model, SENTENCES, choice, batch_size=2)
+    first, empty, blank, plain = token_vectors(model, SENTENCES, "top", batch_size=2)
     words = model.embed(["New", "York", "is", "big"])[-1]
     zeros = torch.zeros(model.width)
     torch.testing.assert_close(first, torch.stack([words[:2].mean(dim=0), words[2], zeros, words[3], zeros]))
