@@ -42,9 +42,6 @@ WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
 WEIGHT_TYPES = ("float32", "float16", "int8")
 _OF_TARGETS = "targets."
 _SCALE = ".scale"
-# Significant bits of a scale. 127 times such a scale is exact in float32, so weights that were read are written again
-# as the same numbers.
-_SCALE_BITS = 16
 _LEAST_SCALE = 2.0**-100  # of a row of zeros
 
 
@@ -277,7 +274,8 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str, Tensor]:
     """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors (biases, norms) in float32.
 
-    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows].
+    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows], which has the bits of a
+    bfloat16 number: 127 times it is exact, so weights that were read are written again as the same numbers.
     """
     packed = dict(weights)
     for name, matrix in weights.items():
@@ -285,8 +283,7 @@ def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str,
             continue
         packed[name] = matrix.half()
         if weight_type == "int8":
-            mantissa, exponent = torch.frexp(matrix.abs().amax(dim=1) / 127)
-            scale = torch.ldexp(torch.ceil(mantissa * 2**_SCALE_BITS), exponent - _SCALE_BITS).clamp(min=_LEAST_SCALE)
+            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float().clamp(min=_LEAST_SCALE)
             packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
             packed[name + _SCALE] = scale
     return packed

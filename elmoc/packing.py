@@ -3,15 +3,16 @@
 Letters: V words of the fastText file, E width of word vectors, P projection, M codebooks.
 """
 
+from collections import Counter
 from collections.abc import Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
-from elmoc.corpus import END
-from elmoc.encoders.bidirectional import BidirectionalEncoder, VectorProjection
+from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
@@ -23,7 +24,7 @@ from elmoc.model_directory import (
     packed_weights,
     unpacked_weights,
 )
-from elmoc.word_vectors.coded_rows import CodedRows, hash_words
+from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
@@ -33,9 +34,11 @@ _OTHER_BYTES = 64_000
 # What of the mean squared weight of a direction of word vectors counts in addition, so that no direction is given up
 # because this encoder does not read it.
 _LEAST_WEIGHT = 0.03
-# Shares of frequent words and of n-grams in the room for vectors; codes of an n-gram a number of its vector; and the
-# fewest of a word: of less room, fewer words get a row.
-_FREQUENT_SHARE, _NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.1, 0.4, 1 / 6, 1 / 4
+# The share of n-grams in the room for vectors; codes of an n-gram a number of its vector; and the fewest of a word: of
+# less room, fewer words get a row.
+_NGRAM_SHARE, _NGRAM_CODES, _WORD_CODES = 0.4, 1 / 6, 1 / 4
+# Bytes of a row beside its codes: a float16 norm, and the 64-bit hash of a word or the 32-bit number of an n-gram.
+_WORD_BYTES, _NGRAM_BYTES = 10, 6
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
 # What is compared: about this number of words of each band of frequency, and sentences of a text, or made up.
@@ -43,43 +46,30 @@ _BAND_WORDS, _SENTENCES, _MADE_UP = 1000, 2000, 250
 _BANDS = (0, 1_000, 10_000, 100_000)
 
 
-@dataclass(frozen=True)
 class Lexicon:
     """What a fastText file has: words, most frequent first, and n-grams.
 
     counts: int64 [V].
-    ngrams: which there are; None where the vectors were trained without.
+    ngrams: which there are.
     ngram_rows: float32 [buckets, E], mapped; its numbers may lie at any byte.
     ngram_counts: float64 [buckets]: how often each occurs in the words, however often these occur.
     """
 
-    vectors: FastTextVectors
-    words: list[str]
-    counts: np.ndarray
-    ngrams: NgramKind | None
-    ngram_rows: np.ndarray
-    ngram_counts: np.ndarray
-
-    @classmethod
-    def of(cls, vectors: FastTextVectors) -> "Lexicon":
-        """Read it from the file."""
-        header, (encoded, rows) = vectors.header, vectors.contents()
-        words, counts = [word.decode("utf-8", "replace") for word in encoded], np.array(list(encoded.values()))
-        if header.maxn < header.shortest:
-            return cls(vectors, words, counts, None, rows, np.zeros(0))
-        kind = NgramKind(header.bucket, header.shortest, header.maxn)
-        ngram_counts = np.zeros(header.bucket)
+    def __init__(self, vectors: FastTextVectors) -> None:
+        header, (words, self.ngram_rows) = vectors.header, vectors.contents()
+        self.vectors, self.counts = vectors, np.array(list(words.values()))
+        self.words = [word.decode("utf-8", "replace") for word in words]
+        self.ngrams = NgramKind(header.bucket, header.shortest, header.maxn)
+        self.ngram_counts = np.zeros(header.bucket)
         for start in range(0, len(words), _BLOCK_WORDS):
-            _, buckets = kind.of_words(words[start : start + _BLOCK_WORDS])
-            ngram_counts += np.bincount(buckets, minlength=header.bucket)
-        return cls(vectors, words, counts, kind, rows, ngram_counts)
+            _, buckets = self.ngrams.of_words(self.words[start : start + _BLOCK_WORDS])
+            self.ngram_counts += np.bincount(buckets, minlength=header.bucket)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many words and n-grams get a row, and of how many codes, M, each; of the first words, `frequent` have E."""
+    """How many words and n-grams get a row, and of how many codes, M, each."""
 
-    frequent: int
     words: int
     word_codes: int
     ngrams: int
@@ -88,20 +78,18 @@ class Plan:
     @classmethod
     def of(cls, lexicon: Lexicon, size: int, room: int) -> "Plan":
         """What fits into `room` bytes of vectors `size` wide; an `InputError` where it is too little for any."""
-        tables = 2 if lexicon.ngrams is None else 3
-        room -= tables * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means
+        room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means of words and of n-grams
         codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
-        frequent = min(int(room * _FREQUENT_SHARE) // (size + 10), len(lexicon.words) // 2)
-        of_ngrams = 0 if lexicon.ngrams is None else int(room * _NGRAM_SHARE)
         ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
-        ngrams = min(of_ngrams // (ngram_codes + 6), int(np.count_nonzero(lexicon.ngram_counts)))
-        of_words, others = room - ngrams * (ngram_codes + 6) - frequent * (size + 10), len(lexicon.words) - frequent
-        fitting = [number for number in codes if others * (number + 10) <= of_words]
+        ngrams = int(room * _NGRAM_SHARE) // (ngram_codes + _NGRAM_BYTES)
+        ngrams = min(ngrams, int(np.count_nonzero(lexicon.ngram_counts)))
+        of_words = room - ngrams * (ngram_codes + _NGRAM_BYTES)
+        fitting = [number for number in codes if len(lexicon.words) * (number + _WORD_BYTES) <= of_words]
         word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
-        words = frequent + min(of_words // (word_codes + 10), others)
-        if min(frequent, words - frequent) < ENTRIES or (lexicon.ngrams and ngrams < ENTRIES):
+        words = min(of_words // (word_codes + _WORD_BYTES), len(lexicon.words))
+        if min(words, ngrams) < ENTRIES:
             raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
-        return cls(frequent, words, word_codes, ngrams, ngram_codes)
+        return cls(words, word_codes, ngrams, ngram_codes)
 
 
 def encoder_metric(model: ModelDirectory) -> np.ndarray:
@@ -121,17 +109,18 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
 def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codebooks: int) -> CodedRows:
     """Product quantisation of rows [n, E], where it costs the encoder least.
 
-    The mean is subtracted, and the axes are turned to the principal ones of what is left as `metric` [E, E] sees it, in
-    an order in which all codebooks get the same product of variances (Ge et al. 2013, Section 4). `weights` [n] is how
-    much each row counts.
+    The mean is subtracted, and the axes are turned to the principal ones of what is left as `metric` [E, E] sees it,
+    dealt out so that the products of variances of all codebooks are alike (Ge et al. 2013, Section 4). `weights` [n] is
+    how much each row counts.
     """
     share = (weights / weights.sum()).astype(np.float32)
     mean = share @ rows
     centred = rows - mean
     covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
     variances, axes = np.linalg.eigh(covariance)  # ascending
-    order = _balanced(variances[::-1], codebooks)
-    axes = axes[:, ::-1][:, order] / np.sqrt(variances.sum())
+    rounds = np.arange(len(variances)).reshape(-1, codebooks)  # in each one, every codebook gets an axis
+    rounds[1::2] = rounds[1::2, ::-1]
+    axes = axes[:, rounds.T.reshape(-1)] / np.sqrt(variances.sum())
     matrix = np.linalg.inv(metric @ axes).astype(np.float16)
     turned = centred @ np.linalg.inv(matrix.astype(np.float64)).astype(np.float32)
     norms = np.linalg.norm(turned, axis=1, keepdims=True)
@@ -142,50 +131,32 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     )
 
 
-def _balanced(variances: np.ndarray, codebooks: int) -> np.ndarray:
-    """The order of axes, of falling variance, in which consecutive D / M of them have like products of variances."""
-    logs = np.log(np.maximum(variances, 1e-9 * variances[0]))
-    parts: list[list[int]] = [[] for _ in range(codebooks)]
-    sums, size = np.zeros(codebooks), len(logs) // codebooks
-    for axis, log in enumerate(logs - logs[-1]):  # none is negative: a part with fewer axes has the smaller sum
-        part = int(np.argmin(sums))
-        parts[part].append(axis)
-        sums[part] = sums[part] + log if len(parts[part]) < size else np.inf
-    return np.concatenate(parts)
-
-
 def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVectors:
-    """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams."""
-    words = lexicon.words[: plan.words]
-    weights = np.sqrt(np.maximum(lexicon.counts[: plan.words], 1))
-    raw, first = lexicon.vectors.lookup(words), plan.frequent
-    frequent = code_rows(raw[:first], weights[:first], metric, raw.shape[1])
-    rows = code_rows(raw[first:], weights[first:], metric, plan.word_codes)
-    ngrams = None if lexicon.ngrams is None else _pack_ngrams(lexicon, lexicon.ngrams, plan, metric)
-    return CompactVectors.of_words(
-        words[first:], rows, ngrams, frequent=CompactVectors.of_words(words[:first], frequent)
-    )
+    """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams.
 
+    N-grams that would be missed most have a row: by count × squared length of what the encoder reads of a vector.
+    """
+    words, counts = lexicon.words[: plan.words], np.maximum(lexicon.counts[: plan.words], 1)
+    rows = code_rows(lexicon.vectors.lookup(words), np.sqrt(counts), metric, plan.word_codes)
 
-def _pack_ngrams(lexicon: Lexicon, kind: NgramKind, plan: Plan, metric: np.ndarray) -> Ngrams:
-    """The n-grams that would be missed most: by count × squared length of what the encoder reads of a row."""
     used = np.flatnonzero(lexicon.ngram_counts)
     counts = lexicon.ngram_counts[used]
-    rows = np.array(lexicon.ngram_rows[used], dtype=np.float32)
-    lengths = np.linalg.norm(rows @ metric.astype(np.float32), axis=1)
+    raw = np.array(lexicon.ngram_rows[used], dtype=np.float32)
+    lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
     kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[: plan.ngrams])
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
-    rest = pruned @ rows / max(1, pruned.sum())
-    coded = code_rows(rows[kept], np.sqrt(counts[kept]), metric, plan.ngram_codes)
-    return Ngrams(kind, used[kept].astype(np.int32), coded, rest.astype(np.float32))
+    rest = pruned @ raw / max(1, pruned.sum())
+    coded = code_rows(raw[kept], np.sqrt(counts[kept]), metric, plan.ngram_codes)
+    ngrams = Ngrams(lexicon.ngrams, used[kept].astype(np.int32), coded, rest.astype(np.float32))
+    return CompactVectors.of_words(words, rows, ngrams)
 
 
 def packed_model(elmo: ElmoC, vectors: CompactVectors, weight_type: str) -> ElmoC:
     """The model with its encoder in another type and with compact vectors, as its directory will be read."""
     parent = elmo.directory
     folder = Path(parent.path or "")
-    encoder = BidirectionalEncoder(parent.encoder.config, directions=parent.encoder.directions, fast=True)
+    encoder = deepcopy(parent.encoder)
     encoder.load_weights(unpacked_weights(packed_weights(contiguous(parent.encoder.weights()), weight_type))[0])
     packed = {
         "parent": str(folder.parent if folder.name == "model" else folder),
@@ -212,7 +183,7 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     """The model in `size` bytes, as its directory is to be written; what it weighs and costs is printed.
 
     Args:
-        elmo: a model that reads a fastText file.
+        elmo: a model that reads a fastText file with n-grams.
         size: of all files of the directory, at most.
         weight_type: of the encoder's matrices: `int8` or `float16`.
         text: a file of one tokenised sentence a line on which both models are compared; None is a text of words of the
@@ -220,24 +191,23 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
 
     Raises `InputError` for a model with other word vectors, and where the size is too small.
     """
-    if not isinstance(elmo.word_vectors, FastTextVectors):
-        raise InputError(f"pack takes models that read a fastText .bin file, not {elmo.word_vectors.origin}")
-    lexicon = Lexicon.of(elmo.word_vectors)
+    fasttext = elmo.word_vectors
+    if not isinstance(fasttext, FastTextVectors) or fasttext.header.maxn < fasttext.header.shortest:
+        raise InputError(f"pack takes models that read a fastText .bin file with n-grams, not {fasttext.origin}")
+    lexicon = Lexicon(fasttext)
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type).values()
     encoder_bytes = sum(each.nbytes for each in weights)
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
-    plan = Plan.of(lexicon, elmo.word_vectors.size, size - encoder_bytes - _OTHER_BYTES)
+    plan = Plan.of(lexicon, fasttext.size, size - encoder_bytes - _OTHER_BYTES)
     vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
     packed = packed_model(elmo, vectors, weight_type)
-    parts = dict.fromkeys(("frequent", "words", "ngrams"), 0)
+    sizes = Counter[str]()
     for name, tensor in vectors.tensors().items():
-        parts[name.partition(".")[0]] += tensor.nbytes
+        sizes[name.partition(".")[0]] += tensor.nbytes
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    say(f"{plan.frequent:,} frequent words of {vectors.size} bytes: {human_bytes(parts['frequent'])}")
-    say(f"{plan.words - plan.frequent:,} other words of {plan.word_codes} bytes: {human_bytes(parts['words'])}")
-    say(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(parts['ngrams'])}")
-    collisions = plan.words - len(np.unique(hash_words(lexicon.words[: plan.words])))
-    say(f"{collisions} words share their hash, and so their row, with a more frequent one")
+    say(f"{plan.words:,} words of {plan.word_codes} bytes: {human_bytes(sizes['words'])}")
+    say(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(sizes['ngrams'])}")
+    say(f"{plan.words - len(vectors.hashes)} words share their hash, and so their row, with a more frequent one")
     sentences = sentences_of(lexicon, text)
     say("mean cosine with the original")
     say("  of word vectors:")
@@ -257,9 +227,8 @@ def sentences_of(lexicon: Lexicon, text: str | None) -> list[list[str]]:
     if text is not None:
         return [line.split() for line in islice(read_lines(text), _SENTENCES)]
     generator, sentences = np.random.Generator(np.random.Philox(key=SEED)), []
-    counts = lexicon.counts * np.array([word != END for word in lexicon.words])
-    drawn = generator.choice(len(lexicon.words), size=(_MADE_UP, 21), p=counts / counts.sum())
-    for numbers in drawn.tolist():
+    shares = lexicon.counts / lexicon.counts.sum()
+    for numbers in generator.choice(len(lexicon.words), size=(_MADE_UP, 21), p=shares).tolist():
         *words, first, last = (lexicon.words[number] for number in numbers)
         sentences.append([*words, first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
     return sentences
@@ -271,15 +240,14 @@ def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[
     Of each band some thousand words; words whose original vector is zero are left out.
     """
     bands = {
-        f"words {start + 1:,} to {min(end, len(lexicon.words)):,}": lexicon.words[start:end]
-        for start, end in pairwise((*_BANDS, max(_BANDS[-1], len(lexicon.words))))
+        f"words from {start + 1:,}": lexicon.words[start:end] for start, end in pairwise((*_BANDS, len(lexicon.words)))
     }
     bands["unseen words"] = sorted({word for sentence in sentences for word in sentence}.difference(lexicon.words))
-    some = {name: words[:: 1 + len(words) // _BAND_WORDS] for name, words in bands.items() if words}
-    return {
-        name: float(np.nanmean(cosines(lexicon.vectors.lookup(words), packed.lookup(words))))
-        for name, words in some.items()
-    }
+    found = {}
+    for name, words in bands.items():
+        if some := words[:: 1 + len(words) // _BAND_WORDS]:
+            found[name] = float(np.nanmean(cosines(lexicon.vectors.lookup(some), packed.lookup(some))))
+    return found
 
 
 def compare_states(

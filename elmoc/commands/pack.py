@@ -5,8 +5,6 @@ import re
 
 from elmoc.errors import InputError, say
 
-_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc pack`."""
@@ -22,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Pack the model that the parsed command line names."""
-    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?)(KB|MB|GB)", arguments.size)
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?)MB", arguments.size)
     if match is None:
-        raise InputError(f"--size takes a number and one of KB, MB, GB, such as 50MB; not {arguments.size!r}")
+        raise InputError(f"--size takes a number of megabytes, such as 50MB; not {arguments.size!r}")
     from elmoc.files.writing import locked, refuse_existing
     from elmoc.model import ElmoC
     from elmoc.packing import pack
@@ -32,7 +30,6 @@ def run(arguments: argparse.Namespace) -> None:
     with locked(arguments.output):
         refuse_existing(arguments.output)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors)
-        size = int(float(match[1]) * _UNITS[match[2]])
-        packed = pack(elmo, size, weight_type=arguments.weights, text=arguments.text)
+        packed = pack(elmo, int(float(match[1]) * 10**6), weight_type=arguments.weights, text=arguments.text)
         packed.save_pretrained(arguments.output)
     say(f"{arguments.output}: fingerprint {packed.fingerprint}, word vectors {packed.word_vectors.fingerprint}")

@@ -2,7 +2,6 @@
 
     words.hashes                 sorted 64-bit hashes of the words that have a row
     words.codes, .codebooks, …   their rows (see `coded_rows.py`)
-    frequent.hashes, .codes, …   the same of frequent words, in more bytes a row
     ngrams.buckets               sorted buckets of fastText's n-grams that have a row
     ngrams.codes, …              their rows
     ngrams.rest                  what stands for an n-gram that has none
@@ -95,7 +94,6 @@ class CompactVectors(StoredVectors):
         hashes: uint64 [n], ascending, of the words that have a row.
         rows: n.
         ngrams: of which the vectors of all other strings are made; without them, these are zeros.
-        frequent: hashes and rows that are asked first.
 
     Raises `InputError` where these do not fit together.
     """
@@ -108,30 +106,23 @@ class CompactVectors(StoredVectors):
         hashes: np.ndarray,
         rows: CodedRows | FilteredRows,
         ngrams: Ngrams | None = None,
-        *,
-        frequent: "CompactVectors | None" = None,
         origin: str = FILE_NAME,
     ) -> None:
-        self.hashes, self.rows, self.ngrams, self.frequent, self.origin = hashes, rows, ngrams, frequent, origin
+        self.hashes, self.rows, self.ngrams, self.origin = hashes, rows, ngrams, origin
         self.size = rows.size
         check_array("words.hashes", hashes, np.uint64, (len(rows),))
         if (hashes[1:] <= hashes[:-1]).any():
             raise InputError("words.hashes are not sorted, or one is there twice")
-        if len(sizes := {part.rows.size for part in (self, frequent, ngrams) if part is not None}) > 1:
-            raise InputError(f"its rows are {' and '.join(map(str, sorted(sizes)))} numbers wide")
+        if ngrams is not None and ngrams.rows.size != self.size:
+            raise InputError(f"its rows are {self.size} and {ngrams.rows.size} numbers wide")
 
     @classmethod
     def of_words(
-        cls,
-        words: Sequence[str],
-        rows: CodedRows | FilteredRows,
-        ngrams: Ngrams | None = None,
-        *,
-        frequent: "CompactVectors | None" = None,
+        cls, words: Sequence[str], rows: CodedRows | FilteredRows, ngrams: Ngrams | None = None
     ) -> "CompactVectors":
         """From the rows of words in the same order; of words with the same hash, the first one's row is kept."""
         hashes, first = np.unique(hash_words(words), return_index=True)
-        return cls(hashes, rows.select(first), ngrams, frequent=frequent)
+        return cls(hashes, rows.select(first), ngrams)
 
     def description(self) -> dict[str, Any]:
         filters = self.rows.filters if isinstance(self.rows, FilteredRows) else None
@@ -139,11 +130,8 @@ class CompactVectors(StoredVectors):
         return super().description() | asdict(_Description(self.rows.kind, filters, kind))
 
     def tensors(self) -> dict[str, Tensor]:
-        arrays = {}
-        for part, table in (("words", self), ("frequent", self.frequent)):
-            if table is not None:
-                arrays[f"{part}.hashes"] = table.hashes.view(np.int64)  # not every release of PyTorch knows uint64
-                arrays |= {f"{part}.{name}": array for name, array in table.rows.arrays().items()}
+        arrays = {"words.hashes": self.hashes.view(np.int64)}  # not every release of PyTorch knows uint64
+        arrays |= {f"words.{name}": array for name, array in self.rows.arrays().items()}
         if self.ngrams is not None:
             arrays |= {"ngrams.buckets": self.ngrams.buckets, "ngrams.rest": self.ngrams.rest}
             arrays |= {f"ngrams.{name}": array for name, array in self.ngrams.rows.arrays().items()}
@@ -152,7 +140,7 @@ class CompactVectors(StoredVectors):
     @classmethod
     def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CompactVectors":
         about = convert(info, _Description, where=origin)
-        words, parts, first = (_part(tensors, f"{name}.") for name in ("words", "ngrams", "frequent"))
+        words, parts = _part(tensors, "words."), _part(tensors, "ngrams.")
         hashes = words.pop("hashes").view(np.uint64)
         rows: CodedRows | FilteredRows
         if about.filters is not None:
@@ -163,10 +151,7 @@ class CompactVectors(StoredVectors):
         if about.ngrams is not None:
             buckets, rest = parts.pop("buckets"), parts.pop("rest")
             ngrams = Ngrams(about.ngrams, buckets, CodedRows("concatenated", **parts), rest)
-        frequent = None
-        if first:
-            frequent = cls(first.pop("hashes").view(np.uint64), CodedRows("concatenated", **first), origin=origin)
-        return cls(hashes, rows, ngrams, frequent=frequent, origin=origin)
+        return cls(hashes, rows, ngrams, origin)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -182,14 +167,11 @@ class CompactVectors(StoredVectors):
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; a string without a row gets the mean over its n-grams, or zeros."""
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
-        hashes, left = hash_words(words), np.arange(len(words))
-        for table in (self.frequent, self):
-            if table is not None:
-                found = find(table.hashes, hashes[left])
-                vectors[left[found >= 0]] = table.rows.vectors(found[found >= 0])
-                left = left[found < 0]
-        if self.ngrams is not None and len(left):
-            vectors[left] = self.ngrams.vectors([words[index] for index in left.tolist()])
+        found = find(self.hashes, hash_words(words))
+        vectors[found >= 0] = self.rows.vectors(found[found >= 0])
+        if self.ngrams is not None:
+            others = np.flatnonzero(found < 0)
+            vectors[others] = self.ngrams.vectors([words[index] for index in others.tolist()])
         return vectors
 
 

@@ -55,7 +55,7 @@ def packed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model packed."""
     pytest.importorskip("faiss")
     output = tmp_path_factory.mktemp("packed") / "small"
-    assert main(["pack", str(original / "model"), str(output), "--size", f"{SIZE / 1000}KB"]) == 0
+    assert main(["pack", str(original / "model"), str(output), "--size", f"{SIZE / 10**6}MB"]) == 0
     return output
 
 
@@ -138,7 +138,7 @@ def test_commands_take_it_and_name_its_parent(
 def test_the_same_model_is_packed_into_the_same_file(original: Path, packed: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("some words .\n\nkabodi unheard-of\n")
-    command = ["pack", str(original / "model"), str(tmp_path / "small"), "--size", f"{SIZE / 1000}KB"]
+    command = ["pack", str(original / "model"), str(tmp_path / "small"), "--size", f"{SIZE / 10**6}MB"]
     assert main([*command, "--text", str(text)]) == 0
     for name in ("model.safetensors", "compact.safetensors"):
         assert (tmp_path / "small" / name).read_bytes() == (packed / name).read_bytes()
@@ -153,7 +153,7 @@ def test_what_cannot_be_packed_is_said(
     pytest.importorskip("faiss")
     for model, size, said in (
         (original / "model", "50", "--size"),
-        (original / "model", "3KB", "too small"),
+        (original / "model", "0.003MB", "too small"),
         (model_path, "50MB", "fastText"),
     ):
         assert said in error_line(main(["pack", str(model), str(tmp_path / "out"), "--size", size]))
