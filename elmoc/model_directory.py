@@ -192,9 +192,11 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     size = record.word_vectors.size
     config = EncoderConfig.from_dict(record.encoder, word_vector_size=size, where=str(path / "config.json"))
     checksums = {path / name: checksum for name, checksum in record.checksums.items() if name != CARD}
-    tensors = _read_tensors(path / WEIGHTS, checksums)
+    for file, checksum in checksums.items():
+        if file.exists():
+            checksum.check_ends(file)
     with reading(path / WEIGHTS):
-        tensors, weight_type = unpacked_weights(tensors)
+        tensors, weight_type = unpacked_weights(_read_tensors(path / WEIGHTS))
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
         arrays_of = {"boundary": torch.empty(2, size), "mean": torch.empty(size), "matrix": torch.empty(size, size)}
@@ -205,15 +207,13 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     encoder.load_weights(tensors, assign=True)
     weights = targets = None
     if (path / HEADS).exists():  # which features never need
-        weights = _read_tensors(path / HEADS, checksums)
         with reading(path / HEADS):
+            weights = _read_tensors(path / HEADS)
             names = [name for name in weights if name.startswith(_OF_TARGETS)]
             arrays_of_targets = {name.removeprefix(_OF_TARGETS): weights.pop(name).numpy() for name in names}
             targets = VectorTransform(**arrays_of_targets) if names else None
     stored = path / record.word_vectors.file_name
     is_there = is_stored(record.word_vectors.origin) and stored.exists()
-    if is_there and stored in checksums:
-        checksums[stored].check_ends(stored)
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=OutputLayerRecord(record.output_layer, weights, targets),
@@ -304,10 +304,7 @@ def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], 
     return unpacked, weight_type
 
 
-def _read_tensors(file: Path, checksums: Mapping[Path, FileChecksum]) -> dict[str, Tensor]:
-    if file in checksums:
-        checksums[file].check_ends(file)
-    with reading(file):
-        tensors = load_file(file)
-        check_finite(tensors)
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    tensors = load_file(file)
+    check_finite(tensors)
     return tensors

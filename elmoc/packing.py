@@ -4,28 +4,22 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M 
 """
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes
 from elmoc.model import ElmoC
-from elmoc.model_directory import (
-    ModelDirectory,
-    OutputLayerRecord,
-    contiguous,
-    packed_weights,
-    unpacked_weights,
-)
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
-from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, Ngrams
+from elmoc.word_vectors.compact import CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
 
@@ -152,25 +146,23 @@ def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVec
     return CompactVectors.of_words(words, rows, ngrams)
 
 
-def packed_model(elmo: ElmoC, vectors: CompactVectors, weight_type: str) -> ElmoC:
-    """The model with its encoder in another type and with compact vectors, as its directory will be read."""
-    parent = elmo.directory
-    folder = Path(parent.path or "")
-    encoder = deepcopy(parent.encoder)
-    encoder.load_weights(unpacked_weights(packed_weights(contiguous(parent.encoder.weights()), weight_type))[0])
+def packed_model(elmo: ElmoC, weights: Mapping[str, Tensor], vectors: CompactVectors) -> ElmoC:
+    """The model with packed weights and with compact vectors, as its directory will be read."""
+    parent, encoder = elmo.directory, deepcopy(elmo.encoder)
+    unpacked, weight_type = unpacked_weights(weights)
+    encoder.load_weights(unpacked)
     packed = {
-        "parent": str(folder.parent if folder.name == "model" else folder),
+        "parent": str(parent.path),
         "model": elmo.fingerprint,
         "word_vectors": parent.word_vectors.file_name,
         "word_vectors_fingerprint": parent.word_vectors.fingerprint,
         "weights": weight_type,
     }
-    source = replace(parent.word_vectors, origin=FILE_NAME, fingerprint=vectors.fingerprint)
     directory = replace(
         parent,
         encoder=encoder,
         output_layer=OutputLayerRecord(parent.output_layer.config, None),
-        word_vectors=source,
+        word_vectors=replace(parent.word_vectors, fingerprint=vectors.fingerprint),
         training=parent.training | {"packed": packed},
         stored_vectors=vectors,
         weight_type=weight_type,
@@ -195,12 +187,12 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     if not isinstance(fasttext, FastTextVectors) or fasttext.header.maxn < fasttext.header.shortest:
         raise InputError(f"pack takes models that read a fastText .bin file with n-grams, not {fasttext.origin}")
     lexicon = Lexicon(fasttext)
-    weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type).values()
-    encoder_bytes = sum(each.nbytes for each in weights)
+    weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type)
+    encoder_bytes = sum(each.nbytes for each in weights.values())
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
     plan = Plan.of(lexicon, fasttext.size, size - encoder_bytes - _OTHER_BYTES)
     vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
-    packed = packed_model(elmo, vectors, weight_type)
+    packed = packed_model(elmo, weights, vectors)
     sizes = Counter[str]()
     for name, tensor in vectors.tensors().items():
         sizes[name.partition(".")[0]] += tensor.nbytes
