@@ -19,8 +19,8 @@ from torch import Tensor
 
 from elmoc.encoders import EncoderState, SentenceWords
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.compiling import KernelBuildError, default_compiler
-from elmoc.kernels.cpu import SOURCE, load
+from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
+from elmoc.kernels.cpu import SOURCE
 
 SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
 
@@ -102,7 +102,7 @@ class InferenceKernels:
 
     def __init__(self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True) -> None:
         source, compiler = SOURCE.with_name("inference.cpp"), default_compiler()
-        library, _ = load(source, compiler if avx512 else f"{compiler} -mno-avx512f")
+        library, _ = load_library(source, compiler if avx512 else f"{compiler} -mno-avx512f")
         support = library.support()
         if not support:
             raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")

@@ -7,7 +7,6 @@ pickle is made. Source: Che et al. 2018; the package `elmoformanylangs` (MIT lic
 
 import tarfile
 import zipfile
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
@@ -64,7 +63,19 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
         rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
-        cnn = _cnn_config(words, lstm.projection_size, *rows, where=where)
+        sizes = {
+            "projection_size": lstm.projection_size,
+            "characters": rows[0],
+            "character_size": words["char_dim"],  # 0 where words are not read by their characters
+            "max_characters_per_token": words["max_characters_per_token"],
+            "filters": words["filters"] if words["char_dim"] else (),
+            "activation": words.get("activation", "relu"),
+            "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
+            "projection": True,
+            "words": rows[1],
+            "word_size": words["word_dim"],  # 0 where they are not read as wholes
+        }
+        cnn = convert(sizes, CharacterCnnConfig, where=where)
     with reading(folder / "token_embedder.pkl"):
         weights = our_tensors(token_table(cnn), tensors)
     with reading(folder / "encoder.pkl"):
@@ -133,28 +144,6 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     if name not in _PUBLISHED:
         raise InputError(f"{folder} lacks {name!r}, the config of the model that its config.json names: copy it there")
     return f"the published config {name}", _PUBLISHED_CONFIG
-
-
-def _cnn_config(
-    words: Mapping[str, Any], projection_size: int, character_rows: int, word_rows: int, *, where: str
-) -> CharacterCnnConfig:
-    """Our sizes from `token_embedder`, with the rows of the tables of characters and words.
-
-    char_dim, word_dim: 0 where words are not read by their characters, or not as wholes.
-    """
-    sizes = {
-        "projection_size": projection_size,
-        "characters": character_rows,
-        "character_size": words["char_dim"],
-        "max_characters_per_token": words["max_characters_per_token"],
-        "filters": words["filters"] if words["char_dim"] else (),
-        "activation": words.get("activation", "relu"),
-        "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
-        "projection": True,
-        "words": word_rows,
-        "word_size": words["word_dim"],
-    }
-    return convert(sizes, CharacterCnnConfig, where=where)
 
 
 def _read_lexicon(path: Path) -> dict[str, int]:

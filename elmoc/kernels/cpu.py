@@ -4,7 +4,6 @@ ctypes calls it, which releases the interpreter's lock, so that the other direct
 """
 
 import ctypes
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from elmoc.kernels.compiling import default_compiler, load_library
 from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-load = lru_cache(load_library)
 
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
 # Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes and clips, and threads.
@@ -31,7 +29,7 @@ class CompiledKernels:
     """`StepKernels` compiled for this processor; activations are float32 or bfloat16 on the CPU."""
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, compiler = load(SOURCE, default_compiler())
+        loaded, compiler = load_library(SOURCE, default_compiler())
         self.description = f"C++ compiled by {compiler}"
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._gates_forward, self._gates_backward, self._output_forward, self._output_backward = (

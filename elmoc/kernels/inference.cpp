@@ -322,15 +322,10 @@ extern "C" int lstm_float32(const Arguments *arguments) { return run<float, Vect
 extern "C" int lstm_bfloat16(const Arguments *arguments) { return run<bf16, Vectors<bf16>>(arguments); }
 #ifdef __AMX_BF16__
 extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles>(arguments); }
-#else
-extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return lstm_bfloat16(arguments); }
 #endif
 
 #else
 
 extern "C" int support() { return 0; }
-extern "C" int lstm_float32(const Arguments *) { return 1; }
-extern "C" int lstm_bfloat16(const Arguments *) { return 1; }
-extern "C" int lstm_bfloat16_tiles(const Arguments *) { return 1; }
 
 #endif
