@@ -27,8 +27,21 @@ from elmoc.model_directory import bundled_vectors
 UPSTREAM = "elmoc"
 
 
+@Language.factory("elmoc", assigns=["doc.tensor", "token.vector"])
 class ElmocComponent:
-    """A component of a spaCy pipeline (see `make_component`), whose model is loaded when it is first needed."""
+    """The component `elmoc` of a spaCy pipeline, whose model is loaded when it is first needed.
+
+    Args:
+        nlp: the pipeline.
+        name: the component's name in the pipeline.
+        model: a model directory or a run directory.
+        layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
+        vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was
+            saved with a copy of them reads the copy when this is not set, or names a file that is not there.
+        bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
+        batch_size: sentences a batch of the encoder at most.
+        device: where the encoder computes, e.g. `cuda:0`.
+    """
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the components behind this one
     model = None
@@ -37,18 +50,18 @@ class ElmocComponent:
 
     def __init__(
         self,
+        nlp: Language,
         name: str,
-        *,
-        path: str,
-        layers: str | list[int],
-        vectors: str | None,
-        bundle_vectors: bool,
-        batch_size: int,
-        device: str,
+        model: str,
+        layers: str | list[int] = "average",
+        vectors: str | None = None,
+        bundle_vectors: bool = False,
+        batch_size: int = BATCH_SIZE,
+        device: str = "cpu",
     ) -> None:
         self.name = name
         self.listener_map: dict[str, Sequence[Model]] = {}
-        self._path, self._layers, self._vectors = path, layers, vectors
+        self._path, self._layers, self._vectors = model, layers, vectors
         self._bundle_vectors, self._batch_size, self._device = bundle_vectors, batch_size, device
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
@@ -144,41 +157,6 @@ class ElmocComponent:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_elmo": None}  # another process loads it for itself
-
-
-@Language.factory("elmoc", assigns=["doc.tensor", "token.vector"])
-def make_component(
-    nlp: Language,
-    name: str,
-    model: str,
-    layers: str | list[int] = "average",
-    vectors: str | None = None,
-    bundle_vectors: bool = False,
-    batch_size: int = BATCH_SIZE,
-    device: str = "cpu",
-) -> ElmocComponent:
-    """The component `elmoc`.
-
-    Args:
-        nlp: the pipeline.
-        name: the component's name in the pipeline.
-        model: a model directory or a run directory.
-        layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
-        vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was
-            saved with a copy of them reads the copy when this is not set, or names a file that is not there.
-        bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
-        batch_size: sentences a batch of the encoder at most.
-        device: where the encoder computes, e.g. `cuda:0`.
-    """
-    return ElmocComponent(
-        name,
-        path=model,
-        layers=layers,
-        vectors=vectors,
-        bundle_vectors=bundle_vectors,
-        batch_size=batch_size,
-        device=device,
-    )
 
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")
