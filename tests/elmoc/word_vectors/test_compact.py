@@ -173,8 +173,6 @@ def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[
         changed("words.norms", lambda norms: norms[1:]),
         changed("words.mean", lambda mean: mean[1:]),
         changed("words.matrix", lambda matrix: matrix[:, 1:].copy()),
-        changed("ngrams.buckets", lambda buckets: buckets + 30),
-        changed("ngrams.buckets", lambda buckets: buckets - 1),
         changed("ngrams.buckets", lambda buckets: buckets[::-1].copy()),
         changed("ngrams.rest", lambda rest: rest[1:]),
         lambda tensors: tensors.pop("words.codes"),
@@ -202,12 +200,3 @@ def test_other_descriptions_are_refused(info: dict[str, Any], tmp_path: Path) ->
     save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
     with pytest.raises(InputError, match=FILE_NAME):
         open_word_vectors(tmp_path)
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    compact().write(tmp_path / FILE_NAME)
-    content = (tmp_path / FILE_NAME).read_bytes()
-    for length in (0, 7, 100, len(content) - 1):
-        (tmp_path / FILE_NAME).write_bytes(content[:length])
-        with pytest.raises(InputError, match=FILE_NAME):
-            open_word_vectors(tmp_path)
