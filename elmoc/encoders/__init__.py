@@ -149,4 +149,4 @@ class EncoderSizes(ABC):
 
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         """What runs on a device in a type, e.g. `the fused recurrence (…)`."""
-        return "PyTorch's own"
+        return "PyTorch's own layers"

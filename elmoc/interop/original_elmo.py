@@ -23,7 +23,7 @@ from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import convert, read_json, write_json
 from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
-from elmoc.model_directory import ModelDirectory, read_model_directory
+from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     UTF8_SIZE,
@@ -180,9 +180,22 @@ def export_original_elmo(model_path: Path | str, options: Path | str, weights: P
     """Write a model directory as the files of bilm-tf and AllenNLP, which must not be there yet."""
     refuse_existing(options)
     model = read_model_directory(model_path)
-    stored = _require_original(model, model_path)
-    network, sizes = stored.record.network, model.encoder.config.sizes
-    assert isinstance(sizes, LstmSizes)
+    sizes, stored = model.encoder.config.sizes, model.read_stored_vectors()
+    if not (
+        isinstance(stored, CharacterCnnVectors)
+        and stored.record.spelling == UTF8
+        and isinstance(sizes, LstmSizes)
+        and not sizes.layer_norm
+        and sizes.input_layer == "identity"
+        and model.word_vectors.post_processing == "none"
+        and set(model.encoder.directions) == set(DIRECTIONS)
+    ):
+        raise InputError(
+            f"{model_path} cannot be written as an original ELMo, which has two directions of LSTMs without layer "
+            "normalisation, and a character CNN over bytes: export an imported model, or one trained by "
+            "pretrain/configs/elmo.toml"
+        )
+    network = stored.record.network
     ours = {**stored.weights, **stored.kept, **model.encoder.weights()}
     content = io.BytesIO()  # HDF5's library does not survive a full disk
     with h5py.File(content, "w") as file:
@@ -193,25 +206,6 @@ def export_original_elmo(model_path: Path | str, options: Path | str, weights: P
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
     write_json(options, _options(network, sizes))  # last: where there are options, both files are whole
-
-
-def _require_original(model: ModelDirectory, path: Path | str) -> CharacterCnnVectors:
-    """The character CNN of a model that the original tools could run; an `InputError` for any other."""
-    sizes, stored = model.encoder.config.sizes, model.read_stored_vectors()
-    if (
-        isinstance(stored, CharacterCnnVectors)
-        and stored.record.spelling == UTF8
-        and isinstance(sizes, LstmSizes)
-        and not sizes.layer_norm
-        and sizes.input_layer == "identity"
-        and model.word_vectors.post_processing == "none"
-        and set(model.encoder.directions) == set(DIRECTIONS)
-    ):
-        return stored
-    raise InputError(
-        f"{path} cannot be written as an original ELMo, which has two directions of LSTMs without layer normalisation, "
-        "and a character CNN over bytes: export an imported model, or one trained by pretrain/configs/elmo.toml"
-    )
 
 
 def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:

@@ -23,18 +23,13 @@ inline float from_bits(uint32_t bits) {
     return value;
 }
 
-inline uint32_t to_bits(float value) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 inline float load(float value) { return value; }
 inline float load(uint16_t value) { return from_bits(uint32_t(value) << 16); }
 
 inline void store(float &place, float value) { place = value; }
 inline void store(uint16_t &place, float value) {  // to the nearest, ties to even; NaN stays NaN
-    const uint32_t bits = to_bits(value);
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
     const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
     place = uint16_t(value != value ? 0x7FC0u : rounded);
 }
