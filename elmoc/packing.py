@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor
@@ -149,10 +150,11 @@ def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVec
 def packed_model(elmo: ElmoC, weights: Mapping[str, Tensor], vectors: CompactVectors) -> ElmoC:
     """The model with packed weights and with compact vectors, as its directory will be read."""
     parent, encoder = elmo.directory, deepcopy(elmo.encoder)
+    folder = Path(parent.path or "")
     unpacked, weight_type = unpacked_weights(weights)
     encoder.load_weights(unpacked)
     packed = {
-        "parent": str(parent.path),
+        "parent": str(folder.parent if folder.name == "model" else folder),
         "model": elmo.fingerprint,
         "word_vectors": parent.word_vectors.file_name,
         "word_vectors_fingerprint": parent.word_vectors.fingerprint,

@@ -104,6 +104,7 @@ def test_a_packed_model_is_small_and_near_and_names_its_parent(original: Path, p
     card = (packed / "README.md").read_text()
     assert before.fingerprint in card
     assert "vectors.bin" in card
+    assert f"`{original.name}`" in card
     assert main(["check", str(packed)]) == 0
 
 
