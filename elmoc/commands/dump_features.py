@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
         dump_features(model, pairs, options)
         if words := list(model.unknown_words):
             shown = ", ".join(shortened(word, 40) for word in words[:SHOWN_WORDS]) + ", …" * (len(words) > SHOWN_WORDS)
-            say(f"{len(words):,} word types have no vector in {model.word_vectors.origin}, read as zeros: {shown}")
+            say(f"without a vector in {model.word_vectors.origin}, read as zeros: {len(words):,} word types ({shown})")
 
 
 def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[str, Path]]:

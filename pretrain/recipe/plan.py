@@ -158,7 +158,9 @@ class Recipe:
         source = self.model.word_vectors
         bundled = self.model.path / source.file_name
         self.vectors = self.given.vectors or (str(bundled) if bundled.exists() else source.origin)
-        self.target_vectors = self.vectors if targets.fingerprint == source.fingerprint else targets.origin
+        packed = self.model.training.get("packed", {})  # whose vectors stand for the ones that it was trained against
+        same = targets.fingerprint in (source.fingerprint, packed.get("word_vectors_fingerprint"))
+        self.target_vectors = self.vectors if same else targets.origin
         self.targets = targets.post_processing
         self.general = self.given.general
         if self.general is None:
