@@ -4,19 +4,15 @@ import ctypes
 import os
 import platform
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 # parameters of mallopt(3), as glibc's malloc.h numbers them
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
 # of prctl(2) of Linux: the signal that a process gets when its parent ends
 PR_SET_PDEATHSIG = 1
-# the exit status of a command that was asked to stop
-INTERRUPTED = 130
 _STARTED_IN = os.getpid()
 
 
@@ -85,25 +81,3 @@ def interrupted_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
-    """Run a command in a process of its own, and return its exit status.
-
-    It is interrupted where this process is interrupted or terminated, and waited for while it saves; then, or where it
-    was interrupted itself, `KeyboardInterrupt` is raised.
-    """
-    process = subprocess.Popen(  # in a group of its own, so that a terminal's Ctrl-C reaches it once
-        command, env=environment, process_group=0, preexec_fn=partial(end_with_parent, os.getpid())
-    )
-    status, asked = None, False
-    with interrupted_by_sigterm():
-        while status is None:
-            try:
-                status = process.wait()
-            except KeyboardInterrupt:
-                asked = True
-                process.send_signal(signal.SIGINT)
-    if asked or status == INTERRUPTED:
-        raise KeyboardInterrupt
-    return status

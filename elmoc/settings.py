@@ -1,19 +1,18 @@
 """Settings: how dataclass fields say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value, `differences` says which values are others than
-before. `parse_duration` reads a time such as `60m`, and `duration` says one; `counted` says a number of things.
+`check_settings` raises one sentence for the first impossible value. `duration` says a time, `counted` a number of
+things.
 """
 
 import math
 import operator
-import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError
 
 _BOUNDS = {
     "least": ("at least", operator.ge),
@@ -69,24 +68,6 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
             needed = " and ".join(f"{_BOUNDS[bound][0]} {limit}" for bound, limit in bounds.items())
         if needed:
             raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of `now` that had another value `before`, each with both: `train.seed (was 1, is 2)`."""
-    return [
-        f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(value))})"
-        for name, value in now.items()
-        if before.get(name) != value
-    ]
-
-
-def parse_duration(text: str) -> float:
-    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
-    if not seconds:
-        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
-    return seconds
 
 
 def duration(seconds: float) -> str:

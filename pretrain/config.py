@@ -14,7 +14,7 @@ from typing import Any
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import convert, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
@@ -250,3 +250,12 @@ def fixed_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that stay the same as long as a run goes on, as `section.key`."""
     settings = all_settings(config).items()
     return {name: value for name, value in settings if FREE_TO_CHANGE.isdisjoint((name, name.partition(".")[0]))}
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of `now` that had another value `before`, each with both: `train.seed (was 1, is 2)`."""
+    return [
+        f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(value))})"
+        for name, value in now.items()
+        if before.get(name) != value
+    ]

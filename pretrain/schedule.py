@@ -1,5 +1,6 @@
 """Schedule: how far a run is, and what follows from that: the learning rate, evaluations and the end."""
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -80,3 +81,12 @@ def learning_rate(config: ScheduleConfig, *, update: int, progress: Progress, st
     if config.linear_cooldown:
         rate *= min(1.0, (whole - done) / (config.linear_cooldown * whole))
     return rate
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
+    if not seconds:
+        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
+    return seconds

@@ -28,7 +28,5 @@ def run(arguments: argparse.Namespace) -> None:
         uses, count = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
         title = f"{word!r}: {len(uses):,} of {count:,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}"
-        clusters = draw_uses(elmo, uses, output, title=title, layer=arguments.layer)
-    say(f"{output}: {len(uses):,} of {count:,} uses, {len(clusters)} clusters")
-    for number, words in enumerate(clusters, 1):
-        say(f"  {number}: {', '.join(words) or '–'}")
+        draw_uses(elmo, uses, output, title=title, layer=arguments.layer)
+    say(f"{output}: {len(uses):,} of {count:,} uses")

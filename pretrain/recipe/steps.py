@@ -6,17 +6,22 @@ interrupt (Ctrl-C) or a termination signal is passed on once to the command that
 
 import os
 import shlex
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.process import run_child
+from elmoc.process import end_with_parent, interrupted_by_sigterm
 from elmoc.settings import duration
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# the exit status of a command that was asked to stop
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -64,3 +69,25 @@ def run_module(arguments: Sequence[object]) -> None:
         raise InputError(
             f"the command above ended with status {status}: what it printed says why; see to that, and run this again"
         )
+
+
+def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
+    """Run a command in a process of its own, and return its exit status.
+
+    It is interrupted where this process is interrupted or terminated, and waited for while it saves; then, or where it
+    was interrupted itself, `KeyboardInterrupt` is raised.
+    """
+    process = subprocess.Popen(  # in a group of its own, so that a terminal's Ctrl-C reaches it once
+        command, env=environment, process_group=0, preexec_fn=partial(end_with_parent, os.getpid())
+    )
+    status, asked = None, False
+    with interrupted_by_sigterm():
+        while status is None:
+            try:
+                status = process.wait()
+            except KeyboardInterrupt:
+                asked = True
+                process.send_signal(signal.SIGINT)
+    if asked or status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return status

@@ -29,8 +29,7 @@ from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
 from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
-from elmoc.settings import differences
-from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
+from pretrain.config import RunConfig, config_from_dict, config_to_dict, differences, fixed_settings
 
 CHECKPOINT, CHECKPOINT_VERSION = "elmoc-checkpoint", 3
 

@@ -50,7 +50,7 @@ print("is left alone")
 def test_a_child_is_asked_to_stop_once_and_waited_for(number: int) -> None:
     code = """
 import os, signal, sys
-from elmoc.process import run_child
+from pretrain.recipe.steps import run_child
 child = '''
 import signal, time
 def stop(number, frame):

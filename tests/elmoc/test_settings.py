@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, differences, parse_duration, setting
+from elmoc.settings import check_settings, setting
+from pretrain.config import differences
+from pretrain.schedule import parse_duration
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 
 from elmoc.__main__ import main
 from elmoc.looking.figures import save_figure
+from elmoc.looking.picture import principal_components
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 LINES = [f"The {kind} bank of {name} $ 日 ." for kind in ("left", "central") for name in "abcdefgh"]
@@ -33,16 +34,14 @@ def test_a_picture_of_all_uses(
         save_figure(figure, path)
 
     monkeypatch.setattr("elmoc.looking.picture.save_figure", keep)
-    monkeypatch.setattr("elmoc.looking.picture.cluster", lambda points: np.arange(len(points)) % 2)
-    # emphasis is written with underscores in many a book
-    monkeypatch.setattr("elmoc.looking.picture.telling_words", lambda uses, labels, count: [["_very_", "a"], ["b"]])
     assert main(["plot", str(model_path), text, "--word", "bank"]) == 0
     assert Path("bank.png").read_bytes().startswith(b"\x89PNG")
-    assert "16 uses, 2 clusters" in capsys.readouterr().out
+    assert "16 uses" in capsys.readouterr().out
     [axes] = figures[0].axes
-    assert [len(group.get_offsets()) for group in axes.collections] == [8, 8]
-    names = [each.get_text().strip() for each in axes.get_legend().get_texts()]
-    assert [name.rpartition("  ")[0] for name in names] == ["_very_, a", "b"]
+    assert [len(group.get_offsets()) for group in axes.collections] == [16]
+    assert {each.get_text() for each in axes.texts} <= {f"{line.split()[1]} bank of" for line in LINES} | {
+        " ".join(line.split()[:5]) for line in LINES
+    } | {" ".join(line.split()[1:5]) for line in LINES}
     assert main(["plot", str(model_path), text, "--word", "bank", "-o", "bank.pdf"]) == 0
     assert Path("bank.pdf").read_bytes().startswith(b"%PDF"), "the format follows the ending"
     assert main(["plot", str(model_path), text, "--word", "river"]) == 1
@@ -53,3 +52,15 @@ def test_without_a_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "'.[plots]'" in error_line(main(["plot", str(model_path), text, "--word", "bank"]))
+
+
+def test_principal_components_keep_distances() -> None:
+    vectors = np.random.default_rng(0).standard_normal((7, 4)).astype(np.float32)
+    directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    points = principal_components(vectors, 10)
+    for first in range(7):
+        for second in range(7):
+            expected = np.linalg.norm(directions[first] - directions[second])
+            assert np.linalg.norm(points[first] - points[second]) == pytest.approx(expected, abs=1e-5)
+    assert (np.diff(points.var(axis=0)) <= 1e-12).all(), "the widest first"
+    assert points.shape == (7, 4)
