@@ -92,9 +92,8 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
                 file.writelines(line.removeprefix("\n") for line, _ in sentences(corpus, shards))
             # in a process of its own (of two; one gets no item), in which the library can crash or be interrupted alone
             list(parallel_map(lambda path: _train(path, partial, seed, thread=workers, **sizes), [text], workers=2))
-            FastTextVectors(
-                partial
-            )  # fastText does not notice that it cannot write: a model that is not whole fails here
+            # fastText does not notice that it cannot write: a model that is not whole fails here
+            FastTextVectors(partial)
     seconds = time.monotonic() - started
     speed = words * sizes["epoch"] / seconds
     print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmoc.encoders import DIRECTIONS
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
 from pretrain.optimiser import (
@@ -85,6 +86,35 @@ def test_dense_and_sparse_gradients_are_bounded_together(most: float, scale: flo
     assert clip_gradients([dense, sparse], most).item() == 5
     torch.testing.assert_close(dense.grad[0], torch.tensor([3 * scale, 0.0]))
     torch.testing.assert_close(sparse.grad.to_dense()[3], torch.tensor([0.0, -4 * scale]))
+
+
+def gradients_of_an_update(runs: TinyRuns, **settings: Any) -> tuple[dict[str, float], dict[str, torch.Tensor]]:
+    """The norms that the first update of a run tells, and the gradients by which its optimisers update."""
+    setup = runs.setup(**settings)
+    state, found = setup.new_state(), dict[str, torch.Tensor]()
+    for name, optimiser in state.optimisers.items():
+
+        def look(*_: Any, name: str = name) -> None:
+            found[name] = torch.cat([each.grad.flatten() for each in state.parameters(name) if each.grad is not None])
+
+        optimiser.register_step_pre_hook(look)
+    with closing(TrainStep(setup, state)) as train_step:
+        steps = train_step(*first_batches(setup, 1), 0.0)
+    return {direction: step.gradient_norm for direction, step in steps.items()}, found
+
+
+@pytest.mark.parametrize("settings", [{}, ADAPTIVE], ids=["directions", "a shared part"])
+def test_the_gradient_of_an_update_is_bounded(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    norms, bounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e-3, **settings)
+    expected, unbounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e6, **settings)
+    assert norms == expected, "before the bound"
+    assert set(bounded) == {*DIRECTIONS, *([SHARED] if settings else [])}
+    for name, gradient in unbounded.items():
+        assert gradient.norm() > 1e-3
+        torch.testing.assert_close(bounded[name], gradient * (1e-3 / gradient.norm()), rtol=2e-3, atol=1e-9)
+        assert bounded[name].norm() <= 1e-3 * (1 + 1e-5)
+    for direction, norm in norms.items():
+        assert norm == pytest.approx(unbounded[direction].norm().item(), rel=1e-5)
 
 
 def second_update(

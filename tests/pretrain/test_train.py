@@ -91,6 +91,20 @@ def test_metrics_are_one_object_a_line_and_add_up(runs: TinyRuns) -> None:
             assert line["learning_rate"] == rate
 
 
+def test_a_line_has_the_means_over_its_own_updates(runs: TinyRuns) -> None:
+    several, each = (
+        read_metrics(runs.run(f"run{every}", train__updates=8, log__every_updates=every).path, "train")
+        for every in (3, 1)
+    )
+    names = [f"{direction}_{name}" for direction in DIRECTIONS for name in ("loss", "gradient_norm")]
+    for line, (first, last) in zip(several, ((0, 3), (3, 6), (6, 8)), strict=True):
+        assert line["update"] == last
+        for name in ("loss", *names):
+            values = [own[name] for own in each[first:last]]
+            assert line[name] == pytest.approx(np.mean(values)), name
+            assert line[name] != pytest.approx(values[-1]), name
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: int) -> None:
     together = runs.run("together", train__threads=threads)
