@@ -31,7 +31,6 @@ class TableRecord:
     """What `vectors/NAME.json` holds.
 
     checksums: of `rows`, and of `transform` where it has a file.
-    aside: false (the files have their names).
     """
 
     size: int = setting(least=1)
@@ -43,7 +42,6 @@ class TableRecord:
     post_processing: str = setting(choices=TRANSFORMS)
     boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum]
-    aside: bool = False
 
     def __post_init__(self) -> None:
         if [len(row) for row in self.boundary_vectors] != [self.size, self.size]:
