@@ -19,8 +19,7 @@ from pathlib import Path
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import run_command
-from elmoc.files.text import open_text, read_lines
-from elmoc.files.writing import locked, refuse_existing
+from elmoc.files import locked, open_text, read_lines, refuse_existing
 from elmoc.process import progress_bar
 from elmoc.text.suitable import check_suitable, sample_lines
 from elmoc.tokenizer import (

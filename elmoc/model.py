@@ -17,7 +17,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files.arrays import all_finite
+from elmoc.files import all_finite
 from elmoc.model_directory import (
     ModelDirectory,
     model_files,

@@ -27,9 +27,9 @@ from torch import Tensor
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
 from elmoc.errors import InputError, reading
+from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
-from elmoc.files.writing import atomic_directory
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored, stored_kinds

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, say
-from elmoc.files.text import read_lines
-from elmoc.files.writing import human_bytes
+from elmoc.files import human_bytes, read_lines
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows

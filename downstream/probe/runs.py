@@ -27,9 +27,9 @@ from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, given_
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError, reading
+from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
-from elmoc.files.writing import atomic_directory
 from elmoc.version import VERSION
 
 FORMAT, FORMAT_VERSION = "elmoc-probe", 4

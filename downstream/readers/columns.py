@@ -21,7 +21,7 @@ from typing import NamedTuple
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reason
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
 # How the lines begin between which a document of CoNLL-2012 stands.

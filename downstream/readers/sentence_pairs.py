@@ -17,7 +17,7 @@ import msgspec
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reading
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from downstream.settings import AS_THEY_ARE, SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.settings import counted
 
 Facts = dict[str, Any]

@@ -89,7 +89,7 @@ def _add_how(group: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.files.writing import locked
+    from elmoc.files import locked
 
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
     world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?)MB", arguments.size)
     if match is None:
         raise InputError(f"--size takes a number of megabytes, such as 50MB; not {arguments.size!r}")
-    from elmoc.files.writing import locked, refuse_existing
+    from elmoc.files import locked, refuse_existing
     from elmoc.model import ElmoC
     from elmoc.packing import pack
 

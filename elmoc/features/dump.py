@@ -25,7 +25,7 @@ from elmoc.features.input import SentenceInput, count_words, opened_input, surve
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing
+from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
 from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
 from elmoc.process import progress_bar
 

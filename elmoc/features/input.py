@@ -15,8 +15,7 @@ import xxhash
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts.interface import Sentence
-from elmoc.files import MOST_SENTENCES, MOST_WORDS
-from elmoc.files.text import read_lines
+from elmoc.files import MOST_SENTENCES, MOST_WORDS, read_lines
 from elmoc.text.suitable import check_suitable, sample_lines, warn_of_raw_text
 
 # characters by which text is judged to be raw

@@ -12,8 +12,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import reading
-from elmoc.files import MOST_BYTES
-from elmoc.files.text import require_file
+from elmoc.files import MOST_BYTES, require_file
 
 # The library crashes on attributes of some other classes (references, lists of any length).
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)

@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, reading
-from elmoc.files import MOST_RECORD_BYTES
-from elmoc.files.text import require_file
-from elmoc.files.writing import atomic_path
+from elmoc.files import MOST_RECORD_BYTES, atomic_path, require_file
 from elmoc.settings import check_settings
 
 T = TypeVar("T")

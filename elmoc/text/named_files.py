@@ -11,7 +11,7 @@ from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError
-from elmoc.files.text import compression
+from elmoc.files import compression
 
 # of tokenised English, spaces included; where a corpus is cut into shards depends on both numbers
 BYTES_PER_TOKEN = 5

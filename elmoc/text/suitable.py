@@ -8,7 +8,7 @@ from pathlib import Path
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, say
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.tokenizer import WITH_MARK
 
 # characters of each file by which it is judged

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files.arrays import all_finite
+from elmoc.files import all_finite, require_file
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.text import require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.settings import setting
 

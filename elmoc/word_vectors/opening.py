@@ -10,8 +10,8 @@ from typing import Any
 from safetensors import safe_open
 
 from elmoc.errors import InputError, reading, shortened
+from elmoc.files import require_file
 from elmoc.files.records import check_version
-from elmoc.files.text import require_file
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 

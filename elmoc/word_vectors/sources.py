@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from elmoc.errors import InputError, reading
+from elmoc.files import read_lines
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.text import read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext import MAX_SIZE
 

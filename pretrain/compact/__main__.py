@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError, run_command
-from elmoc.files.text import read_lines
-from elmoc.files.writing import atomic_path, human_bytes, locked, refuse_existing
+from elmoc.files import atomic_path, human_bytes, locked, read_lines, refuse_existing
 from elmoc.settings import check_settings
 from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, unpack_codes
 from elmoc.word_vectors.compact import CompactVectors

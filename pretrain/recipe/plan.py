@@ -9,8 +9,8 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.files import atomic_path
 from elmoc.files.records import read_json, toml_value, write_json
-from elmoc.files.writing import atomic_path
 from elmoc.model_directory import read_model_directory
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors

@@ -10,7 +10,7 @@ import pytest
 
 from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.errors import InputError
-from elmoc.files.arrays import save_array
+from elmoc.files import save_array
 from tests import tiny
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]

@@ -16,7 +16,7 @@ from downstream.inputs.sentence import make_sentence
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, size_setting
 from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
 from elmoc.errors import InputError, reading
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.settings import counted, setting
 from elmoc.tokenizer import sentence_splitter, tokenise_paragraph

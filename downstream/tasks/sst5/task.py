@@ -27,7 +27,7 @@ from downstream.modules.bilstm import BiLstm
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
 from elmoc.errors import InputError, reading
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.settings import counted, setting
 
 LABELS = {str(label): label for label in range(5)}

@@ -12,7 +12,7 @@ import pytest
 import downstream.__main__
 from downstream.suite.jobs import Job, run_jobs
 from elmoc.features.reader import FeatureFile
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import words_of
 from tests.downstream.suite.conftest import SUITE, InProcess, Run, report

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.files.writing import (
+from elmoc.files import (
     atomic_directory,
     atomic_path,
     human_bytes,
@@ -77,7 +77,7 @@ def test_checks_before_writing(tmp_path: Path) -> None:
 
 HOLD = """
 import sys
-from elmoc.files.writing import atomic_path
+from elmoc.files import atomic_path
 with atomic_path(sys.argv[1]):
     print('locked', flush=True)
     input()
@@ -126,7 +126,7 @@ def test_processes_that_take_a_lock_in_turns_are_never_two(tmp_path: Path) -> No
 import sys
 from pathlib import Path
 from elmoc.errors import InputError
-from elmoc.files.writing import locked
+from elmoc.files import locked
 done = 0
 while done < 50:
     try:

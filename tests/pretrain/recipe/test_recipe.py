@@ -11,7 +11,7 @@ import pytest
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.text import read_lines
+from elmoc.files import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe import steps
