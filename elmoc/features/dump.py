@@ -19,7 +19,7 @@ import xxhash
 from torch import Tensor, distributed
 
 from elmoc.batches import buffered
-from elmoc.encoders.inference import length_bucketed
+from elmoc.encoders.bidirectional import length_bucketed
 from elmoc.errors import InputError, reading, say
 from elmoc.features.input import SentenceInput, count_words, opened_input, survey
 from elmoc.features.layouts import LAYOUTS
