@@ -17,11 +17,10 @@ from itertools import chain
 from pathlib import Path
 
 from data_scripts.parts.workers import add_workers, parallel_map
-from elmoc.batches import buffered
 from elmoc.errors import run_command
 from elmoc.files import locked, open_text, read_lines, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.text.suitable import check_suitable, sample_lines
+from elmoc.text.sentences import buffered, check_suitable, sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,

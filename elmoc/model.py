@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import (
@@ -32,6 +31,7 @@ from elmoc.model_directory import (
 )
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.model_card import training_words
+from elmoc.text.sentences import buffered
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors

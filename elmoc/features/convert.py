@@ -5,9 +5,10 @@ from pathlib import Path
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape, Sentence, converted
+from elmoc.features.layouts.interface import FeatureShape, converted
 from elmoc.features.reader import FeatureFile
 from elmoc.process import progress_bar
+from elmoc.text.sentences import Sentence
 
 
 def convert_features(

@@ -12,8 +12,9 @@ import torch
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.allennlp import AllennlpWriter
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
 from elmoc.model_directory import write_model_directory
+from elmoc.text.sentences import Sentence
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from tests.tiny import tiny_model
 

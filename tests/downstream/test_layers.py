@@ -13,7 +13,8 @@ from downstream import layers
 from downstream.__main__ import main
 from downstream.layers import classify, read_words
 from elmoc.features.layouts.allennlp import AllennlpWriter
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
+from elmoc.text.sentences import Sentence
 from tests.downstream.conftest import TEN_SENTENCES, columns
 from tests.downstream.readers.test_columns import TREES
 from tests.downstream.readers.test_conll2012 import TWO_PARTS

@@ -28,8 +28,9 @@ import h5py
 import msgspec
 import numpy as np
 
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.text.sentences import Sentence
 
 MAP_KEY = "sentence_to_index"
 _ESCAPES = {"%": "%25", "/": "%2F", "\0": "%00", ".": "%2E"}

@@ -13,8 +13,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.text.sentences import Sentence
 
 
 def group_name(document: str) -> str:

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 from h5py import h5s
 
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, Sentence
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
 from elmoc.files import MOST_SENTENCES
 from elmoc.files.hdf5 import CheckedFile, require_size
+from elmoc.text.sentences import Sentence
 
 STATES, OFFSETS, DOCUMENTS = "states", "offsets", "documents"
 # What is gathered before it is written.

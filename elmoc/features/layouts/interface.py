@@ -7,7 +7,7 @@ times as long.
 import io
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from h5py import h5d, h5f, h5p, h5s, h5t
 from elmoc.errors import InputError
 from elmoc.files import all_finite, atomic_path, refuse_existing
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.text.sentences import Sentence
 
 FORMAT_VERSION = 1
 # The most that a compressed chunk holds: what has to be unpacked to read one number.
@@ -28,35 +29,6 @@ CHUNK_BYTES = 1 << 20
 _GZIP_LEVEL = 1
 # The axes of [L', n, 2P] with the first of them moved to each place.
 _LAYERS_AT = ((0, 1, 2), (1, 0, 2), (1, 2, 0))
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a feature file.
-
-    tokens: its words.
-    line: its text without white space around it, by which it is found again; by default the words with one blank
-        between them.
-    document: the key of the document that it is a part of (`doc_key` in jsonlines).
-    boundaries: whether its states are also those of `<s>` and `</s>`, before and behind its words.
-    begins: whether it is the first of its document.
-    where: what errors call it, e.g. `line 3`.
-    """
-
-    tokens: Sequence[str]
-    line: str = ""
-    document: str | None = None
-    boundaries: bool = False
-    begins: bool = True
-    where: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "line", self.line.strip() or " ".join(self.tokens))
-
-    @property
-    def length(self) -> int:
-        """How many words its states are of."""
-        return len(self.tokens) + 2 * self.boundaries
 
 
 @dataclass(frozen=True, kw_only=True)

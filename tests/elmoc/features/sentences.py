@@ -9,8 +9,9 @@ import numpy as np
 
 from elmoc.__main__ import main
 from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
+from elmoc.text.sentences import Sentence
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
 

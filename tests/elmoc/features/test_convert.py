@@ -12,8 +12,9 @@ import pytest
 
 from elmoc.__main__ import main
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
+from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import states_of, stored, write_features
 
 Fails = Callable[[int], str]

@@ -28,7 +28,8 @@ def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit:
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
+from elmoc.text.sentences import Sentence
 shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():

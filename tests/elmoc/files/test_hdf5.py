@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import Sentence
 from elmoc.features.reader import FeatureFile
+from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_features, write_lines
 
 Change = Callable[[h5py.File], Any]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
+from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
 
 LENGTHS = [3, 0, 2, 5]

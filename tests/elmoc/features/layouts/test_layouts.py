@@ -11,8 +11,9 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features import LAYOUT_NAMES
 from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
+from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]

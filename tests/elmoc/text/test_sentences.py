@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.text.suitable import check_suitable, sample_lines, warn_of_raw_text
+from elmoc.text.sentences import check_suitable, sample_lines, warn_of_raw_text
 
 RAW = "The cat sat, and it rained. Then we left; it was late."
 TOKENISED = "The cat sat , and it rained . Then we left ; it was late ."
