@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from downstream.modules.bilstm import BiLstm
+from downstream.modules.tagging import BiLstm
 from downstream.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
 from elmoc.settings import setting
 

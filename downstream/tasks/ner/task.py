@@ -24,8 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
-from downstream.modules.bilstm import BiLstm
-from downstream.modules.viterbi import viterbi
+from downstream.modules.tagging import BiLstm, viterbi
 from downstream.printing import say
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns

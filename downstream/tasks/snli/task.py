@@ -23,7 +23,7 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import ratio
-from downstream.modules.bilstm import BiLstm
+from downstream.modules.tagging import BiLstm
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.modules.highway_lstm import AlternatingLstm, linear
-from downstream.modules.viterbi import viterbi
+from downstream.modules.tagging import viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
 from downstream.settings import TrainingSettings, dropout_setting, size_setting

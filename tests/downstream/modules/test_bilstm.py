@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from downstream.modules.bilstm import padded_bilstm
+from downstream.modules.tagging import padded_bilstm
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

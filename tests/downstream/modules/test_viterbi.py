@@ -9,7 +9,7 @@ from allennlp_light.modules.conditional_random_field import ConditionalRandomFie
 from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 
 from downstream.inputs.probe_inputs import valid_mask
-from downstream.modules.viterbi import viterbi
+from downstream.modules.tagging import viterbi
 from tests.references import crf_path_score
 
 LABELS = ["O", *(f"{place}-{name}" for name in ("PER", "LOC") for place in "BILU")]

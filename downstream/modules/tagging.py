@@ -1,7 +1,7 @@
-"""Bidirectional LSTM over padded sentences, without PyTorch's slow path for packed ones on a CPU.
+"""Tagging: a bidirectional LSTM over padded sentences, and Viterbi's search for the best tags under a CRF.
 
-For packed sentences PyTorch steps through time on a CPU, a dozen small operations a step with a backward pass each. A
-whole padded batch in one direction is a single call of oneDNN. Padding follows the words of a sentence and cannot
+The LSTM does not pack sentences: PyTorch would step through time on a CPU, a dozen small operations a step with a
+backward pass each, where a whole padded batch in one direction is a single call of oneDNN. Padding follows the words of a sentence and cannot
 change their states in the forward direction. For the backward direction each sentence is reversed in its own row, so
 that the padding stays last.
 """
@@ -68,3 +68,30 @@ def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
     start = x.new_zeros(1, x.shape[0], lstm.hidden_size)
     states, _, _ = torch.lstm(x, (start, start), weights, True, 1, 0.0, lstm.training, False, True)
     return states
+
+
+def viterbi(logits: Tensor, lengths: Tensor, *, transitions: Tensor, start: Tensor, end: Tensor) -> list[list[int]]:
+    """The best tag sequence of each sentence of a batch under a linear-chain CRF.
+
+    `allennlp_light`'s `viterbi_tags` gives the same, one sentence after the other.
+
+    logits       [B, T, K], lengths [B] (1 … T, on any device)
+    transitions  [K, K], from row to column; start, end [K]: minus infinity where one is not allowed
+    """
+    batch, steps, tags = logits.shape
+    lengths = lengths.to(logits.device)
+    stay = torch.arange(tags, device=logits.device).expand(batch, tags)
+    scores = start + logits[:, 0]  # [B, K]
+    pointers = []
+    for step in range(1, steps):
+        best, previous = (scores.unsqueeze(2) + transitions).max(dim=1)  # [B, K] over [B, K, K]
+        inside = (step < lengths).unsqueeze(1)  # [B, 1]
+        scores = torch.where(inside, best + logits[:, step], scores)
+        pointers.append(torch.where(inside, previous, stay))
+    tag = (scores + end).argmax(dim=1, keepdim=True)  # [B, 1]
+    path = [tag]
+    for previous in reversed(pointers):
+        tag = previous.gather(1, tag)
+        path.append(tag)
+    paths = torch.cat(path[::-1], dim=1).tolist()  # [B, T]
+    return [tags_of[:length] for tags_of, length in zip(paths, lengths.tolist(), strict=True)]
