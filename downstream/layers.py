@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources, open_sources
+from downstream.inputs.sources import InputSources, Sentence, open_sources
 from downstream.printing import Column, Table, say, text_table
 from downstream.readers.columns import read_columns
 from downstream.settings import INPUT_KINDS, add_source_options

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
-from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
+from downstream.inputs.sources import InputSources, Sentence
 from downstream.settings import AS_THEY_ARE, StateSettings, layer_rows
 
 # Sentences that tell how large states are.

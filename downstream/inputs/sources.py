@@ -1,5 +1,6 @@
 """Where the inputs of a run come from: word vectors, and layer states of a feature file or of a model.
 
+Both are looked up by the words that `make_sentence` gives: brackets and quotes are respelled here and nowhere else.
 They are opened and checked once for all sentences of a run, and shared by all its probes. Layer states of another
 origin need what `FeatureStates` has: `layers`, `names`, `width`, `lookup` and `describe`.
 """
@@ -9,7 +10,7 @@ import os
 import warnings
 from argparse import Namespace
 from collections import ChainMap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.inputs.sentence import Sentence
 from downstream.printing import say
 from downstream.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
@@ -30,6 +30,43 @@ from elmoc.word_vectors.opening import open_word_vectors
 
 # Bytes of a model's layer states that are computed once and kept; those of later sentences are computed at each use.
 KEPT_BYTES = 4e9
+# Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`.
+PLAIN = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
+    "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
+    "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
+}  # fmt: skip
+_INSIDE = str.maketrans({"’": "'", "‘": "'", "”": '"', "״": '"'})  # the last two in acronyms of Hebrew
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words of a sentence and where it begins in the task's data; no word holds white space."""
+
+    words: tuple[str, ...]
+    file: str
+    line: int
+
+
+def make_sentence(words: Iterable[str], *, file: object, line: int) -> Sentence:
+    """The sentence of these words, each of which stays one word; it begins on `line` of `file`."""
+    return Sentence(tuple(plain_word(word) for word in words), str(file), line)
+
+
+def plain_word(word: str) -> str:
+    """A word as tokenised pretraining text spells it.
+
+    Features are made from text that is split on white space. Words of some data hold white space: each stretch of it
+    becomes `_`, and so does an empty word.
+    """
+    word = "_".join(word.split()) or "_"
+    if word in PLAIN:
+        return PLAIN[word]
+    if "\\" in word:
+        word = word.replace("\\/", "/").replace("\\*", "*")
+    word = word.translate(_INSIDE)
+    return PLAIN.get(word, word)
 
 
 class FeatureStates:

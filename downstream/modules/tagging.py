@@ -1,9 +1,9 @@
 """Tagging: a bidirectional LSTM over padded sentences, and Viterbi's search for the best tags under a CRF.
 
 The LSTM does not pack sentences: PyTorch would step through time on a CPU, a dozen small operations a step with a
-backward pass each, where a whole padded batch in one direction is a single call of oneDNN. Padding follows the words of a sentence and cannot
-change their states in the forward direction. For the backward direction each sentence is reversed in its own row, so
-that the padding stays last.
+backward pass each, where a whole padded batch in one direction is a single call of oneDNN. Padding follows the words of
+a sentence and cannot change their states in the forward direction. For the backward direction each sentence is reversed
+in its own row, so that the padding stays last.
 """
 
 import torch

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.printing import say
 from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.task import Task

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.printing import say
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.sources import Sentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reason
 from elmoc.files import read_lines

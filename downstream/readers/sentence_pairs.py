@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.sources import Sentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.metrics import Mention
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document

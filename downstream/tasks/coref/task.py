@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.metrics import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (

@@ -12,7 +12,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from downstream.inputs.sentence import make_sentence
+from downstream.inputs.sources import make_sentence
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, size_setting
 from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
 from elmoc.errors import InputError, reading

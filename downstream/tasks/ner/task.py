@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.modules.tagging import BiLstm, viterbi
 from downstream.printing import say

@@ -21,7 +21,7 @@ from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weig
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.probe.task import Probe, Task, require_numbers

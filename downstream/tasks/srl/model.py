@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.modules.highway_lstm import AlternatingLstm, linear
 from downstream.modules.tagging import viterbi
 from downstream.probe.task import Probe, require_numbers

@@ -21,7 +21,7 @@ from allennlp_light.nn.util import masked_mean, masked_softmax, weighted_sum
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.sources import Sentence, make_sentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.probe.task import Probe, Task, require_numbers

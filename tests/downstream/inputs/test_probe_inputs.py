@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import FeatureStates, InputSources, WordTable
+from downstream.inputs.sources import FeatureStates, InputSources, Sentence, WordTable
 from downstream.settings import INPUT_KINDS, StateSettings, layer_rows
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile

@@ -2,7 +2,7 @@
 
 import pytest
 
-from downstream.inputs.sentence import make_sentence, plain_word
+from downstream.inputs.sources import make_sentence, plain_word
 from elmoc.tokenizer import tokenise_sentence
 
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, WordTable
+from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, Sentence, WordTable
 from downstream.results.records import encoder_identity
 from elmoc.__main__ import main
 from elmoc.errors import InputError

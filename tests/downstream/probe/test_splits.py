@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.probe.task import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions

@@ -11,8 +11,7 @@ from safetensors.torch import load_file
 
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources, WordTable
+from downstream.inputs.sources import InputSources, Sentence, WordTable
 from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
 from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of

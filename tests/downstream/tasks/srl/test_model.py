@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sentence import make_sentence
-from downstream.inputs.sources import InputSources, WordTable
+from downstream.inputs.sources import InputSources, WordTable, make_sentence
 from downstream.readers.columns import Span, bio_tags
 from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence, bio_masks
 from downstream.tasks.srl.task import PUBLISHED

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import Sentence
 from downstream.tasks.sst5.task import TASK, Phrase, Sst5ReaderOptions
 
 TREES = """\
