@@ -23,9 +23,8 @@ import numpy as np
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from data_scripts.write_text import sentences
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, duration, run_command
 from elmoc.files import atomic_path, human_bytes, locked, open_text, refuse_existing, temporary_path
-from elmoc.settings import duration
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 # seconds between two lines of progress in a file, and characters of fastText's own lines

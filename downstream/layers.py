@@ -19,9 +19,8 @@ from downstream.printing import Column, Table, say, text_table
 from downstream.readers.columns import read_columns
 from downstream.settings import INPUT_KINDS, add_source_options
 from elmoc.devices import checked_device
-from elmoc.errors import InputError
+from elmoc.errors import InputError, counted
 from elmoc.process import progress_bar
-from elmoc.settings import counted
 
 # Columns by name: of CoNLL-2012 and, the others, of CoNLL-U.
 LABELS = {"pos": 4, "upos": 3, "xpos": 4, "deprel": 7}

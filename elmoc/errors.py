@@ -1,4 +1,4 @@
-"""Errors: how a command tells its user in one line what is wrong."""
+"""Errors: how a command tells its user in one line what is wrong, and how text is made fit to be printed."""
 
 import io
 import os
@@ -119,6 +119,21 @@ def ran_out_of_memory(error: BaseException) -> bool:
 def shortened(text: str, most: int = 80) -> str:
     """`text` as a sentence can quote it: at most this number of characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def reason(error: object) -> str:

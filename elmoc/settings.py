@@ -1,8 +1,7 @@
 """Settings: how dataclass fields say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value. `duration` says a time, `counted` a number of
-things.
+`check_settings` raises one sentence for the first impossible value.
 """
 
 import math
@@ -68,18 +67,3 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
             needed = " and ".join(f"{_BOUNDS[bound][0]} {limit}" for bound, limit in bounds.items())
         if needed:
             raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes, hours = round(seconds / 60), round(seconds / 3600)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 
 from downstream.settings import AS_THEY_ARE, SMALL_MIX_RATE
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, counted, reading
 from elmoc.files import read_lines
-from elmoc.settings import counted
 
 Facts = dict[str, Any]
 

@@ -19,13 +19,12 @@ from downstream.suite.jobs import Job, make_jobs, run_jobs
 from downstream.suite.plan import INPUTS, read_suite
 from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, counted, reading
 from elmoc.files import locked, open_text, refuse_existing
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
-from elmoc.settings import counted
 from elmoc.sharing.model_card import trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 

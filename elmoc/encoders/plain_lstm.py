@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.settings import counted, setting
+from elmoc.errors import counted
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)

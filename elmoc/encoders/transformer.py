@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.errors import InputError
-from elmoc.settings import counted, setting
+from elmoc.errors import InputError, counted
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)

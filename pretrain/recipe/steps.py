@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, duration
 from elmoc.process import end_with_parent, interrupted_by_sigterm
-from elmoc.settings import duration
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # the exit status of a command that was asked to stop

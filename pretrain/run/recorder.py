@@ -12,10 +12,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from elmoc.errors import InputError, drop_output, reason
+from elmoc.errors import InputError, drop_output, duration, reason
 from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
-from elmoc.settings import duration
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import MACRO, EvaluationTable, evaluate, score_of, sources_of

@@ -31,8 +31,7 @@ from downstream.readers.conll2012 import (
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
-from elmoc.errors import InputError
-from elmoc.settings import counted
+from elmoc.errors import InputError, counted
 
 # Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`.
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")

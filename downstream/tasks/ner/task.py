@@ -29,8 +29,8 @@ from downstream.printing import say
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
-from elmoc.errors import InputError
-from elmoc.settings import counted, setting
+from elmoc.errors import InputError, counted
+from elmoc.settings import setting
 
 # Ids of the special symbols; those of characters follow.
 PADDING, BEGIN, END, UNKNOWN = range(4)

@@ -34,7 +34,8 @@ from downstream.settings import (
     dropout_setting,
     size_setting,
 )
-from elmoc.settings import counted, setting
+from elmoc.errors import counted
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)

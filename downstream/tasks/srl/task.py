@@ -24,8 +24,7 @@ from downstream.readers.columns import ColumnSentence, Span, outermost
 from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, arguments_of, read_documents
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.srl.model import Proposition, Roles, SrlProbe, SrlSentence, SrlSettings
-from elmoc.errors import InputError
-from elmoc.settings import counted
+from elmoc.errors import InputError, counted
 
 
 def read_propositions(path: Path) -> list[SrlSentence]:

@@ -26,9 +26,9 @@ from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, counted, reading
 from elmoc.files import read_lines
-from elmoc.settings import counted, setting
+from elmoc.settings import setting
 
 LABELS = {str(label): label for label in range(5)}
 # The words of the phrases of all nodes of a tree together: in a damaged file they grow with the square of its length.
