@@ -1,14 +1,14 @@
-"""Settings of a task's command (its inputs, its training and its reader), and the options that are made of them."""
+"""Settings of a task's command: its inputs, its training and its reader."""
 
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.settings import setting
 
 # Between the origins, and between the fingerprints, of several word vectors side by side.
 SEPARATOR = " + "
@@ -121,7 +121,6 @@ class TrainingSettings(StateSettings):
 
 
 AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
-Settings = TypeVar("Settings", ReaderOptions, TrainingSettings)
 
 
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
@@ -142,33 +141,3 @@ def size_setting(default: int, help: str, *, most: int = MOST_UNITS) -> Any:
 def dropout_setting(default: float, help: str) -> Any:
     """A field for a probability of dropout."""
     return setting(default, help=help, least=0, below=1)
-
-
-def option_name(name: str) -> str:
-    """The option of a field, as it is written in a command."""
-    return f"--{name.replace('_', '-')}"
-
-
-def add_options(group: argparse._ActionsContainer, defaults: ReaderOptions | TrainingSettings) -> None:
-    """Add an option for each field; its value is None where the command line does not give it."""
-    for each in fields(defaults):
-        default, choices = getattr(defaults, each.name), each.metadata["choices"]
-        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        if isinstance(default, bool):
-            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
-        else:
-            metavar = "|".join(choices) if choices else "N"
-            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
-
-
-def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
-    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
-    settings = replace(defaults, **given_values(options, defaults))
-    check_settings(settings, option_name)
-    return settings
-
-
-def given_values(options: argparse.Namespace, settings: ReaderOptions | TrainingSettings) -> dict[str, Any]:
-    """The values of the fields that the command line gives."""
-    values = {each.name: getattr(options, each.name) for each in fields(settings)}
-    return {name: value for name, value in values.items() if value is not None}

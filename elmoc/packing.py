@@ -6,12 +6,14 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.nn.functional import cosine_similarity
 
 from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, say
@@ -60,30 +62,23 @@ class Lexicon:
             self.ngram_counts += np.bincount(buckets, minlength=header.bucket)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How many words and n-grams get a row, and of how many codes, M, each."""
+def row_counts(lexicon: Lexicon, size: int, room: int) -> tuple[int, int, int, int]:
+    """How many words get a row and of how many codes each, the same of n-grams, in `room` bytes of vectors `size` wide.
 
-    words: int
-    word_codes: int
-    ngrams: int
-    ngram_codes: int
-
-    @classmethod
-    def of(cls, lexicon: Lexicon, size: int, room: int) -> "Plan":
-        """What fits into `room` bytes of vectors `size` wide; an `InputError` where it is too little for any."""
-        room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means of words and of n-grams
-        codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
-        ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
-        ngrams = int(room * _NGRAM_SHARE) // (ngram_codes + _NGRAM_BYTES)
-        ngrams = min(ngrams, int(np.count_nonzero(lexicon.ngram_counts)))
-        of_words = room - ngrams * (ngram_codes + _NGRAM_BYTES)
-        fitting = [number for number in codes if len(lexicon.words) * (number + _WORD_BYTES) <= of_words]
-        word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
-        words = min(of_words // (word_codes + _WORD_BYTES), len(lexicon.words))
-        if min(words, ngrams) < ENTRIES:
-            raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
-        return cls(words, word_codes, ngrams, ngram_codes)
+    Raises `InputError` where the room is too little for any.
+    """
+    room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means of words and of n-grams
+    codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
+    ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
+    ngrams = int(room * _NGRAM_SHARE) // (ngram_codes + _NGRAM_BYTES)
+    ngrams = min(ngrams, int(np.count_nonzero(lexicon.ngram_counts)))
+    of_words = room - ngrams * (ngram_codes + _NGRAM_BYTES)
+    fitting = [number for number in codes if len(lexicon.words) * (number + _WORD_BYTES) <= of_words]
+    word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
+    words = min(of_words // (word_codes + _WORD_BYTES), len(lexicon.words))
+    if min(words, ngrams) < ENTRIES:
+        raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
+    return words, word_codes, ngrams, ngram_codes
 
 
 def encoder_metric(model: ModelDirectory) -> np.ndarray:
@@ -125,25 +120,34 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     )
 
 
-def pack_vectors(lexicon: Lexicon, plan: Plan, metric: np.ndarray) -> CompactVectors:
+def pack_vectors(lexicon: Lexicon, metric: np.ndarray, room: int) -> CompactVectors:
     """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams.
 
-    N-grams that would be missed most have a row: by count × squared length of what the encoder reads of a vector.
+    N-grams that would be missed most have a row: by count × squared length of what the encoder reads of a vector. They
+    take `room` bytes at most; what they take is printed.
     """
-    words, counts = lexicon.words[: plan.words], np.maximum(lexicon.counts[: plan.words], 1)
-    rows = code_rows(lexicon.vectors.lookup(words), np.sqrt(counts), metric, plan.word_codes)
+    number, word_codes, ngrams, ngram_codes = row_counts(lexicon, lexicon.vectors.size, room)
+    words, counts = lexicon.words[:number], np.maximum(lexicon.counts[:number], 1)
+    rows = code_rows(lexicon.vectors.lookup(words), np.sqrt(counts), metric, word_codes)
 
     used = np.flatnonzero(lexicon.ngram_counts)
     counts = lexicon.ngram_counts[used]
     raw = np.array(lexicon.ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
-    kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[: plan.ngrams])
+    kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[:ngrams])
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
     rest = pruned @ raw / max(1, pruned.sum())
-    coded = code_rows(raw[kept], np.sqrt(counts[kept]), metric, plan.ngram_codes)
-    ngrams = Ngrams(lexicon.ngrams, used[kept].astype(np.int32), coded, rest.astype(np.float32))
-    return CompactVectors.of_words(words, rows, ngrams)
+    coded = code_rows(raw[kept], np.sqrt(counts[kept]), metric, ngram_codes)
+    of_ngrams = Ngrams(lexicon.ngrams, used[kept].astype(np.int32), coded, rest.astype(np.float32))
+    vectors = CompactVectors.of_words(words, rows, of_ngrams)
+    sizes = Counter[str]()
+    for name, tensor in vectors.tensors().items():
+        sizes[name.partition(".")[0]] += tensor.nbytes
+    say(f"{number:,} words of {word_codes} bytes: {human_bytes(sizes['words'])}")
+    say(f"{ngrams:,} n-grams of {ngram_codes} bytes: {human_bytes(sizes['ngrams'])}")
+    say(f"{number - len(vectors.hashes)} words share their hash, and so their row, with a more frequent one")
+    return vectors
 
 
 def packed_model(elmo: ElmoC, weights: Mapping[str, Tensor], vectors: CompactVectors) -> ElmoC:
@@ -187,20 +191,13 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     fasttext = elmo.word_vectors
     if not isinstance(fasttext, FastTextVectors) or fasttext.header.maxn < fasttext.header.shortest:
         raise InputError(f"pack takes models that read a fastText .bin file with n-grams, not {fasttext.origin}")
-    lexicon = Lexicon(fasttext)
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type)
     encoder_bytes = sum(each.nbytes for each in weights.values())
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
-    plan = Plan.of(lexicon, fasttext.size, size - encoder_bytes - _OTHER_BYTES)
-    vectors = pack_vectors(lexicon, plan, encoder_metric(elmo.directory))
-    packed = packed_model(elmo, weights, vectors)
-    sizes = Counter[str]()
-    for name, tensor in vectors.tensors().items():
-        sizes[name.partition(".")[0]] += tensor.nbytes
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    say(f"{plan.words:,} words of {plan.word_codes} bytes: {human_bytes(sizes['words'])}")
-    say(f"{plan.ngrams:,} n-grams of {plan.ngram_codes} bytes: {human_bytes(sizes['ngrams'])}")
-    say(f"{plan.words - len(vectors.hashes)} words share their hash, and so their row, with a more frequent one")
+    lexicon = Lexicon(fasttext)
+    vectors = pack_vectors(lexicon, encoder_metric(elmo.directory), size - encoder_bytes - _OTHER_BYTES)
+    packed = packed_model(elmo, weights, vectors)
     sentences = sentences_of(lexicon, text)
     say("mean cosine with the original")
     say("  of word vectors:")
@@ -208,7 +205,7 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
         say(f"    {name:24} {cosine:.4f}")
     say(f"  of layer states, on {text or 'words of the lexicon'}, by layer and their mean:")
     for name, layers in compare_states(elmo, packed, sentences, frozenset(lexicon.words)).items():
-        say(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers)}  {np.mean(layers):.4f}")
+        say(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers.tolist())}  {layers.mean():.4f}")
     return packed
 
 
@@ -239,25 +236,18 @@ def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[
     found = {}
     for name, words in bands.items():
         if some := words[:: 1 + len(words) // _BAND_WORDS]:
-            found[name] = float(np.nanmean(cosines(lexicon.vectors.lookup(some), packed.lookup(some))))
+            before, after = (torch.from_numpy(vectors.lookup(some)) for vectors in (lexicon.vectors, packed))
+            found[name] = float(cosine_similarity(before, after)[before.any(dim=1)].mean())
     return found
 
 
 def compare_states(
     original: ElmoC, packed: ElmoC, sentences: Sequence[Sequence[str]], seen: Set[str]
-) -> dict[str, list[float]]:
-    """The mean cosine of layer states of two models, by layer, of words that are `seen` and of all others."""
-    found: dict[str, list[np.ndarray]] = {"words of the text": [], "unseen words": []}
+) -> dict[str, Tensor]:
+    """The mean cosines [L + 1] of layer states of two models, of words that are `seen` and of all others."""
+    found: dict[str, list[Tensor]] = {"words of the text": [], "unseen words": []}
     states = (model.embed_sentences(sentences) for model in (original, packed))
     for words, before, after in zip(sentences, *states, strict=True):
-        for word, layers in zip(words, cosines(before.numpy(), after.numpy()).T, strict=True):  # [n, L + 1]
+        for word, layers in zip(words, cosine_similarity(before, after, dim=-1).T, strict=True):  # [n, L + 1]
             found["words of the text" if word in seen else "unseen words"].append(layers)
-    return {name: np.nanmean(layers, axis=0).tolist() for name, layers in found.items() if layers}
-
-
-def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The cosines of vectors [..., n]: [...]; NaN where the first one is zero, 0 where the second one alone is."""
-    lengths = np.linalg.norm(first, axis=-1) * np.maximum(np.linalg.norm(second, axis=-1), 1e-30)
-    with np.errstate(invalid="ignore"):
-        found: np.ndarray = (first * second).sum(axis=-1) / lengths
-    return found
+    return {name: torch.stack(layers).mean(dim=0) for name, layers in found.items() if layers}

@@ -1,17 +1,21 @@
 """Settings: how dataclass fields say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value.
+`check_settings` raises one sentence for the first impossible value; `add_options` makes options of a command of the
+fields, `chosen` reads them.
 """
 
+import argparse
 import math
 import operator
 import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, field, fields
-from typing import Any
+from dataclasses import MISSING, field, fields, replace
+from typing import Any, TypeVar
 
 from elmoc.errors import InputError
+
+Settings = TypeVar("Settings")
 
 _BOUNDS = {
     "least": ("at least", operator.ge),
@@ -67,3 +71,33 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
             needed = " and ".join(f"{_BOUNDS[bound][0]} {limit}" for bound, limit in bounds.items())
         if needed:
             raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
+
+
+def option_name(name: str) -> str:
+    """The option of a field, as it is written in a command."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_options(group: argparse._ActionsContainer, defaults: Any) -> None:
+    """Add an option for each field of a dataclass; its value is None where the command line does not give it."""
+    for each in fields(defaults):
+        default, choices = getattr(defaults, each.name), each.metadata["choices"]
+        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
+        if isinstance(default, bool):
+            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            metavar = "|".join(choices) if choices else "N"
+            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
+
+
+def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
+    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
+    settings = replace(defaults, **given_values(options, defaults))  # type: ignore[type-var]
+    check_settings(settings, option_name)
+    return settings
+
+
+def given_values(options: argparse.Namespace, settings: Any) -> dict[str, Any]:
+    """The values of the fields that the command line gives."""
+    values = {each.name: getattr(options, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}

@@ -14,16 +14,9 @@ from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.task import Task
 from downstream.readers.columns import read_columns
 from downstream.results.records import append_result, summary
-from downstream.settings import (
-    INPUT_KINDS,
-    InputKind,
-    add_options,
-    add_source_options,
-    chosen,
-    given_values,
-    option_name,
-)
+from downstream.settings import INPUT_KINDS, InputKind, add_source_options
 from elmoc.errors import InputError
+from elmoc.settings import add_options, chosen, given_values, option_name
 
 SEEDS, MOST_SEEDS = "3", 10_000
 

@@ -23,13 +23,14 @@ from downstream.printing import say
 from downstream.probe.task import Probe, Split, Task, read_split
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import encoder_identity, mean_and_deviation
-from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, given_values, layer_rows, settings_of_inputs
+from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, layer_rows, settings_of_inputs
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
+from elmoc.settings import given_values
 from elmoc.version import VERSION
 
 FORMAT, FORMAT_VERSION = "elmoc-probe", 4

@@ -19,11 +19,12 @@ from downstream.inputs.sources import FeatureStates
 from downstream.printing import say
 from downstream.probe.task import Split
 from downstream.results.records import encoder_identity
-from downstream.settings import INPUT_KINDS, SEPARATOR, option_name
+from downstream.settings import INPUT_KINDS, SEPARATOR
 from downstream.suite.plan import INPUTS, SuiteProbe
 from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.process import end_with_parent, interrupted_by_sigterm, progress_bar
+from elmoc.settings import option_name
 from elmoc.version import VERSION
 from elmoc.word_vectors.opening import open_word_vectors
 

@@ -8,9 +8,11 @@
 Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d their width.
 """
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import xxhash
@@ -47,8 +49,43 @@ def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray
     return codes
 
 
+class Rows(ABC):
+    """n rows, as few bytes each.
+
+    kind: how they are made.
+    size: E.
+    """
+
+    kind: str
+    size: int
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def select(self, rows: np.ndarray) -> Self:
+        """These rows alone, in this order."""
+
+    @abstractmethod
+    def made(self, rows: np.ndarray) -> np.ndarray:
+        """float32 [len(rows), E] of some rows."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a file holds of them, by name, beside the hashes of their words."""
+        return {name: each for name, each in vars(self).items() if isinstance(each, np.ndarray) and name != "hashes"}
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """float32 [len(rows), E], made in blocks, the last one filled up."""
+        vectors = np.empty((len(rows), self.size), dtype=np.float32)
+        for start in range(0, len(rows), _MOST_ROWS):
+            some = rows[start : start + _MOST_ROWS]
+            padded = np.pad(some, (0, max(0, _LEAST_ROWS - len(some))), mode="edge")
+            vectors[start : start + len(some)] = self.made(padded)[: len(some)]
+        return vectors
+
+
 @dataclass(frozen=True)
-class CodedRows:
+class CodedRows(Rows):
     """Rows made of codewords: `(norm · codewords side by side, or their sum) · matrix + mean`.
 
     Raises `InputError` for arrays that do not fit together.
@@ -67,42 +104,26 @@ class CodedRows:
             raise InputError(f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}")
         bits = number * (entries - 1).bit_length()
         [rows, _] = check_array("codes", self.codes, np.uint8, (None, -(-bits // 8)))
-        made = number * width if self.kind == "concatenated" else width
+        size = number * width if self.kind == "concatenated" else width
         if self.norms is not None:
             check_array("norms", self.norms, np.float16, (rows,))
         if self.matrix is not None:
-            check_array("matrix", self.matrix, np.float16, (made, None))
+            [_, size] = check_array("matrix", self.matrix, np.float16, (size, None))
         if self.mean is not None:
-            check_array("mean", self.mean, np.float32, (made if self.matrix is None else self.matrix.shape[1],))
+            check_array("mean", self.mean, np.float32, (size,))
+        object.__setattr__(self, "size", size)
         if entries & (entries - 1):  # else all that the bits can say are codes
             for start in range(0, rows, _MOST_ROWS):
                 if unpack_codes(self.codes[start : start + _MOST_ROWS], number, entries).max() >= entries:
                     raise InputError(f"it has a code that is not below {entries:,}, the entries of a codebook")
 
-    @property
-    def size(self) -> int:
-        """E."""
-        if self.matrix is not None:
-            return self.matrix.shape[1]
-        number, _, width = self.codebooks.shape
-        return number * width if self.kind == "concatenated" else width
-
     def __len__(self) -> int:
         return len(self.codes)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a file holds of them, by name."""
-        return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
-
     def select(self, rows: np.ndarray) -> "CodedRows":
-        """These rows alone, in this order."""
         return replace(self, codes=self.codes[rows], norms=None if self.norms is None else self.norms[rows])
 
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """float32 [len(rows), E]."""
-        return _in_blocks(self._decoded, rows, self.size)
-
-    def _decoded(self, rows: np.ndarray) -> np.ndarray:
+    def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
         chosen = self.codebooks[np.arange(number), codes].astype(np.float32)  # [n, M, d]
@@ -151,7 +172,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class FilteredRows:
+class FilteredRows(Rows):
     """Rows that a network makes: e_w = W2 · max(0, W1 · (m_w ⊙ o)), m_w of the filters.
 
     Raises `InputError` for arrays that do not fit together.
@@ -167,42 +188,18 @@ class FilteredRows:
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))
         check_array("inner", self.inner, np.float16, (None, self.filters.size))
-        check_array("outer", self.outer, np.float16, (None, len(self.inner)))
-
-    @property
-    def size(self) -> int:
-        """E."""
-        return len(self.outer)
+        [size, _] = check_array("outer", self.outer, np.float16, (None, len(self.inner)))
+        object.__setattr__(self, "size", size)
 
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a file holds of them, by name."""
-        return {"base": self.base, "inner": self.inner, "outer": self.outer}
-
     def select(self, rows: np.ndarray) -> "FilteredRows":
-        """These rows alone, in this order."""
         return replace(self, hashes=self.hashes[rows])
 
-    def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """float32 [len(rows), E]."""
-        inner, outer = self.inner.T.astype(np.float32), self.outer.T.astype(np.float32)
-
-        def made(hashes: np.ndarray) -> np.ndarray:
-            return np.maximum((self.filters.masks(hashes) * self.base) @ inner, 0) @ outer
-
-        return _in_blocks(made, self.hashes[rows], self.size)
-
-
-def _in_blocks(made: Callable[[np.ndarray], np.ndarray], items: np.ndarray, size: int) -> np.ndarray:
-    """float32 [len(items), size]: `made` of blocks of items, the last one filled up."""
-    vectors = np.empty((len(items), size), dtype=np.float32)
-    for start in range(0, len(items), _MOST_ROWS):
-        some = items[start : start + _MOST_ROWS]
-        padded = np.pad(some, (0, max(0, _LEAST_ROWS - len(some))), mode="edge")
-        vectors[start : start + len(some)] = made(padded)[: len(some)]
-    return vectors
+    def made(self, rows: np.ndarray) -> np.ndarray:
+        masked = self.filters.masks(self.hashes[rows]) * self.base
+        return np.maximum(masked @ self.inner.T.astype(np.float32), 0) @ self.outer.T.astype(np.float32)
 
 
 def check_array(name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.settings import setting
-from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, Filters, check_array, hash_words
+from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, Filters, Rows, check_array, hash_words
 from elmoc.word_vectors.fasttext import NgramKind
 from elmoc.word_vectors.stored import StoredVectors
 
@@ -99,13 +99,7 @@ class CompactVectors(StoredVectors):
     file_name = FILE_NAME
     format = "elmoc-compact-vectors"
 
-    def __init__(
-        self,
-        hashes: np.ndarray,
-        rows: CodedRows | FilteredRows,
-        ngrams: Ngrams | None = None,
-        origin: str = FILE_NAME,
-    ) -> None:
+    def __init__(self, hashes: np.ndarray, rows: Rows, ngrams: Ngrams | None = None, origin: str = FILE_NAME) -> None:
         self.hashes, self.rows, self.ngrams, self.origin = hashes, rows, ngrams, origin
         self.size = rows.size
         check_array("words.hashes", hashes, np.uint64, (len(rows),))
@@ -115,9 +109,7 @@ class CompactVectors(StoredVectors):
             raise InputError(f"its rows are {self.size} and {ngrams.rows.size} numbers wide")
 
     @classmethod
-    def of_words(
-        cls, words: Sequence[str], rows: CodedRows | FilteredRows, ngrams: Ngrams | None = None
-    ) -> "CompactVectors":
+    def of_words(cls, words: Sequence[str], rows: Rows, ngrams: Ngrams | None = None) -> "CompactVectors":
         """From the rows of words in the same order; of words with the same hash, the first one's row is kept."""
         hashes, first = np.unique(hash_words(words), return_index=True)
         return cls(hashes, rows.select(first), ngrams)
@@ -140,11 +132,9 @@ class CompactVectors(StoredVectors):
         about = convert(info, _Description, where=origin)
         words, parts = _part(tensors, "words."), _part(tensors, "ngrams.")
         hashes = words.pop("hashes").view(np.uint64)
-        rows: CodedRows | FilteredRows
-        if about.filters is not None:
-            rows = FilteredRows(about.filters, hashes, **words)
-        else:
-            rows = CodedRows(about.kind, **words)
+        rows: Rows = (
+            CodedRows(about.kind, **words) if about.filters is None else FilteredRows(about.filters, hashes, **words)
+        )
         ngrams = None
         if about.ngrams is not None:
             buckets, rest = parts.pop("buckets"), parts.pop("rest")

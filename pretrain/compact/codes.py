@@ -1,9 +1,10 @@
-"""Compositional codes: the sum of which codewords, one of each codebook, is a word's vector?
+"""Compositional codes: the sum of which codewords, one of each codebook, is a word's vector, and how are they used?
 
 The Gumbel-softmax auto-encoder of Shu and Nakayama (2018, Section 4), with the values of its Section 5.1.
 Letters: n words, E width of vectors, M codebooks, K entries of each.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from pretrain.compact.learning import LearnerSettings, learn, squared_distance
 
-TEMPERATURE = 1.0
+BATCH, TEMPERATURE = 128, 1.0
 # Weights begin uniform within it, as in the authors' code.
 FIRST_WEIGHTS = 0.01
 # The mean square of a number that vectors are scaled to before they are learned, about as in the GloVe vectors for
@@ -25,6 +26,8 @@ MEAN_SQUARE = 0.13
 VALIDATED = ENCODED = 4_096
 # What keeps the logarithm of a score finite, as in the authors' code.
 LEAST_SCORE = 1e-8
+# Words whose nearest neighbours are looked for, among this number of the most frequent words.
+ASKED, NEIGHBOURS_AMONG = 500, 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,8 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
     return -torch.empty(shape).exponential_(generator=generator).log()
 
 
-def learn_codes(rows: np.ndarray, settings: CodeSettings) -> CodedRows:
-    """Codes and codebooks for vectors float32 [n, E], the same from the same seed."""
+def learn_codes(words: Sequence[str], rows: np.ndarray, settings: CodeSettings) -> tuple[CodedRows, list[str]]:
+    """Codes and codebooks for vectors float32 [n, E], the same from the same seed, and what is to be said of them."""
     mean = rows.mean(axis=0)
     scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))
@@ -82,7 +85,7 @@ def learn_codes(rows: np.ndarray, settings: CodeSettings) -> CodedRows:
     validated = vectors[torch.randperm(len(vectors))[:VALIDATED]]
 
     def loss(generator: Generator) -> Tensor:
-        batch = vectors[torch.randint(len(vectors), (settings.batch_size,), generator=generator)]
+        batch = vectors[torch.randint(len(vectors), (BATCH,), generator=generator)]
         return squared_distance(batch, learner(batch, gumbel_noise((len(batch), *shape), generator))[0])
 
     @torch.no_grad()
@@ -94,6 +97,30 @@ def learn_codes(rows: np.ndarray, settings: CodeSettings) -> CodedRows:
         some = validated[:512]
         choices = learner(some, gumbel_noise((len(some), *shape), Generator().manual_seed(settings.seed)))[1]
         print(f"largest choice d of each codebook, with noise, on average: {float(choices.amax(dim=2).mean()):.3f}")
-        codes = pack_codes(learner.encode(vectors).numpy(), settings.entries)
+        codes = learner.encode(vectors).numpy()
     codebooks = (learner.codebooks.detach().numpy() / scale).astype(np.float16)
-    return CodedRows("summed", codes=codes, codebooks=codebooks, mean=mean)
+    learned = CodedRows("summed", codes=pack_codes(codes, settings.entries), codebooks=codebooks, mean=mean)
+    return learned, [balance(codes, settings.entries), shared_codes(rows, codes)]
+
+
+def balance(codes: np.ndarray, entries: int) -> str:
+    """The share of words that a codeword has (Figure 3 of the paper), its entropy, and unused codewords."""
+    shares = np.stack([np.bincount(column, minlength=entries) for column in codes.T]) / len(codes)  # [M, K]
+    bits = -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0)).sum(axis=1).mean()
+    return (
+        f"share of words a codeword: {shares.min():.2%} to {shares.max():.1%}; {bits:.2f} of {np.log2(entries):.2f} "
+        f"bits a codebook; unused codewords: {(shares == 0).sum():,} of {shares.size:,}"
+    )
+
+
+def shared_codes(rows: np.ndarray, codes: np.ndarray) -> str:
+    """How many of its M codes a word shares with its nearest neighbour by cosine, beside any other word."""
+    rows, codes = rows[:NEIGHBOURS_AMONG] - rows.mean(axis=0), codes[:NEIGHBOURS_AMONG]
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+    asked = np.linspace(0, len(rows) - 1, min(ASKED, len(rows))).astype(int)
+    cosines = rows[asked] @ rows.T
+    cosines[np.arange(len(asked)), asked] = -1
+    same, other = ((codes[asked] == codes[those]).mean() for those in (cosines.argmax(axis=1), np.roll(asked, 1)))
+    _, members, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    text = f"codes shared with the nearest word: {same:.1%}, with another one: {other:.1%}"
+    return f"{text}; words with the whole code of another: {(counts[members] > 1).mean():.1%}"

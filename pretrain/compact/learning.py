@@ -1,13 +1,16 @@
-"""The loop that both learners train by: Adam at a fixed rate, in parts after each of which the error is measured."""
+"""What both learners have: their settings, the loop that they train by, and the errors of what is learned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
 from elmoc.process import progress_bar
 from elmoc.settings import setting
+from elmoc.word_vectors.sources import WordVectors
 
 # Steps of a part, after which the error is measured (Shu and Nakayama 2018, Section 5.1).
 PART = 1_000
@@ -19,7 +22,6 @@ SEEDS_APART = 15_485_863
 class LearnerSettings:
     """What both learners are told."""
 
-    batch_size: int = setting(128, help="words of an update", least=1)
     learning_rate: float = setting(1e-4, help="of Adam", above=0, most=1)
     seed: int = setting(1, help="of all that is random", least=0, below=2**31)
 
@@ -31,7 +33,7 @@ def learn(
     settings: LearnerSettings,
     steps: int,
 ) -> None:
-    """Minimise a loss, and leave the model with the weights of the part that has the least error.
+    """Minimise a loss by Adam, and leave the model with the weights of the part that has the least error.
 
     Args:
         model: whose parameters with gradients are trained.
@@ -41,7 +43,7 @@ def learn(
         steps: updates.
     """
     optimiser = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], settings.learning_rate)
-    least, best = error(), copied(model)
+    least, best = error(), deepcopy(model.state_dict())
     with progress_bar(total=steps, desc="learning", unit="step") as bar:
         for done in range(0, steps, PART):
             generator = Generator().manual_seed(settings.seed * SEEDS_APART + done)
@@ -51,16 +53,25 @@ def learn(
                 optimiser.step()
                 bar.update()
             if (found := error()) < least:
-                least, best = found, copied(model)
+                least, best = found, deepcopy(model.state_dict())
             bar.set_postfix_str(f"error {found:.4g}, least {least:.4g}", refresh=False)
     model.load_state_dict(best)
-
-
-def copied(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a model as they are now."""
-    return {name: weight.clone() for name, weight in model.state_dict().items()}
 
 
 def squared_distance(vectors: Tensor, others: Tensor) -> Tensor:
     """The scalar mean over words of ‖e − ẽ‖², of vectors and their reconstructions [n, E]: the loss of both papers."""
     return (vectors - others).square().sum(dim=1).mean()
+
+
+def reconstruction(words: Sequence[str], rows: np.ndarray, vectors: WordVectors) -> str:
+    """How far the vectors of words are from rows float32 [n, E]: what a file that was written gives."""
+    found = vectors.lookup(words)
+    squares, of_rows, centred = (
+        np.square(each).sum(axis=1, dtype=np.float64) for each in (rows - found, rows, rows - rows.mean(axis=0))
+    )
+    lengths = np.sqrt(of_rows) * np.linalg.norm(found, axis=1)
+    cosine = np.mean((rows * found).sum(axis=1) / np.maximum(lengths, 1e-30))
+    return (
+        f"loss ‖e − ẽ‖² {squares.mean():.4g} (‖e‖² {of_rows.mean():.4g}, around their mean {centred.mean():.4g}), "
+        f"distance {np.sqrt(squares).mean():.4g}, cosine {cosine:.4f}"
+    )

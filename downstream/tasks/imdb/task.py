@@ -4,7 +4,6 @@ The model is that by which Shu and Nakayama (2018, Section 5.2) compare compress
 over the first 400 words of a review, and a softmax of its last state.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,11 +77,6 @@ class ImdbTask(Sst5Task):
 
     def training_examples(self, examples: list[Phrase], options: ReaderOptions) -> list[Phrase]:
         return examples
-
-    def describe(self, examples: Sequence[Phrase]) -> str:
-        words = sum(len(example.sentence.words) for example in examples)
-        positive = sum(example.label for example in examples)
-        return f"{counted(len(examples), 'review')}, {positive:,} of them positive, {counted(words, 'word')}"
 
 
 # Batch size and learning rate are not in the paper.

@@ -237,9 +237,9 @@ class Sst5Task(Task[Phrase, list[float]]):
 
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]
-        labels = np.bincount([root.label for root in roots], minlength=CLASSES)
+        labels = np.bincount([root.label for root in roots])
         tokens = [sum(len(phrase.sentence.words) for phrase in phrases) for phrases in (roots, examples)]
-        text = f"{counted(len(roots), 'sentence')}, {counted(tokens[0], 'token')}, labels 0 to 4: "
+        text = f"{counted(len(roots), self.item.removesuffix('s'))}, {counted(tokens[0], 'token')}, labels from 0: "
         text += " ".join(map(str, labels))
         if len(examples) == len(roots):
             return text

@@ -13,11 +13,12 @@ import pytest
 from downstream.__main__ import TASKS, main
 from downstream.probe.cli import parse
 from downstream.probe.task import Task
-from downstream.settings import SMALL_MIX_RATE, option_name
+from downstream.settings import SMALL_MIX_RATE
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
 from elmoc.errors import InputError
+from elmoc.settings import option_name
 
 GIVEN = ["--train", "t", "--dev", "d", "--vectors", "v"]
 

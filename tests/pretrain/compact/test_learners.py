@@ -12,17 +12,16 @@ from torch import Tensor
 
 import pretrain.compact.learning as learning
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.coded_rows import hash_words
+from elmoc.word_vectors.coded_rows import Filters, hash_words
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.compact.__main__ import main
-from pretrain.compact.alone import AloneSettings, FilteredNetwork
-from pretrain.compact.codes import CodeLearner, gumbel_noise
+from pretrain.compact.alone import FilteredNetwork
+from pretrain.compact.codes import CodeLearner, balance, gumbel_noise, shared_codes
 from pretrain.compact.learning import squared_distance
-from pretrain.compact.report import balance, shared_codes
 
 CODES = ("codes", "--codebooks", "3", "--entries", "5", "--steps", "200", "--learning-rate", "0.03")
-ALONE = ("alone", "--base-size", "12", "--inner-size", "16", "--epochs", "200", "--learning-rate", "0.01")
+ALONE = ("alone", "--inner-size", "16", "--epochs", "200", "--learning-rate", "0.01")
 WORDS = [f"w{number}" for number in range(40)]
 
 
@@ -100,7 +99,7 @@ def test_gumbel_noise_chooses_by_softmax() -> None:
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_alone_is_its_plain_twin(kind: str, fixed: bool) -> None:
-    filters = AloneSettings(filter=kind, base_size=6).new_filters()
+    filters = Filters(6, filters=8, entries=64, seed=1, zeros=0.5 if kind == "binary" else None)
     hashes = hash_words(WORDS)
     torch.manual_seed(1)
     network = FilteredNetwork(6, 8, 5, fixed_base=fixed).double()
