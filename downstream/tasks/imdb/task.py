@@ -14,7 +14,7 @@ from torch import Tensor
 from downstream.inputs.sources import make_sentence
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, size_setting
 from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
-from elmoc.errors import InputError, counted, reading
+from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.settings import setting
