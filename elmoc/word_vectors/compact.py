@@ -131,6 +131,8 @@ class CompactVectors(StoredVectors):
     def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CompactVectors":
         about = convert(info, _Description, where=origin)
         words, parts = _part(tensors, "words."), _part(tensors, "ngrams.")
+        if (about.kind == FilteredRows.kind, bool(parts)) != (about.filters is not None, about.ngrams is not None):
+            raise InputError("what it says of itself does not fit what it holds")
         hashes = words.pop("hashes").view(np.uint64)
         rows: Rows = (
             CodedRows(about.kind, **words) if about.filters is None else FilteredRows(about.filters, hashes, **words)

@@ -145,6 +145,27 @@ def test_the_same_model_is_packed_into_the_same_file(original: Path, packed: Pat
         assert (tmp_path / "small" / name).read_bytes() == (packed / name).read_bytes()
 
 
+def test_float16_weights_are_nearer(original: Path, packed: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    command = ["pack", str(original / "model"), str(half), "--size", f"{SIZE / 10**6}MB", "--weights", "float16"]
+    assert main(command) == 0
+    assert sum(file.stat().st_size for file in half.iterdir()) <= SIZE
+    assert {str(each.dtype) for each in load_file(half / "model.safetensors").values()} == {
+        *("torch.float16", "torch.float32")
+    }
+    whole, *others = (read_model_directory(path) for path in (original / "model", half, packed))
+    assert [each.weight_type for each in others] == ["float16", "int8"]
+    errors = [
+        sum(
+            float((weight - each.encoder.weights()[name]).abs().sum())
+            for name, weight in whole.encoder.weights().items()
+        )
+        for each in others
+    ]
+    assert 0 < 20 * errors[0] < errors[1]
+    assert (half / "compact.safetensors").read_bytes() == (packed / "compact.safetensors").read_bytes()
+
+
 def test_what_cannot_be_packed_is_said(
     original: Path, model_path: Path, tmp_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

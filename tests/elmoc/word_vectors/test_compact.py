@@ -191,12 +191,18 @@ def test_files_that_cannot_be_are_refused(damage: Callable[[dict[str, np.ndarray
 
 
 @pytest.mark.parametrize(
-    "info", [{"kind": "other"}, {"version": 9}, {"format": "other"}, {"ngrams": {"buckets": 0}}, {"filters": 3}]
+    "info",
+    [
+        *({"kind": "other"}, {"kind": "filtered"}, {"kind": "summed"}, {"version": 9}, {"format": "other"}),
+        *({"ngrams": {"buckets": 0}}, {"ngrams": None}, {"filters": 3}),
+        {"filters": {"size": 12, "filters": 8, "entries": 64, "seed": 1, "zeros": None}},
+    ],
 )
 def test_other_descriptions_are_refused(info: dict[str, Any], tmp_path: Path) -> None:
-    vectors = compact()
-    vectors.write(tmp_path / FILE_NAME)
-    about = {"elmoc": json.dumps(vectors.description() | info)}
-    save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
-    with pytest.raises(InputError, match=FILE_NAME):
-        open_word_vectors(tmp_path)
+    bare = CodedRows("summed", codes=coded("summed", 90).codes, codebooks=coded("summed", 90).codebooks)
+    for vectors in (compact(), CompactVectors.of_words(WORDS, bare))[: 1 + (info == {"kind": "filtered"})]:
+        vectors.write(tmp_path / FILE_NAME)
+        about = {"elmoc": json.dumps(vectors.description() | info)}
+        save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
+        with pytest.raises(InputError, match=FILE_NAME):
+            open_word_vectors(tmp_path)

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 import pretrain.compact.learning as learning
+from data_scripts.build_vectors import main as build_vectors
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.coded_rows import Filters, hash_words
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.table import VectorTable
 from pretrain.compact.__main__ import main
 from pretrain.compact.alone import FilteredNetwork
 from pretrain.compact.codes import CodeLearner, balance, gumbel_noise, shared_codes
@@ -150,11 +152,33 @@ def test_the_same_seed_makes_the_same_file(tmp_path: Path, table: list[str], com
     assert one.read_bytes() != another.read_bytes()
 
 
+def test_words_with_the_hash_or_the_filter_of_another_are_counted(
+    tmp_path: Path, table: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few_hashes(words: list[str]) -> np.ndarray:
+        return hash_words([word[:2] for word in words])  # w0 to w9: thirty of forty words are not the first
+
+    for module in ("elmoc.word_vectors.compact", "pretrain.compact.alone"):
+        monkeypatch.setattr(f"{module}.hash_words", few_hashes)
+    for command in (CODES, ALONE):
+        out = tmp_path / f"{command[0]}.safetensors"
+        assert run(command, table, out) == 0
+        told = capsys.readouterr().out
+        assert "words with the hash of another: 30" in told
+        assert ("words with the filter of another: 30" in told) == (command is ALONE)
+        vectors = open_word_vectors(out).lookup(WORDS)
+        np.testing.assert_array_equal(vectors[10:20], np.tile(vectors[1], (10, 1)))
+
+
 def test_a_table_of_a_corpus_has_its_words(tmp_path: Path, tiny_corpus: Corpus) -> None:
     out = tmp_path / "out.safetensors"
     assert main([*CODES[:1], str(tiny_corpus.path / "vectors/raw.npy"), str(out), *CODES[1:], "--most", "9"]) == 0
     found = open_word_vectors(out).lookup(tiny_corpus.lexicon)
     assert found.any(axis=1).tolist() == [row < 9 for row in range(tiny_corpus.types)]
+    assert build_vectors([str(tiny_corpus.path), str(out), "--name", "coded", "--workers", "1"]) == 0
+    coded = VectorTable(tiny_corpus, "coded")
+    np.testing.assert_array_equal(coded.rows[2:], found.astype(np.float16)[2:])  # <s> and </s> have vectors anyway
+    assert coded.source.fingerprint == open_word_vectors(out).fingerprint
 
 
 def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:

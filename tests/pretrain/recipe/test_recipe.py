@@ -6,13 +6,18 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files import read_lines
-from elmoc.model_directory import read_model_directory
+from elmoc.model_directory import contiguous, packed_weights, read_model_directory
+from elmoc.packing import packed_model
+from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
+from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe import steps
 from pretrain.recipe.__main__ import main, parser
@@ -238,3 +243,28 @@ def test_without_general_text_and_what_cannot_be_adapted(
     assert [line[0].removeprefix("data_scripts.") for line in steps_here] == ["build_corpus", "build_vectors"]
     assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none") == 0
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
+
+
+def test_a_packed_model_goes_on_with_its_own_vectors(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    parent = ElmoC.from_pretrained(model)
+    words = [f"neww{number}" for number in range(15)]
+    rows = parent.word_vectors.lookup(words).astype(np.float16)[None]  # a codebook with a codeword for each word
+    coded = CodedRows("summed", codes=pack_codes(np.arange(15)[:, None], 15), codebooks=rows)
+    weights = packed_weights(contiguous(parent.encoder.weights()), "int8")
+    packed = packed_model(parent, weights, CompactVectors.of_words(words, coded))
+    packed.save_pretrained(tmp_path / "packed")
+    out = tmp_path / "out"
+    assert adapt(tmp_path / "packed", f"talk={new_text}", out, "--general", "none") == 0
+    corpus = Corpus(out / "corpus")
+    tables = [VectorTable(corpus, name) for name in ("input", "target")]
+    assert {table.source.fingerprint for table in tables} == {packed.word_vectors.fingerprint}
+    assert [table.zero_rows for table in tables] == [5, 5], "words without a row, and no n-grams"
+    (tmp_path / "packed").rename(tmp_path / "away")
+    adapted = ElmoC.from_pretrained(out / "model")
+    assert isinstance(adapted.word_vectors, CompactVectors)
+    assert adapted.directory.training["started_from"]["packed"]["model"] == parent.fingerprint
+    assert adapted.directory.weight_type == "float32"
+    assert "packed_from" not in adapted.describe()
+    assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
