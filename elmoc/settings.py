@@ -8,6 +8,7 @@ fields, `chosen` reads them.
 import argparse
 import math
 import operator
+import re
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field, fields, replace
@@ -101,3 +102,12 @@ def given_values(options: argparse.Namespace, settings: Any) -> dict[str, Any]:
     """The values of the fields that the command line gives."""
     values = {each.name: getattr(options, each.name) for each in fields(settings)}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
+    if not seconds:
+        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
+    return seconds

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
-from pretrain.schedule import parse_duration
+from elmoc.settings import parse_duration
 
 
 def parser() -> argparse.ArgumentParser:

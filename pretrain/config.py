@@ -23,14 +23,13 @@ from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
 from pretrain.input_layers.lookup import SubwordInput, WordInput
-from pretrain.optimiser import OptimiserConfig
+from pretrain.optimiser import OptimiserConfig, ScheduleConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings, SampledSettings
-from pretrain.schedule import ScheduleConfig
 
 
 @dataclass(frozen=True)

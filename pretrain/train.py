@@ -6,10 +6,10 @@ from typing import Any
 
 from elmoc.errors import reading
 from pretrain.data.batches import stream_batches
+from pretrain.optimiser import learning_rate
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
-from pretrain.schedule import learning_rate
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, TrainStep, require_finite
 from pretrain.train_state import TrainState

@@ -14,8 +14,8 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from pretrain.data.batches import Batch
 from pretrain.data.windows import Position
 from pretrain.input_layers import INPUT, InputNetwork
+from pretrain.optimiser import Progress
 from pretrain.output_layers import SHARED, OutputLayers
-from pretrain.schedule import Progress
 
 # fields that a checkpoint holds as they are
 PLAIN = (

@@ -15,7 +15,7 @@ import numpy as np
 
 from elmoc.files import atomic_path
 from elmoc.process import progress_bar
-from pretrain.schedule import parse_duration
+from elmoc.settings import parse_duration
 
 BLOCK_BYTES = 1 << 16  # lines that stand together: about 12,000 words of one file
 MIXED_BLOCKS = 32  # blocks whose sentences are shuffled together

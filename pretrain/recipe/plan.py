@@ -12,13 +12,13 @@ from elmoc.errors import InputError
 from elmoc.files import atomic_path
 from elmoc.files.records import read_json, toml_value, write_json
 from elmoc.model_directory import read_model_directory
+from elmoc.settings import parse_duration
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, differences, load_config
 from pretrain.recipe.steps import Step
 from pretrain.run.directory import RunDirectory
-from pretrain.schedule import parse_duration
 
 # small.toml (9.8 million parameters) reads a quarter to a half of the words that fast.toml (2.5 million) reads in the
 # same time, and is ahead once it has read some ten million: in twenty minutes of one core it read 1.5 million and was

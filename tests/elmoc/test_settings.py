@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.settings import check_settings, parse_duration, setting
 from pretrain.config import differences
-from pretrain.schedule import parse_duration
 
 
 @dataclass(frozen=True)

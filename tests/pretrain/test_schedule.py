@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmoc.settings import check_settings
-from pretrain.schedule import Progress, ScheduleConfig, learning_rate
+from pretrain.optimiser import Progress, ScheduleConfig, learning_rate
 
 UPDATES = 1000
 

@@ -16,8 +16,8 @@ from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
 from pretrain.join import join
+from pretrain.optimiser import Progress, ScheduleConfig, learning_rate
 from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.schedule import Progress, ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.tiny import add_table, learnable_sentences, write_corpus
