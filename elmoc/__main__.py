@@ -9,7 +9,7 @@ from elmoc.errors import run_command
 from elmoc.process import wait_without_spinning
 from elmoc.version import VERSION
 
-# what each subcommand does; that of `import-elmo` is `elmoc.commands.import_elmo`, imported where it is asked for
+# what each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`, imported where it is asked for
 COMMANDS = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
     "inspect": "say what a feature file holds, and check it",

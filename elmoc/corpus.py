@@ -147,7 +147,7 @@ class Corpus:
         """Raise an `InputError` where the types are subwords."""
         if self.record.subwords:
             words = self.record.settings.get("words")
-            raise InputError(f"{self.path} is a corpus of subwords: name that of words it was made from ({words})")
+            raise InputError(f"{self.path} is a corpus of subwords: name the corpus of words behind it ({words})")
 
     def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
         """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""

@@ -49,7 +49,7 @@ class ElmoC:
 
     encoder: the trained encoder; its weights must not change.
     layers: L + 1, the context-independent layer 0 included.
-    width: 2P, that of a layer state.
+    width: 2P, the width of a layer state.
     device: where the encoder computes.
     precision: of the factors of matrix products, `float32` or `bf16`.
     unknown_words: the first word types met until now that have no vector, and are read as zeros.
@@ -99,10 +99,10 @@ class ElmoC:
             device: where the encoder computes, e.g. `cuda:0`.
             precision: of the factors of matrix products: `float32`, `bf16`, or `auto` (bf16 where the device has it).
             revision: of a model on a hub.
-            pooling: what the states of a word are, where the model reads subwords: those of its `first` unit (the
-                default), of its `last`, or the `mean` of all.
+            pooling: what the states of a word are, where the model reads subwords: the states of its `first` unit
+                (the default) or its `last`, or the `mean` of all.
 
-        Raises `InputError` where directory or word vectors are missing, damaged, or not those of its training.
+        Raises `InputError` where directory or word vectors are missing or damaged, or other ones than in its training.
         """
         chosen = checked_device(device)
         dtype = checked_precision(precision, chosen)
@@ -176,7 +176,7 @@ class ElmoC:
         return self._inference(vectors, lengths)
 
     def of_words(self, rows: SentenceRows, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Layer states [B, L + 1, T + 2, 2P] of words, and the lengths, from those of what `encode` has read."""
+        """Layer states [B, L + 1, T + 2, 2P] of words, and the lengths, from the states that `encode` gives."""
         if rows.bounds is None:
             return states, lengths
         words = []
@@ -235,7 +235,7 @@ class ElmoC:
     ) -> list[Tensor]:
         """`embed_batch` of sentences whose words have been looked up; `select` is what is kept of [L + 1, n, 2P].
 
-        With `boundaries` the states of `<s>` and `</s>` stand before and behind those of the words.
+        With `boundaries` the states of `<s>` and `</s>` stand before and behind the states of the words.
         """
         states: list[Tensor] = [rows.table] * len(rows.ids)
         lengths_read = [len(ids) - 2 for ids in rows.ids]
@@ -284,7 +284,7 @@ class ElmoC:
         return states
 
     def _pooled(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
-        """The layer states of words [L + 1, n, columns], from those of what is read of a sentence."""
+        """The layer states of words [L + 1, n, columns], from the states of the units of a sentence."""
         return states if rows.bounds is None else pooled(states, rows.bounds[index], self.pooling)
 
     def _checked(self, states: Tensor) -> Tensor:

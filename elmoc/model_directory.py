@@ -66,7 +66,7 @@ class OutputLayerRecord:
     """What a model directory keeps of the output layers that an encoder was trained against.
 
     config: its kind, and what else tells it apart from others.
-    weights: those of all directions, by name; None where they were not kept.
+    weights: of all directions, by name; None where they were not kept.
     transform: of the target vectors; None where there are none.
     """
 
@@ -155,7 +155,7 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
 
 
 def _keep_others(path: Path, folder: Path) -> None:
-    """Link what is no part of the model in `path` into `folder`, which takes its place."""
+    """Link files of `path` that are no part of the model into `folder`, which takes its place."""
     replaced = {"config.json", WEIGHTS, HEADS, *(kind.file_name for kind in stored_kinds())}
     if (path / CARD).exists() and _read_config(path).checksums.get(CARD) == FileChecksum.of(path / CARD):
         replaced.add(CARD)
@@ -235,7 +235,7 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
 
 
 def bundled_vectors(path: Path | str) -> Path | None:
-    """The file of word vectors in a model directory, or in that of a run directory; None where there is none."""
+    """The file of word vectors in a model directory, or in a run's; None where there is none."""
     path = _model_path(Path(path))
     file = path / _read_config(path).word_vectors.file_name
     return file if file.is_file() else None
@@ -290,7 +290,7 @@ def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str,
 
 
 def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
-    """Weights in float32 from those of a file, and the type of its matrices."""
+    """Weights in float32 from the tensors of a file, and the type of its matrices."""
     unpacked, weight_type = {}, "float32"
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int8:

@@ -1,6 +1,6 @@
 """Modules: what puts an `ElmoC` into a PyTorch model of one's own.
 
-`LayerStates` computes the layer states of a batch, with a frozen encoder or one that is trained on; `ScalarMix` is the
+`LayerStates` computes the layer states of a batch, with a frozen encoder or a trained one; `ScalarMix` is the
 trained weighting of layers; `ElmoEmbedding` is both together, with dropout.
 Letters: B sentences of a batch, T the longest of them in tokens, P projection, L layers.
 """
@@ -20,7 +20,7 @@ NORM_EPSILON = 1e-13  # AllenNLP's, which is added to the variance
 class LayerStates(nn.Module):
     """The layer states of sentences in a padded batch, each from zero state between `<s>` and `</s>`.
 
-    Without `requires_grad` the encoder is that of `elmo`, runs without autograd and dropout whatever the mode, and is
+    Without `requires_grad` the encoder is `elmo`'s, runs without autograd and dropout whatever the mode, and is
     no part of the state dict. Trained on, it is a copy, a submodule like any other. The word vectors are never trained
     on and never in the state dict: the module is made from the same model to load one.
     """
@@ -33,7 +33,7 @@ class LayerStates(nn.Module):
 
     @property
     def elmo(self) -> ElmoC:
-        """The model with the encoder as it is now: one that was trained on is copied."""
+        """The model with the encoder as it is now: a copy where it is trained."""
         if self.encoder is None:
             return self._elmo
         return self._elmo.with_encoder(deepcopy(self.encoder).requires_grad_(False))
@@ -80,7 +80,7 @@ class ScalarMix(nn.Module):
         self.layer_norm = layer_norm
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Layer states [B, L + 1, T, D], and the bool mask [B, T] of what is not padding → [B, T, D]."""
+        """Layer states [B, L + 1, T, D], and the bool mask [B, T], true where a word is → [B, T, D]."""
         if self.layer_norm:
             mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool) if mask is None else mask
             kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]

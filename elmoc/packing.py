@@ -121,7 +121,7 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
 
 
 def pack_vectors(lexicon: Lexicon, metric: np.ndarray, room: int) -> CompactVectors:
-    """The compact vectors of a fastText file: those of its first words, each coded whole, and of its n-grams.
+    """The compact vectors of a fastText file: its first words, each coded whole, and its n-grams.
 
     N-grams that would be missed most have a row: by count × squared length of what the encoder reads of a vector. They
     take `room` bytes at most; what they take is printed.

@@ -63,7 +63,7 @@ def available_cores() -> int:
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
-    """Have this process get a signal as soon as its `parent`, the one that started it, ends in whatever way (on Linux).
+    """Have this process get a signal as soon as its `parent`, which started it, ends in whatever way (on Linux).
 
     Where the parent has ended before, this process ends here. By default it is asked to stop; SIGKILL ends it at once.
     """

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_what(group: Any) -> None:
-    """Options that say what is written; what is stored has the name of the field of `DumpOptions`."""
+    """Options that say what is written, each under the name of a field of `DumpOptions`."""
     layers = group.add_mutually_exclusive_group()
     for choice, text in (("all", "all L + 1 layers (default)"), ("top", "the top layer"), ("average", "their average")):
         layers.add_argument(f"--{choice}", dest="layers", action="store_const", const=choice, default="all", help=text)
@@ -58,7 +58,7 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--boundaries",
         action="store_true",
-        help="write the states of <s> and </s>, too, before and behind those of the words",
+        help="write the states of <s> and </s>, too, before and behind the words' states",
     )
     group.add_argument(
         "--carry-state",
@@ -79,7 +79,7 @@ def _add_how(group: Any) -> None:
     group.add_argument(
         "--pooling",
         choices=("first", "last", "mean"),
-        help="of a model that reads subwords: a word's features are those of its first subword (default), of its last, "
+        help="of a model that reads subwords: a word has the features of its first subword (default), of its last, "
         "or the mean of all",
     )
     group.add_argument("--batch-size", type=positive, default=2048, help="sentences a batch at most (default: 2048)")

@@ -13,8 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or a directory with these, or that of an "
-        "ELMoForManyLangs model; and the model directory to write",
+        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or a directory with these or "
+        "with an ELMoForManyLangs model; and the model directory to write",
     )
 
 

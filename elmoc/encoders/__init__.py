@@ -35,7 +35,7 @@ class EncoderState:
 class EncoderOutput:
     """What one direction makes of a window."""
 
-    layer_states: list[Tensor]  # L + 1 tensors [B, T, P]: the output of the input layer, then that of each layer
+    layer_states: list[Tensor]  # L + 1 tensors [B, T, P]: the output of the input layer, then of each layer
     state: EncoderState  # after the last step
 
 
@@ -45,7 +45,7 @@ class SentenceWords(NamedTuple):
     first: Tensor  # int64 [B]: the first word of each sentence
     lengths: Tensor  # int64 [B]
     places: Tensor  # int64 [M]: where the state of layer 0 of each word begins in the layer states
-    strides: Tensor  # int64 [M]: from there to that of the next layer
+    strides: Tensor  # int64 [M]: from there to the state of the next layer
 
 
 # One direction of an encoder with its weights as inference multiplies them, on the CPU (see `LstmInference`).

@@ -87,7 +87,7 @@ class EncoderConfig:
             if kind not in ENCODERS:
                 raise InputError(f"unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})")
             if sizes.pop("word_vector_size") != word_vector_size:
-                raise InputError("encoder.word_vector_size must be that of the word vectors")
+                raise InputError("encoder.word_vector_size must be the size of the word vectors")
             return cls(convert(sizes, ENCODERS[kind], where=where, prefix="encoder."), word_vector_size)
 
 
@@ -100,7 +100,7 @@ class DirectionEncoder(nn.Module):
         self.encoder = encoder
 
     def forward(self, words: Tensor, state: EncoderState | None = None, **options: Any) -> EncoderOutput:
-        """words [B, T, E], in reading order → layer states and state; the options are those of `Encoder`."""
+        """words [B, T, E], in reading order → layer states and state; the options go to `Encoder`."""
         output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
         return output
 
@@ -215,7 +215,7 @@ def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
 class InferenceEncoder:
     """A bidirectional encoder prepared for inference; its weights must not change while it is in use.
 
-    `dtype`, float32 or bfloat16, is that of the factors of matrix products.
+    Factors of matrix products are of `dtype`, float32 or bfloat16.
     """
 
     def __init__(self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32) -> None:
@@ -304,7 +304,7 @@ class InferenceEncoder:
         return SentenceWords(first, lengths.long().clamp(0, time), rows * width, strides)
 
     def _run_all(self, vectors: Tensor, words: SentenceWords, states: Tensor) -> None:
-        """Put the layer states of words with vectors [M, E] into `states`, those of all directions side by side."""
+        """Put the layer states of words with vectors [M, E] into `states`, all directions side by side."""
         directions, size = self.encoder.directions, self.encoder.config.sizes.projection_size
         # each direction has its own cores, and its threads wait for nobody else's
         workers = min(len(directions), torch.get_num_threads())
@@ -314,7 +314,7 @@ class InferenceEncoder:
             for number, direction in enumerate(directions):
                 own = words._replace(places=words.places + number * size)
                 inputs = self._input_states(direction, vectors, own, states)
-                prepared = torch.inference_mode()(self._prepared[direction])  # whose mode is that of its own thread
+                prepared = torch.inference_mode()(self._prepared[direction])  # the mode of its own thread
                 runs.append(
                     pool.submit(prepared, inputs, own, states, backward=direction == "backward", threads=threads)
                 )

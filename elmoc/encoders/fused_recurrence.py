@@ -1,8 +1,8 @@
 """The fused recurrence: `plain_recurrence` differentiated by hand, as fast as its matrix multiplications allow.
 
 Forward, each step is one multiplication of [a_t; h_{t-1}] by [W_x W_h], one pass over the gates, one multiplication by
-W_p and one pass over h. Backward mirrors it; the gradients of the gates take the gates' place, and those of all weights
-are single multiplications over all steps at once.
+W_p and one pass over h. Backward mirrors it; the gradients of the gates take the gates' place, and the gradient of
+each weight is a single multiplication over all steps at once.
 
 Letters: B streams or batch, T time, P projection, C cell, I the width of a layer's input. Under autocast activations
 and multiplications are in its type S (bfloat16), the cell state, layer normalisation and the gradients of weights in A
@@ -224,7 +224,7 @@ class _FusedLayer(torch.autograd.Function):
 
 
 def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -> Activations:
-    """Memory for the activations of a window, with what is known before its first step."""
+    """Memory for the activations of a window, with its inputs and the state before its first step."""
     (batch, time, width), (projection, size) = inputs.shape, (hidden.shape[1], cell.shape[1])
     accumulated, stored, steps = run.layer.bias.dtype, run.prepared.dtype, time if run.keep else 1
 
@@ -245,7 +245,7 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
 
 
 def start_backward(run: LayerRun, activations: Activations, *given: Tensor | None) -> Gradients:
-    """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
+    """The gradients before the last step is run backward; `given` are the gradients of `forward`'s results."""
     time, batch, width = activations.gates.shape
     projection, accumulated = activations.projected.shape[2], run.layer.bias.dtype
     cell_shape, device = activations.cells.shape[1:], activations.joined.device

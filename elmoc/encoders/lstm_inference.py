@@ -1,7 +1,7 @@
 """LSTM inference: a stack of LSTM layers over whole sentences of any length, without padding, on the CPU.
 
 A batch has rows that read one sentence behind the other, so that nearly all of them end together, and its words are
-packed: step t holds those rows alone that have more than t words. `kernels/inference.cpp` runs a layer over all steps,
+packed: step t holds only rows that have more than t words. `kernels/inference.cpp` runs a layer over all steps,
 and writes the layer states where they belong.
 
 Letters: B sentences, M words of the text, N words that are read, I the width of what a layer reads, P projection, C
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     size: int  # B
     active: Tensor  # int64 [steps]: how many rows go on at each step
     places: Tensor  # int64 [N]: where the state of layer 0 of each word is in the layer states
-    strides: Tensor  # int64 [N]: from there to that of the next layer
+    strides: Tensor  # int64 [N]: from there to the state of the next layer
     begins: Tensor  # bool [N]: whether a word is read from zero state, behind other words of its row
 
 
@@ -95,7 +95,7 @@ class InferenceKernels:
     Args:
         dtype: S.
         tiles: whether bfloat16 products may run on AMX tiles.
-        avx512: whether they may use AVX-512; without it they are those of a processor that has AVX2 alone.
+        avx512: whether they may use AVX-512; without it they are made for AVX2 alone.
 
     Raises `KernelBuildError` where they cannot be compiled, or the processor has neither AVX-512 nor AVX2.
     """
@@ -129,7 +129,7 @@ class LstmInference:
     Args:
         layers: weights, in float32 on the CPU, and options of each layer.
         residual: whether the input of every layer but the first is added to its output.
-        kernels: what runs a layer; its type is that of the factors of products.
+        kernels: what runs a layer; factors of products have its type.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class LstmInference:
         Args:
             inputs: [M, P], from the input layer.
             words: those that are read, and where their states go.
-            layer_states: float32, contiguous; what is of no word, and layer 0, is left as it is.
+            layer_states: float32, contiguous; layer 0, and places of no word, are left as they are.
             state: before the first word of each sentence [B, …]; None is the state before any word.
             carry: whether to return the state after the last word of each sentence.
             backward: whether every sentence is read from its last word to its first.

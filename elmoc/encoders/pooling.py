@@ -1,4 +1,4 @@
-"""Pooling: the layer states of words, from those of the units (subwords) that they are written in.
+"""Pooling: the layer states of words, from the states of the units (subwords) that they are written in.
 
 Letters: m units, n words, W width.
 """

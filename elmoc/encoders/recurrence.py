@@ -1,7 +1,7 @@
 """Recurrence: how one LSTM layer with projection and layer normalisation steps through time.
 
 This is the reference: plain PyTorch, differentiated by autograd. A layer is built with a `Recurrence`: this one, or a
-faster one that equals it.
+faster function that equals it.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,7 @@ from elmoc.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerSizes(EncoderSizes):
-    """The settings of a Transformer; the defaults are those of Peters et al. (2018b).
+    """The settings of a Transformer; the defaults are from Peters et al. (2018b).
 
     GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
 

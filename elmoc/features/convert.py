@@ -27,7 +27,7 @@ def convert_features(
         source: the file, in any layout.
         output: the file to write; it must not exist.
         layout: one of `LAYOUTS`.
-        dtype: of the numbers, `float32` or `float16`; by default that of the source (float32 of a wider one).
+        dtype: of the numbers, `float32` or `float16`; by default the source's (float32 if that is wider).
         compress: pack the numbers with gzip.
         layers: names of layers of the source, such as `0,2`; by default all.
         command_line: recorded in the file.

@@ -13,8 +13,8 @@ from elmoc.features.reader import FeatureFile
 class FeatureDataset(Dataset[Tensor]):
     """The layer states of a feature file, float32 [L + 1, n, 2P] a sentence, by its index.
 
-    A file of one layer gives [1, n, 2P]. With `select`, it is only these sentences, in this order, e.g. those of a
-    task's training part. Each process opens the file for itself, when it first reads from it. The pages that are read
+    A file of one layer gives [1, n, 2P]. With `select`, it is only these sentences, in this order, e.g. a task's
+    training part. Each process opens the file for itself, when it first reads from it. The pages that are read
     are the system's, and shared.
     """
 

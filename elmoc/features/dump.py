@@ -46,7 +46,7 @@ class DumpOptions:
     compress, sentence_map, sentence_keys: see `LayoutWriter.open`.
     batch_size, batch_words: sentences and words a batch at most.
     allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
-    boundaries: write the states of `<s>` and `</s>`, too, before and behind those of the words.
+    boundaries: write the states of `<s>` and `</s>`, too, before and behind the words' states.
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
     resume: go on with a dump that was killed.
     command_line: recorded in the file.
@@ -183,7 +183,7 @@ class Dump:
             distributed.monitored_barrier()
 
     def _begin(self) -> None:
-        """Make the folder of the parts, or see whether what is there is of this dump."""
+        """Make the folder of the parts, or see whether the parts that are there are of this dump."""
         if not self.options.resume:
             refuse_output(self.output)
         folder, found = parts_folder(self.output), parts_of(self.output)
@@ -274,7 +274,7 @@ class Dump:
     def _carried_states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
         """The same with the state carried from each sentence of a document to the next.
 
-        Documents are read side by side; one that is longer than a part, sentence by sentence.
+        Documents are read side by side; a document longer than a part is read sentence by sentence.
         """
         documents: list[list[Sentence]] = []
         for sentence in sentences:

@@ -174,7 +174,7 @@ class FeatureFile:
         return int(self.lengths.sum())
 
     def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
-        """Read all of the file, and raise `InputError` for the first sentence that is damaged or not that of the map.
+        """Read all of the file, and raise `InputError` for the first sentence that is damaged or unlike its map.
 
         `progress` is called after each sentence with the number 1.
         """

@@ -188,8 +188,8 @@ def atomic_path(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
 def atomic_directory(path: Path | str) -> Iterator[Path]:
     """Yield a directory beside `path` to fill; it takes the place of `path` when the block ends well, else is removed.
 
-    Permissions are those of `atomic_path`. Between two renames there is no `path`; what a writer that is killed there
-    leaves as `.NAME.old` is put back by the next one.
+    Permissions are as in `atomic_path`. Between two renames there is no `path`: a writer that is killed there leaves
+    `.NAME.old`, which the next writer puts back.
     """
     path = Path(path)
     if path.is_file():

@@ -43,7 +43,7 @@ class FileChecksum:
 def check_archive(path: Path | str) -> None:
     """Raise an `InputError` unless the members of a zip archive have their checksums, which PyTorch ignores.
 
-    PyTorch compresses none: one that is may be unpacked to any size.
+    PyTorch compresses none: a compressed one might be unpacked to any size.
     """
     with reading(path), zipfile.ZipFile(path) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

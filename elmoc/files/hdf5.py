@@ -19,7 +19,7 @@ _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5
 
 # where the library keeps strings of any length: the beginning of such a heap, and the head of an object in it
 _HEAP, _OBJECT = b"GCOL\1\0\0\0", struct.Struct("<H6xQ")
-# attributes are written first and the map of sentences last: heaps are looked for in so many bytes at both ends
+# attributes are written first and the map of sentences last: heaps are looked for in this number of bytes at both ends
 _HEAP_BYTES = 1 << 24
 
 
@@ -99,7 +99,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         return numbers
 
     def own(self, name: str) -> bytes:
-        """The path, no step of which is a link."""
+        """The path; an error where a step of it is a link."""
         for step in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
@@ -107,7 +107,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
 
 
 def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
-    """Raise an error where so many rows of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
+    """Raise an error where `rows` of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
     size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
     if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:
         raise ValueError(f"{size:,} bytes would be unpacked at once, and {MOST_BYTES:,} are the most")

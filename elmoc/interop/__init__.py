@@ -1,4 +1,4 @@
-"""Interop: what lets an `ElmoC` take the place of other tools' models, and theirs that of an `ElmoC`.
+"""Interop: an `ElmoC` in the place of other tools' models, and their models in the place of an `ElmoC`.
 
     original_elmo     options.json and weights.hdf5 of bilm-tf and AllenNLP, both ways
     many_langs        the directories of ELMoForManyLangs, read

@@ -19,7 +19,7 @@ from elmoc.modules import LayerStates
 # AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone. A word has 50
 # ids, its two boundaries included: bytes after the 48th are not there.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = 257, 258, 259, 260, 261
-# What may complete a letter of which the 48th byte is not the last; the first is for most words, which end whole.
+# Bytes that may complete a letter cut after its word's 48th byte; the first, none, is for most words, which end whole.
 _COMPLETIONS = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80")
 
 
@@ -60,7 +60,7 @@ class ElmoBiLm(nn.Module):
 
 
 def words_of(character_ids: Tensor) -> list[list[str]]:
-    """The words of character ids [B, T, 50]; raises `InputError` for other ids than those of AllenNLP's indexer."""
+    """The words of character ids [B, T, 50]; raises `InputError` for ids that AllenNLP's indexer does not make."""
     sentences = []
     for ids in character_ids.cpu().numpy().astype(np.int64):  # [T, 50]
         filled = ids.max(axis=1, initial=0) > 0
@@ -75,8 +75,8 @@ def words_of(character_ids: Tensor) -> list[list[str]]:
 def _word(character_ids: bytes) -> str:
     """The word of its character ids, int64 [50].
 
-    Where a letter is cut it becomes another one that begins with its bytes: a character CNN reads these alone, and
-    makes of them what it makes of the whole word.
+    A letter that is cut is completed to any letter with the same first bytes: a character CNN reads these bytes
+    alone, so its vector is the same.
     """
     ids = np.frombuffer(character_ids, np.int64)
     end = int((ids == _END_WORD).argmax())

@@ -24,7 +24,7 @@ class Weight:
     """A tensor of another tool by its name and shape there, and the names of what we have for it.
 
     read: from their tensor to ours.
-    write: from ours, of which a missing one is None, to theirs.
+    write: from ours to theirs; a missing tensor of ours is None.
     """
 
     theirs: str
@@ -35,7 +35,7 @@ class Weight:
 
 
 def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Our tensors by name, each a copy; an `InputError` unless theirs are those of the table, and finite."""
+    """Our tensors by name, each a copy; an `InputError` unless theirs are as the table says, and finite."""
     table = list(table)
     check_weights(theirs, {weight.theirs: torch.empty(weight.shape, device="meta") for weight in table})
     check_finite(theirs)

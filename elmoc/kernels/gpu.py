@@ -1,4 +1,4 @@
-"""GPU kernels of an LSTM step: those of `cpu.cpp`, in Triton.
+"""GPU kernels of an LSTM step: what `cpu.cpp` computes, in Triton.
 
 The tensors come first, in the order of the named tuples of `lstm_step`. Sums over streams (gradients of biases and
 norms) are partial sums of groups of streams, each added to by one program alone: no atomics, so that a run can be
@@ -22,7 +22,7 @@ def _load(place, inside):
 
 @triton.jit
 def _tanh(x):
-    # cancels near zero as that of cpu.cpp does, which says why the absolute error is all that counts
+    # inexact near zero, as in cpu.cpp, which says why the absolute error is all that counts
     return 2.0 * tl.sigmoid(2.0 * x) - 1.0
 
 

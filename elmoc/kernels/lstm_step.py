@@ -7,8 +7,8 @@ Letters: B streams, P projection, C cell. S is the type that activations are sto
 that of weights, cell state and layer normalisation (float32, float64).
 
 The gradient of a clip is that of `torch.clamp`, which lets gradients through at the limit itself. The projection is
-kept as it was before its clip, so its gradient passes where |u| <= limit. Of the cell only the clipped value is kept,
-and one at the limit is taken to have been clipped (it all but never was there before), so its gradient passes where
+kept as it was before its clip, so its gradient passes where |u| <= limit. The cell is kept after its clip alone: a
+value at the limit counts as clipped (one that was there before is too rare to matter), so its gradient passes where
 |c| < limit.
 """
 

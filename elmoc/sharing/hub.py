@@ -12,9 +12,9 @@ _NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revisi
 
 
 def is_hub_name(path: Path | str) -> bool:
-    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`, of which nothing is here.
+    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`, and no path here.
 
-    What is here, or has a first part that is a folder here, is a path.
+    It is a path where it exists here, or its first part is a folder here.
     """
     path = os.fspath(path)
     if os.path.lexists(path) or os.path.isdir(path.partition("/")[0]):

@@ -21,7 +21,7 @@ _FACTS = {
     "corpus_tokens": "tokens of the corpus, `<s>` and `</s>` counted",
     "corpus_types": "word types of the corpus",
     "words": "words read in training",
-    "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
+    "units_of_a_word": "subwords of a word: the words and tokens counted here are subwords",
     "updates": "updates",
 }
 _CARD = """\
@@ -32,7 +32,7 @@ tags:
 - elmo
 - contextual-word-representations
 # language: the code of the text's language
-# license: that of the weights, which is for you to say
+# license: of the weights, for you to say
 ---
 
 # {title}
@@ -126,7 +126,7 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
         yield _table("kind of text | tokens |", {f"`{kind}`": _shown(tokens[kind]) for kind in tokens})
     held_out = training.get("held_out", {})
     metrics = {}
-    for name, value in held_out.items():  # `kind/metric` is that of one kind of text
+    for name, value in held_out.items():  # `kind/metric` is of one kind of text
         kind, slash, metric = name.rpartition("/")
         if not metric.startswith(("constant_", *(f"{direction}_" for direction in DIRECTIONS))):
             metrics[name.replace("_", " ")] = (
@@ -136,7 +136,7 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
         yield _table("on held-out text | model | best constant prediction |", metrics)
     if "started_from" in training:
         known = list(_trainings(training["started_from"]))
-        yield "It went on from a model of which this is known:" + ("" if known else " nothing.")
+        yield "The model that it went on from:" + ("" if known else " nothing is known of it.")
         yield from known
 
 

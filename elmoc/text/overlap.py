@@ -24,7 +24,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Overlap:
-    """Sentences, by hashes of 64 bits; finds those of other text that overlap with one of them.
+    """Sentences, by hashes of 64 bits; finds sentences of other text that overlap with one of them.
 
     Args:
         sentences: each a sequence of words.

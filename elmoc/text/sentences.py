@@ -38,7 +38,7 @@ _WITHOUT_SPACES = re.compile(
 _LONGEST_WORD = 4
 # text is called raw from this share of words on, where it is about a tenth; in tokenised text it is near nothing
 _MANY_WITH_MARK = 0.01
-# as few words may be names (Yahoo!), of however few words
+# words with a mark that may be names (Yahoo!) in a text of any length
 _FEW_WITH_MARK = 2
 # words of an endless stream that are read before its sentences are sorted by length into batches
 BUFFER_WORDS = 50_000
@@ -52,7 +52,7 @@ class Sentence:
     line: its text without white space around it, by which it is found again; by default the words with one blank
         between them.
     document: the key of the document that it is a part of (`doc_key` in jsonlines).
-    boundaries: whether its states are also those of `<s>` and `</s>`, before and behind its words.
+    boundaries: whether its states have `<s>` and `</s>`, too, before and behind its words.
     begins: whether it is the first of its document.
     where: what errors call it, e.g. `line 3`.
     """
@@ -125,10 +125,10 @@ class SentenceInput:
 
 @contextmanager
 def opened_input(path: Path | str, *, documents: bool, **options: bool) -> Iterator[SentenceInput]:
-    """The sentences of a file, or of standard input for `-`, of which a temporary copy is kept meanwhile.
+    """The sentences of a file, or for `-` of standard input, which is copied to a temporary file meanwhile.
 
     It holds documents where `documents` says so, or its name, `.jsonl` or `.jsonlines`, compressed or not; the other
-    options are those of `SentenceInput`.
+    options go to `SentenceInput`.
     """
     documents = documents or str(path).removesuffix(".gz").endswith((".jsonl", ".jsonlines"))
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             key = sentence.document.replace("/", ":")
             if key in keys:
                 raise InputError(
-                    f'{where}: the doc_key "{shortened(key)}" is that of a line before it (":" and "/" count as the '
+                    f'{where}: the doc_key "{shortened(key)}" stands in a line before it (":" and "/" count as the '
                     "same): give each document its own"
                 )
             keys.add(key)
@@ -237,7 +237,7 @@ def has_columns(lines: Iterable[str]) -> bool:
 
 
 def sample_lines(path: Path | str, characters: int) -> list[str]:
-    """The first lines of a text until there are so many characters, and of each line no more than that."""
+    """The first lines of a text, up to this number of characters; a longer line is cut to it."""
     sample: list[str] = []
     found = 0
     for line in read_lines(path):

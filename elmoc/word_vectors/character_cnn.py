@@ -164,7 +164,7 @@ class Spelling:
 def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.ndarray:
     """int64 [n]: the rows of whole words in a table, as ELMoForManyLangs reads it beside characters.
 
-    A word is looked up by its first `most - 2` characters; one that the lexicon lacks has the row of `<oov>`.
+    A word is looked up by its first `most - 2` characters; a word that the lexicon lacks has the row of `<oov>`.
     """
     names, unknown = {BEGIN: "<bos>", END: "<eos>"}, ids["<oov>"]
     return np.array([ids.get(names.get(word, word[: most - 2]), unknown) for word in words], dtype=np.int64)

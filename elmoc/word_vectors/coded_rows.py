@@ -203,7 +203,7 @@ class FilteredRows(Rows):
 
 
 def check_array(name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]) -> tuple[int, ...]:
-    """The shape of an array; an `InputError` unless it has this type and shape, of which None is any length."""
+    """The shape of an array; an `InputError` unless it has this type and shape, where None is any length."""
     fits = array.ndim == len(shape) and all(
         wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
     )

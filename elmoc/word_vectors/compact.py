@@ -1,4 +1,4 @@
-"""Compact word vectors: those of many words and of their character n-grams, in a file of some megabytes.
+"""Compact word vectors: many words and their character n-grams in a file of some megabytes.
 
     words.hashes                 sorted 64-bit hashes of the words that have a row
     words.codes, .codebooks, …   their rows (see `coded_rows.py`)
@@ -91,7 +91,7 @@ class CompactVectors(StoredVectors):
     Args:
         hashes: uint64 [n], ascending, of the words that have a row.
         rows: n.
-        ngrams: of which the vectors of all other strings are made; without them, these are zeros.
+        ngrams: the vectors of all other strings are made of them, and are zeros without them.
 
     Raises `InputError` where these do not fit together.
     """

@@ -74,7 +74,7 @@ class NgramKind:
     def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """int64 [n] twice: of all n-grams of the words, in fastText's order, the place of the word, and the bucket.
 
-        They are those of `push_subwords` in fasttext.cpp: of the characters of the word between < and >, without
+        They are found as by `push_subwords` in fasttext.cpp: in the characters of the word between < and >, without
         < and > alone; bytes count as signed numbers.
         """
         encoded = [b"<%b>" % word.encode("utf-8", "surrogatepass") for word in words]

@@ -120,7 +120,7 @@ class SubwordVectors(StoredVectors):
         return fingerprint(["\n".join(self.subwords.units).encode(), merges, vectors])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E], of units; an `InputError` for what is none."""
+        """float32 [len(words), E], of units; an `InputError` for a string that is no unit."""
         with reading(f"{self.origin}, which has vectors of subwords,"):
             vectors: np.ndarray = self.vectors.numpy()[[self.subwords.row_of[word] for word in words]]
         return vectors

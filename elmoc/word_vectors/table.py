@@ -63,7 +63,7 @@ class VectorTable:
             raise InputError(f"{description} does not exist: `python -m data_scripts.build_vectors` builds the table")
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
-            raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}")
+            raise InputError(f"{description} is of a table for another lexicon than {corpus.path} has")
         self.description = description
         self.path, transform = description.with_suffix(".npy"), description.with_suffix(".post.npz")
         self.files = [self.path, transform] if record.post_processing != "none" else [self.path]

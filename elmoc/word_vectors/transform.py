@@ -110,7 +110,7 @@ def fit_transform(kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.n
         covariance += (centred * weights[:, None]).T @ centred
     values, components = np.linalg.eigh(covariance / total)  # ascending
     if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
-        raise InputError(f"{kind} needs word vectors that differ, but those of all words are the same")
+        raise InputError(f"{kind} needs word vectors that differ, but all words have the same vector")
     variances = np.maximum(values, WHITENING_FLOOR * values[-1])
     matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
     return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))

@@ -1,21 +1,21 @@
 """The `allennlp` and `bilm` layouts of feature files: one contiguous dataset a sentence, its key the line number.
 
-`allennlp` is that of the `allennlp elmo` command: datasets `(L + 1, n, 2P)` of float32 (or float16) for all layers,
+`allennlp` is what the `allennlp elmo` command writes: datasets `(L + 1, n, 2P)` of float32 (or float16) for all layers,
 `(n, 2P)` for one, by the line number as a string from "0". A dataset `sentence_to_index`, shape (1,), holds one JSON
 object {stripped line: "index"} (of duplicate lines the last index). Everything else is in the attributes of the root,
 so that iterating over the keys finds sentences and the map alone.
 
-`bilm` is that of bilm-tf's `dump_bilm_embeddings`: without the map (readers count the datasets), and of one layer
+`bilm` is what bilm-tf's `dump_bilm_embeddings` writes: without the map (readers count the datasets), and one layer is
 `(1, n, 2P)`.
 
-With sentence keys, the key is the sentence, there is no map, and the order of the lines is that in which the file
-tracks its datasets; of a file without such an order it is that of the keys. A key is the sentence itself but for what
+With sentence keys, the key is the sentence and there is no map. Lines are in the order that the file tracks for its
+datasets, or, without such an order, in the order of the keys. A key is the sentence itself but for characters that
 HDF5 cannot have in a name: `/` becomes `%2F`, NUL `%00`, and the sentence that is a single dot `%2E`. The second line
 of the same words gets `%#2` at its end, the third `%#3`, and so on; the line without words is `%#1`. So that every key
 can be read back, `%` becomes `%25` where what follows it would make it one of these; before a blank, as in "50 % of",
-it stays what it is. Keys of other tools are the sentence as it is, where the library makes groups of what is before a
-`/` (and one of several in a row); but for those of ELMoForManyLangs, which has tabs between words, and `$period$` and
-`$backslash$` in place of `.` and `/`.
+it stays as it is. Other tools' keys are the unchanged sentence, in which the library makes a group of the text before a
+`/` (or several in a row); ELMoForManyLangs' keys have tabs between words, and `$period$` and `$backslash$` in place of
+`.` and `/`.
 """
 
 import re
@@ -102,7 +102,7 @@ class AllennlpWriter(LayoutWriter):
             key = key_of(line, self._of_line[line])
         self._write(self._file.id, key, states)
         if self._has_map:
-            self._map.pop(line, None)  # the order is that of the last index of each
+            self._map.pop(line, None)  # in the order of last indices
             self._map[line] = self._count
         self._count += 1
 

@@ -2,8 +2,8 @@
 
 A group a document, its name the document's key with ":" for "/", and in it one dataset a sentence, "0", "1", …,
 `(n, 2P, L + 1)`: layers last, also for one layer. Nothing else is in the groups, whose members the reader counts. Other
-readers find the documents in the order in which they were written, which the file tracks; in a file without such an
-order, in that of their names.
+readers find the documents in the order in which they were written, which the file tracks; in a file without it they are
+in the order of their names.
 """
 
 from bisect import bisect_right

@@ -184,7 +184,7 @@ class LayoutWriter(ABC):
         return max(1, size // (self._type.get_size() * math.prod(self._shape_of(1))))
 
     def _create(self, group: h5py.h5g.GroupID, name: str, words: int) -> h5d.DatasetID:
-        """An empty dataset for so many words; what is compressed is in chunks, each some words with all layers."""
+        """An empty dataset for this number of words; compressed, it has chunks of some words with all layers each."""
         shape, properties = self._shape_of(words), self._plain
         if self._compress and words:
             chunk = list(shape)

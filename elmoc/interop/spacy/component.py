@@ -68,7 +68,7 @@ class ElmocComponent:
 
     @property
     def elmo(self) -> ElmoC:
-        """The model; an `InputError` where it cannot be loaded or is not the one that the pipeline was made with."""
+        """The model; an `InputError` where it cannot be loaded, or the pipeline was made with another."""
         if self._elmo is None:
             elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
             elmo.choose_layers(self._layers)  # which says whether it has them
@@ -164,7 +164,7 @@ def tensor_tok2vec(width: int | None = None) -> Model[list[Doc], list[Floats2d]]
     """A layer whose output is `doc.tensor` of the component `elmoc` before it; docs without one go through it first.
 
     Args:
-        width: that of the tensors; None: what the component says when the pipeline is initialised.
+        width: of the tensors; None takes the component's when the pipeline is initialised.
     """
     return Model(UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None})
 

@@ -1,4 +1,4 @@
-"""Hooks: how vectors and similarities of spaCy's docs, spans and tokens become those of `doc.tensor`."""
+"""Hooks: how spaCy's docs, spans and tokens get their vectors and similarities from `doc.tensor`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from elmoc.errors import InputError
 
 
 def add_hooks(doc: Doc) -> None:
-    """Let vectors and similarities of a doc, its spans and tokens be those of its tensor, whatever its vocab has.
+    """Compute vectors and similarities of a doc, its spans and tokens from its tensor, whatever its vocab has.
 
     spaCy does not keep hooks when a doc is serialised, nor with `nlp.pipe(n_process=2)`: add them again after that.
     Raises `InputError`, as the hooks do, where the doc has no tensor.
