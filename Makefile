@@ -19,7 +19,7 @@ quickstart: $(VENV)/installed
 # LEAVE_OUT=FILES LICENCE=TEXT NAME=TEXT BUNDLE=1 MODEL_OPTIONS='options of python -m pretrain.recipe']
 model: $(VENV)/installed
 	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/train.md)" >&2; exit 1; }
-	$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
+	@$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
 		$(if $(TIME),--max-time $(TIME)) $(if $(FROM),--init-from $(call path,$(FROM))) \
 		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
 		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="$(LICENCE)") \

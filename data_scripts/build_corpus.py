@@ -164,7 +164,7 @@ def number_pieces(
     folders = [work / piece_key(piece, leave_out) for piece in pieces]
     both = list(zip(pieces, folders, strict=True))
     done = parallel_map(lambda each: number_piece(*each, leave_out), both, workers)
-    list(progress_bar(iterable=done, desc="reading", total=len(pieces), unit="piece"))
+    list(progress_bar(iterable=done, desc="reading", total=len(pieces), unit=" pieces"))
     return [NumberedPiece(piece, folder) for piece, folder in both]
 
 
@@ -255,7 +255,7 @@ def write_shards(
     """Write the shards of the corpus, by the ids of each piece; returns those of training, and those held out."""
     shutil.rmtree(corpus / "shards", ignore_errors=True)
     shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
-    for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
+    for split, part in progress_bar(iterable=planned, desc="writing", unit=" shards"):
         file = f"shards/{split}-{len(shards[split]):05}.bin"
         documents = part.documents
         with atomic_path(corpus / file) as partial:

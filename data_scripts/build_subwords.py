@@ -81,7 +81,7 @@ def build_subwords(
 
             both = (*source.train, *source.held_out)
             written = parallel_map(write, both, workers)
-            shards = list(progress_bar(iterable=written, desc="writing", total=len(both), unit="shard"))
+            shards = list(progress_bar(iterable=written, desc="writing", total=len(both), unit=" shards"))
             train, held_out = shards[: len(source.train)], shards[len(source.train) :]
             learnt.write_merges(partial)
             units, words_of_text = (sum(s.tokens - 2 * s.sentences for s in each) for each in (train, source.train))
@@ -122,7 +122,7 @@ def learn(corpus: Corpus, units: int) -> Subwords:
 def _occurrences(corpus: Corpus) -> Iterator[str]:
     """The words of the training text, each as often as it occurs; those with a mark in them are left out."""
     types = zip(corpus.lexicon, corpus.counts.tolist(), strict=True)
-    for word, count in progress_bar(iterable=types, total=corpus.types, unit="type", desc="learning"):
+    for word, count in progress_bar(iterable=types, total=corpus.types, unit=" types", desc="learning"):
         if not any(mark in word for mark in (BEGIN, END, UNKNOWN)):  # of which no unit may be made
             for start in range(0, count, BLOCK_WORDS):
                 yield f"{word} " * min(BLOCK_WORDS, count - start)

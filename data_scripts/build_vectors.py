@@ -102,7 +102,7 @@ def build_vectors(
 
             blocks = [slice(start, start + _BLOCK_ROWS) for start in range(0, len(words), _BLOCK_ROWS)]
             looked_up = parallel_map(look_up, blocks, workers)
-            list(progress_bar(iterable=looked_up, desc="looking up", total=len(blocks), unit="block"))
+            list(progress_bar(iterable=looked_up, desc="looking up", total=len(blocks), unit=" blocks"))
             if fitted is None:
                 word_counts = corpus.counts.copy()
                 word_counts[[corpus.begin_id, corpus.end_id]] = 0

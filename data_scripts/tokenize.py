@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from data_scripts.parts.workers import add_workers, parallel_map
-from elmoc.errors import run_command
+from elmoc.errors import InputError, run_command
 from elmoc.files import locked, open_text, read_lines, refuse_existing
 from elmoc.process import progress_bar
 from elmoc.text.sentences import buffered, check_suitable, sample_lines
@@ -75,7 +75,7 @@ def tokenise_file(
         tokenised = looks_tokenised(text) if tokenised is None else tokenised
         wrapped = looks_wrapped(sample) if wrapped is None else wrapped
         with open_text(target) as file:
-            bar = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+            bar = progress_bar(iterable=read_lines(source), desc="tokenising", unit=" lines", unit_scale=True)
             lines: Iterable[str] = map(_without_markup, bar)
             if tokenised:
                 print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
@@ -95,6 +95,8 @@ def tokenise_file(
                 file.write(f"{line}\n")
                 words += len(line.split())
                 sentences += bool(line.strip())
+            if not words:
+                raise InputError(f"{source} has no words")
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
 

@@ -229,9 +229,8 @@ def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[
 
     Of each band some thousand words; words whose original vector is zero are left out.
     """
-    bands = {
-        f"words from {start + 1:,}": lexicon.words[start:end] for start, end in pairwise((*_BANDS, len(lexicon.words)))
-    }
+    ends = pairwise((*_BANDS, len(lexicon.words)))
+    bands = {f"words {start + 1:,} to {end:,}": lexicon.words[start:end] for start, end in ends}
     bands["unseen words"] = sorted({word for sentence in sentences for word in sentence}.difference(lexicon.words))
     found = {}
     for name, words in bands.items():

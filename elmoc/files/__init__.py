@@ -61,7 +61,8 @@ def open_binary(path: Path | str) -> IO[bytes]:
 def require_file(path: Path | str) -> None:
     """Raise an `InputError` unless there is an ordinary file at `path`, and no pipe, say: it is read more than once."""
     if not os.path.isfile(path):
-        raise InputError(f"{path} does not exist, or is not an ordinary file")
+        kind = "a directory" if os.path.isdir(path) else "a pipe or a device"
+        raise InputError(f"{path} is {kind}, not a file" if os.path.exists(path) else f"{path} does not exist")
 
 
 def read_lines(path: Path | str) -> Iterator[str]:

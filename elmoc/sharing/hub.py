@@ -41,5 +41,5 @@ def download_model(name: str, files: Callable[[Path], Sequence[str]], *, revisio
         patterns = list(map(glob.escape, names))
         return Path(snapshot_download(repository, revision=revision or named or None, allow_patterns=patterns))
 
-    with reading(f"{name}, which is no directory here,"):
+    with reading(f"{name} is no directory here, and on the model hub it"):
         return download(files(download(["config.json"])))

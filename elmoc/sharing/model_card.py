@@ -129,7 +129,7 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
     for name, value in held_out.items():  # `kind/metric` is of one kind of text
         kind, slash, metric = name.rpartition("/")
         if not metric.startswith(("constant_", *(f"{direction}_" for direction in DIRECTIONS))):
-            metrics[name.replace("_", " ")] = (
+            metrics[name.replace("_", " ").replace("outside", "words outside the candidates")] = (
                 f"{_shown(value)} | {_shown(held_out.get(f'{kind}{slash}constant_{metric}'))}"
             )
     if metrics:

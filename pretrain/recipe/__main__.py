@@ -85,7 +85,7 @@ def make_model(arguments: argparse.Namespace) -> None:
         recipe.begin()
         run_steps(recipe.steps())
     run = arguments.output
-    print(f"the model is in {run}: give that name wherever a model is asked for; {run}/model/README.md is its card")
+    print(f"give {run} wherever a model is asked for; its card is {run}/model/README.md")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -74,7 +74,9 @@ class Recipe:
         now = {name: getattr(self.given, name) for name in _FIXED} | {"config": self.config}
         if self.record.exists():
             if differing := differences(self._begun(), now):
-                raise InputError(f"{self.output} was begun with other values of {', '.join(differing)}")
+                raise InputError(
+                    f"{self.output} was begun with another {', '.join(differing)}: choose another directory"
+                )
         elif any(each.name != ".begun.json.lock" for each in self.output.iterdir()):
             raise InputError(f"{self.output} is not empty, and was not begun by this command: choose another directory")
         else:
@@ -167,7 +169,7 @@ class Recipe:
             corpus = str(self._training().get("corpus"))
             there = (Path(corpus) / "corpus.json").exists() or (self.output / "general.txt").exists()
             self.general = corpus if there else "none"
-            print(f"general text: {corpus if there else f'none, {corpus} of the model is not there (--general)'}")
+            print(f"general text: {corpus if there else f'none, since {corpus} is not here (give --general CORPUS)'}")
         self.general = None if self.general == "none" else self.general
         new = {split_name(text)[0] or "new" for text in self.texts}
         if GENERAL in new:
@@ -208,7 +210,8 @@ class Recipe:
             if section in _KEPT and key not in _NOT_KEPT and value is not None:
                 settings[section][name] = value
         assert self.model is not None
-        settings["train"] |= {"directions": list(self.model.encoder.directions), "epochs": 2.0, "mix_shards": 20}
+        directions = list(self.model.encoder.directions)
+        settings["train"] |= {"directions": directions, "epochs": 2.0, "mix_shards": 20, "precision": "auto"}
         rate = _SLOWER * recipe["schedule.base"]
         return settings | {"schedule": {"base": rate, "linear_warmup_updates": 20, "linear_cooldown": 0.6}}
 
