@@ -41,7 +41,7 @@ class TrainConfig:
     streams: B, parallel streams of text of one direction, over all processes.
     window: T, words of each stream that an update reads.
     mix_shards: shards of the corpus that are shuffled together; memory: about 40 bytes a token.
-    order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
+    order: `sentences` are shuffled, or whole `documents`, in which sentences stay in their order.
     epochs: how often the text is read.
     updates: length of the run in updates, in place of epochs (0: by epochs).
     carry_state: whether recurrent state goes on from window to window.
@@ -162,7 +162,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def read_config(path: Path | str) -> dict[str, Any]:
-    """The sections of a TOML config, over those of the configs that it names as its `parent`, if any.
+    """The sections of a TOML config, over the sections of the configs that it names as its `parent`, if any.
 
     `parent` is the path of a config, relative to the file, or a list of them, where later ones go over earlier ones.
     """

@@ -13,7 +13,7 @@ from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
 # operations of training for a weight of a matrix product, and a word: a multiplication and an addition each for the
-# output, for the gradient of the input, and for that of the weight
+# output, for the gradient of the input, and for the gradient of the weight
 TRAINED = 6
 
 

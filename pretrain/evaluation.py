@@ -1,4 +1,4 @@
-"""Evaluation: whether a run is learning, by held-out metrics beside those of the best constant prediction."""
+"""Evaluation: whether a run is learning, by held-out metrics beside the best constant prediction's."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -56,7 +56,7 @@ def evaluate(
 ) -> dict[str, float]:
     """Held-out metrics over `words` words, for each direction and averaged, beside the best constant prediction.
 
-    Where held-out text has sources, these are over an equal number of words of each, as far as it holds so many, so
+    Where held-out text has sources, these are over an equal number of words of each, or all that it holds, so
     that a source with less text counts less; `NAME/METRIC` is over the words of the source NAME, averaged over the
     directions.
     """
@@ -92,8 +92,8 @@ def evaluate(
 def score_of(values: Mapping[str, float | None], metric: str) -> float:
     """What chooses the best model: of an evaluation the mean of a metric over the sources, however much each holds.
 
-    Without sources, the metric itself. A source of which it is not a number, as of targets without vectors, is left
-    out; NaN where no number is left.
+    Without sources, the metric itself. A source whose metric is not a number, because its targets have no vectors, is
+    left out; NaN where no number is left.
     """
     names = [f"{source}/{metric}" for source in sources_of(values)] or [metric]
     numbers = [value for name in names if (value := values.get(name)) is not None and math.isfinite(value)]
@@ -103,7 +103,7 @@ def score_of(values: Mapping[str, float | None], metric: str) -> float:
 def predict(
     state: TrainState, data: TrainingData, windows: Iterable[Window], execution: Execution
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
-    """For each direction what is predicted [N, D] in windows that follow each other, and the types that are true [N].
+    """For each direction the predictions [N, D] in windows that follow each other, and the true types [N].
 
     The first begins in zero state.
     """
@@ -130,7 +130,7 @@ def predict(
 class EvaluationTable:
     """What a run prints of its evaluations: a row each, under a heading, at most 100 characters wide.
 
-    Beside a metric stands that of the best constant prediction; `unit` is what the run reads.
+    Beside a metric stands the best constant prediction's; the run reads words or subwords, its `unit`.
     """
 
     def __init__(self, unit: str) -> None:
@@ -147,7 +147,7 @@ class EvaluationTable:
         """
         if not self._columns:
             self._columns = [(metric, label) for metric, label in COLUMNS.items() if metric in values]
-            yield "held-out metrics and (in brackets) those of the best constant prediction"
+            yield "held-out metrics, and in brackets what the best constant prediction has"
             heading = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
             yield heading + "".join(f" {label:>16}" for _, label in self._columns)
         cells = [_cell(values[metric], values.get(f"constant_{metric}")) for metric, _ in self._columns]

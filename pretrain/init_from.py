@@ -47,7 +47,7 @@ def initialise_from(
     if network is not None:
         stored = model.read_stored_vectors()
         if stored is None or model.word_vectors.post_processing != "none":
-            raise InputError(f"--init-from {path}: the model reads other vectors than those of a {network.title}")
+            raise InputError(f"--init-from {path}: the model's word vectors are not from a {network.title}")
         check_vectors(stored, model.word_vectors)
         network.load(stored)
     elif not data.inputs.source.same_as(model.word_vectors) or not data.inputs.transform.same_as(model.transform):

@@ -43,7 +43,7 @@ def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
 
 
 def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
-    """The model whose directions are those of two models.
+    """The model with the directions of two models.
 
     Of output layers that the directions of a model share, the two models have two different ones: they are left out.
     """

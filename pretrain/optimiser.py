@@ -44,7 +44,7 @@ class ScheduleConfig:
 
 
 class Progress(NamedTuple):
-    """How far a run is: what is done of the whole, both in updates or, with `--max-time`, in seconds."""
+    """How far a run is: the part done, and the whole, both in updates or, with `--max-time`, in seconds."""
 
     done: float
     whole: float
@@ -155,7 +155,7 @@ def clip_gradients(parameters: Sequence[Tensor], most: float) -> Tensor:
 
 
 def values_of(parameter: Tensor) -> Tensor:
-    """The numbers of a parameter's gradient; of a sparse one, which has to be coalesced, those of its rows."""
+    """The numbers of a parameter's gradient; where it is sparse, and coalesced, of the rows that it has."""
     gradient = parameter.grad
     assert gradient is not None
     return gradient._values() if gradient.is_sparse else gradient

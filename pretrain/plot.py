@@ -1,4 +1,4 @@
-"""Plot: the learning curve of a run, or those of several side by side.
+"""Plot: the learning curves of one or several runs, side by side.
 
 python -m pretrain.plot RUN OUT.png
 python -m pretrain.plot RUN RUN OUT.pdf

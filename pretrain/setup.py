@@ -218,7 +218,7 @@ def open_data(config: RunConfig) -> TrainingData:
 def initial_modules(
     config: RunConfig, data: TrainingData, *, fast: bool
 ) -> tuple[BidirectionalEncoder, OutputLayers, InputNetwork | None]:
-    """Modules with random weights, those of a direction the same whichever others are trained."""
+    """Modules with random weights; a direction gets the same whichever others are trained."""
     size = config.encoder.projection_size if config.input_layer.shared else data.inputs.size
     encoder_config = EncoderConfig(config.encoder, size)
 

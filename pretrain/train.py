@@ -74,7 +74,7 @@ def train(
 
 
 def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None) -> TrainState:
-    """The state before the first update, or that of a checkpoint; from now on gradients are summed over processes.
+    """The state before the first update, or of a checkpoint; from now on gradients are summed over processes.
 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """

@@ -78,7 +78,7 @@ class TrainState:
     @property
     def shared_parts(self) -> list[str]:
         """The parts that the directions share: the network that makes word vectors, and the output layer, if any."""
-        # of which a network without weights of its own, where they are tied, is none
+        # a network whose weights are tied has none of its own, and is no such part
         of_input = self.input_network is not None and bool(list(self.input_network.parameters()))
         return [INPUT] * of_input + [SHARED] * self.output_layers.is_shared
 

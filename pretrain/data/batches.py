@@ -164,7 +164,7 @@ class BatchMaker:
     def _fill_candidates(
         self, window: Window, buffers: Buffers, rows: list[np.ndarray], sampler: CandidateSampler
     ) -> None:
-        """Put a window's candidates into buffers; `rows` [U] are those of each direction in the vectors, or ids."""
+        """Put a window's candidates into buffers; `rows` [U] are each direction's rows of the vectors, or ids."""
         for index, (direction, (ids, _)) in enumerate(window.candidates.items()):
             count = len(ids)
             own, log_shares = buffers.candidate_rows.numpy()[index], buffers.log_shares.numpy()[index]
@@ -229,7 +229,7 @@ class Slot:
                 self.copied.record(self.side)
 
     def receive(self) -> None:
-        """Let what is computed from now on find the window in `buffers`."""
+        """Let all that is computed from now on read the window from `buffers`."""
         if self.side is not None:
             torch.cuda.current_stream(self.side.device).wait_event(self.copied)
 

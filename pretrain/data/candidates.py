@@ -35,7 +35,7 @@ class CandidateSampler(ABC):
         self.log_frequency = log_frequencies(counts).astype(np.float32)
 
     def class_of(self, ids: np.ndarray) -> np.ndarray:
-        """The class of each type: its id, or that of `<unk>`, the last."""
+        """The class of each type: its id, or the last class, `<unk>`."""
         return np.minimum(ids, self.classes - 1)
 
     @abstractmethod
@@ -46,7 +46,7 @@ class CandidateSampler(ABC):
 class TargetSampler(CandidateSampler):
     """The candidates of every target are the types of all targets.
 
-    Q_u = 1 − (1 − p_u)^(N − 1) for the share p_u of a type in what is read, and N − 1 other targets.
+    Q_u = 1 − (1 − p_u)^(N − 1) for the share p_u of a type in the text read, and N − 1 other targets.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
@@ -70,14 +70,14 @@ class TargetSampler(CandidateSampler):
 class LogUniformSampler(CandidateSampler):
     """The candidates of a target are the classes drawn for its window, and its own class.
 
-    Chances fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1), as in the original ELMo's sampled softmax. There
-    are as many draws as give `settings.samples` distinct classes on average, each of which is drawn with the chance
+    Chances fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1), as in the original ELMo's sampled softmax. The
+    number of draws gives `settings.samples` distinct classes on average; a class is among them with the chance
     1 − (1 − chance)^draws. Where half of the classes or more are asked for, all of them are candidates of every window.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
         targets: of a window and direction, over all its streams.
-        settings: what is drawn.
+        settings: how many are drawn, and of which types.
         seed: of the run.
     """
 
@@ -101,7 +101,7 @@ class LogUniformSampler(CandidateSampler):
         return drawn.astype(np.uint32)
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        """The distinct classes drawn for a window, and then those of targets that are not drawn."""
+        """The distinct classes drawn for a window, and behind them the targets' classes that are not drawn."""
         if self.everything:
             return CandidateIds(np.arange(self.classes, dtype=np.uint32), self.classes)
         drawn = np.unique(self.draw(position, direction))
@@ -110,7 +110,7 @@ class LogUniformSampler(CandidateSampler):
 
 
 def draws_for(chances: np.ndarray, distinct: int) -> int:
-    """The least number of draws with replacement of which the expected number of distinct types is `distinct`."""
+    """The least number of draws with replacement that give `distinct` types, as expected."""
     left_out = np.log1p(-chances)
 
     def expected(draws: int) -> float:

@@ -143,7 +143,7 @@ class TrainingData:
     ) -> Iterator[Window]:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams.
 
-        Candidates are those of all streams.
+        Candidates are drawn for all streams.
         """
         windows = training_windows(
             self.groups,

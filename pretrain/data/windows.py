@@ -1,12 +1,12 @@
 """Windows: in which order training reads a corpus, and where in it a run is.
 
 Groups of text have all sources in proportion to their weights, so that an encoder never reads one kind of text alone.
-Each source is an endless stream of its shards, in another random order each time round, of which an epoch reads as
-much as the source's weight says, and each of its G groups a G-th of that. The sentences (or documents) of a group are
+Each source is an endless stream of its shards, in another random order each time round. An epoch reads as much of it
+as the source's weight says, each of its G groups a G-th of that. The sentences (or documents) of a group are
 shuffled together and concatenated; that text is cut into B equal streams; a window is T consecutive tokens of each,
 and the next token of each. The backward direction reads the whole text reversed.
 
-Everything random comes from (seed, epoch, group), and no group needs those before it: any position can be gone back to.
+Everything random comes from (seed, epoch, group), and no group needs earlier ones: any position can be gone back to.
 """
 
 import math
@@ -71,7 +71,7 @@ class Window:
 
 @dataclass(frozen=True)
 class ShardSlice:
-    """The tokens of a shard from `start` to `end`, at both of which a sentence starts (or the shard ends)."""
+    """The tokens of a shard from `start` to `end`; a sentence starts at both (or the shard ends)."""
 
     shard: Shard
     start: int
@@ -217,7 +217,7 @@ def training_windows(
     directions: tuple[str, ...],
     position: Position,
 ) -> Iterator[Window]:
-    """Windows from `position` on, epoch after epoch, without end; `order` is what is shuffled, one of `ORDERS`."""
+    """Windows from `position` on, epoch after epoch, without end; `order`, one of `ORDERS`, says what is shuffled."""
     while True:
         for place in range(position.shard, groups.count):
             group = groups.group(position.epoch, place)

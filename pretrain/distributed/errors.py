@@ -40,7 +40,7 @@ def collective_errors() -> Iterator[None]:
 def exit_with(error: BaseException, rank: int) -> NoReturn:
     """Print an error and end this process at once: its other threads wait for processes that may never answer.
 
-    An error that all processes raise is printed by rank 0; what is one process's own names its rank.
+    An error that all processes raise is printed by rank 0; an error of one process names its rank.
     """
     with suppress(OSError, RuntimeError):  # of output that nobody reads any more, and of the barrier
         if isinstance(error, RaisedTogether) and rank:

@@ -150,7 +150,7 @@ class Processes:
     Every process calls the methods that exchange values, in the same order.
 
     rank, world_size: among all processes.
-    local_rank: among those of its machine, which is also the number of its GPU.
+    local_rank: among the processes of its machine; also the number of its GPU.
     ranks: those that train each direction, once directions are assigned.
     groups: of the directions that this process trains.
     """
@@ -202,7 +202,7 @@ class Processes:
         return values[0]
 
     def broadcast_from_leaders(self, values: Mapping[str, Sequence[float]], length: int) -> dict[str, Sequence[float]]:
-        """For every direction the `length` numbers of its leader; `values` has those of this process's directions."""
+        """For every direction the `length` numbers of its leader; `values` has this process's directions."""
         if self.groups.keys() == self.ranks.keys():  # every process has them all
             return dict(values)
         numbers: dict[str, Sequence[float]] = {}

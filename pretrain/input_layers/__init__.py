@@ -1,4 +1,4 @@
-"""Input layers: what is known of each word of the lexicon, and which trained network, if any, makes vectors of it?
+"""Input layers: what does the encoder read of each word, and which trained network, if any, makes vectors of it?
 
 A new input layer is a file beside this one with its settings (`kind`, `open_table`, `build`) and, if it is trained,
 its network (`forward`, `stored`, `load`), and a name in `KINDS` of `pretrain/config.py`.
@@ -31,7 +31,7 @@ class LexiconTable(Protocol):
     path       what tells tables apart
     rows       [V, D]
     size       D
-    zero_rows  words of which nothing is known
+    zero_rows  words without a vector, whose rows are zeros
     transform  what its vectors have been through, for words outside the table
     """
 

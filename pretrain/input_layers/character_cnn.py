@@ -76,7 +76,7 @@ class CharacterNetwork(InputNetwork):
     def forward(self, rows: Tensor) -> Tensor:
         """Characters int16 [n, D] → float32 [n, P]."""
         characters = rows.long()
-        # what is past the longest word, and the widest filter behind it, changes nothing
+        # characters behind the longest word and the widest filter change nothing
         longest = int((characters != UTF8_PADDING).any(dim=0).sum())
         vectors: Tensor = self.network(characters[:, : longest + self.network.config.widest])
         return vectors.float()
@@ -104,7 +104,7 @@ class CharacterCnnInput(InputLayerSettings):
     character_size: width of a character.
     filters: width and number of each kind.
     highways: layers between the filters and the projection to `encoder.projection_size`.
-    characters: the most of a word, with the two that begin and end it; what is longer is cut.
+    characters: the most of a word, with the two that begin and end it; longer words are cut.
     """
 
     kind: ClassVar[str] = "character_cnn"

@@ -94,7 +94,7 @@ class SubwordNetwork(LookupNetwork):
         mine, theirs = self._subwords, stored.subwords
         if list(theirs.merges) != list(mine.merges) or theirs.row_of.keys() != mine.row_of.keys():
             raise InputError(
-                "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
+                "the subwords of the corpus are not the model's: make the corpus by `python -m "
                 "data_scripts.build_subwords … --like MODEL`"
             )
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)) / self.scale)

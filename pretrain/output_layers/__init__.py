@@ -32,7 +32,7 @@ def log_frequencies(counts: np.ndarray) -> np.ndarray:
 
 
 def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
-    """int64 [C]: of counts [V] those of the first `types` (0: all), then of all rarer ones together, if any are."""
+    """int64 [C]: the first `types` (0: all) of counts [V], then the sum of all rarer ones, if there are any."""
     if not 0 < types < len(counts):
         return counts
     return np.append(counts[:types], counts[types:].sum())
@@ -113,7 +113,7 @@ class Scorer(Protocol):
     ) -> dict[str, dict[str, float]]:
         """For parts of predictions [N, D] of the types `ids` [N], their metrics by the name of the part.
 
-        Among them is the `metric` of `OutputLayerSettings`. Beside each stands that of the best constant prediction,
+        Among them is the `metric` of `OutputLayerSettings`. Beside each stands the best constant prediction's,
         named `constant_…`, where there is one.
         """
 
@@ -123,7 +123,7 @@ class SampleSettings:
     """Candidates that are drawn, log-uniformly by rank, for all targets of a window, and each target's own type.
 
     samples: how many distinct types are drawn for each window and direction, on average.
-    types: K, of which they are drawn; rarer types are the class K, `<unk>`; 0: all types.
+    types: K, the most frequent ones, may be drawn; rarer types are the class K, `<unk>`; 0: all types.
     """
 
     samples: int
@@ -169,7 +169,7 @@ class OutputLayerSettings(ABC):
 
 
 class OutputLayers(nn.Module):
-    """The output layers of a model: one a direction, without any weight in common, or one that all directions share.
+    """The output layers of a model: one a direction, without any weight in common, or a single one for all.
 
     Args:
         layers: by direction, or one alone under the name `SHARED`.

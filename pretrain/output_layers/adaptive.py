@@ -18,9 +18,9 @@ from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
 class AdaptiveOutput(SoftmaxOutput):
-    """The most frequent types have vectors of P numbers, those of cluster i (from 1) of P / reduction^i.
+    """The most frequent types have vectors of P numbers, types of cluster i (from 1) of P / reduction^i.
 
-    A rare word's log-probability is that of its cluster plus that of the word within the cluster.
+    A rare word's log-probability is its cluster's plus the word's within the cluster.
     """
 
     def __init__(self, projection_size: int, classes: int, cutoffs: list[int], reduction: float) -> None:

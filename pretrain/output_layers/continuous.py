@@ -138,7 +138,7 @@ class ContinuousSettings(LinearSettings):
     """The continuous output for the target table `data.target_vectors`.
 
     loss: `cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; `von_mises_fisher`, the negative log-likelihood of w's direction;
-    `max_margin`, by how much the true word's cosine fails to be `margin` above that of another word of the window.
+    `max_margin`, by how much the true word's cosine fails to be `margin` above another word's of the window.
     length_weight, product_weight: λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two regularisers out.
     margin: γ of `max_margin`.
     """

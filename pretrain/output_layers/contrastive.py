@@ -87,7 +87,7 @@ class ContrastiveScorer:
     ) -> dict[str, dict[str, float]]:
         """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
 
-        The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
+        The perplexity is of the targets among the candidates; the constant prediction is their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
         by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(layer, unit(predictions), ids)

@@ -63,7 +63,7 @@ class FullSoftmaxOutput(SoftmaxOutput):
 class FullSoftmaxSettings(SoftmaxSettings):
     """The softmax over all classes.
 
-    tied: the vectors of classes are those of the input layer, which has to have trained ones.
+    tied: classes have the vectors of the input layer, which has to train some.
     projection_regularisation: λ, e.g. 0.15; 0: there is no projection matrix.
     """
 

@@ -51,7 +51,7 @@ def ranks_by_frequency(targets: Tensor, known: Tensor) -> Tensor:
 
 
 def perplexity(likelihoods: Tensor) -> float:
-    """Of log-likelihoods [N]; that of no targets is not a number."""
+    """Of log-likelihoods [N]; NaN without any."""
     return float((-likelihoods.double().mean()).exp())
 
 
@@ -72,7 +72,7 @@ class Retriever:
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
-        """See `Scorer`: mean cosine and retrieval by cosine, beside those of a constant."""
+        """See `Scorer`: mean cosine and retrieval by cosine, beside a constant's."""
         return self.metrics(self.ranks(predictions, ids), predictions, ids, parts)
 
     def metrics(

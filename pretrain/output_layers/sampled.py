@@ -1,8 +1,8 @@
 """Sampled softmax: how is the next word told from types that are drawn, with trained or fixed vectors?
 
 It is the original ELMo's output layer (Peters et al. 2018). The types drawn are the same for all targets of a window.
-Each score is corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax
-over all types (Bengio and Senécal 2008; Jean et al. 2015).
+Each score is corrected by the chance that its type is drawn, so that the expected optimum is the same as of the
+softmax over all types (Bengio and Senécal 2008; Jean et al. 2015).
 Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those that are drawn.
 """
 
@@ -40,7 +40,7 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
     bias = bias - candidates.log_chance
     sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
     itself = torch.arange(drawn, device=labels.device) == labels.unsqueeze(1)
-    # by `F.embedding`, whose gradient knows no order of threads, where that of indexing does
+    # by `F.embedding`: the gradient of indexing would depend on the order of threads
     own_bias = F.embedding(labels, bias.unsqueeze(1))[:, 0]  # [N]
     own = (predictions.float() * F.embedding(labels, rows).float()).sum(dim=1) + own_bias  # [N]
     scores = torch.cat([own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1)  # [N, 1 + S]
@@ -50,7 +50,7 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
 
 
 class SampledOutput(SoftmaxOutput):
-    """A vector and a bias for each class, of which an update reads and changes those of a window's candidates.
+    """A vector and a bias for each class; an update reads and changes a window's candidates alone.
 
     The bias of a class is a last number behind its vector, so that both are read at once. Their gradients are sparse,
     so that Adagrad updates them, as all weights of the original ELMo.
@@ -95,7 +95,7 @@ class SampledSettings(SoftmaxSettings):
     """The sampled softmax; the default of `samples` is the original ELMo's.
 
     samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
-    rate_factor: how many times the schedule's learning rate that of its vectors is.
+    rate_factor: the learning rate of its vectors, as a multiple of the schedule's.
     accumulator: what Adagrad's sum of squares begins with.
     """
 
@@ -115,7 +115,7 @@ class SampledSettings(SoftmaxSettings):
 
 
 class FixedOutput(LinearOutput):
-    """Sampled softmax whose vectors are those of the target table, and stay as they are (Li et al. 2019, Section 5.2).
+    """Sampled softmax with the vectors of the target table, which stay as they are (Li et al. 2019, Section 5.2).
 
     A type's score is ŷ · w. Any type of the lexicon can be a target. Vectors are streamed, as for the continuous
     output.

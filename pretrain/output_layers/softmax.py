@@ -76,7 +76,7 @@ class SoftmaxOutput(OutputLayer):
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
         """From top layer states [N, P] and a class of each [N], log-probabilities, float32.
 
-        Returns those of the first classes, [N, candidates], and those of the given classes, [N].
+        Returns them for the first classes, [N, candidates], and for the given classes, [N].
         """
 
     def scores_of_a_word(self, candidates: int) -> int:
@@ -87,11 +87,11 @@ class SoftmaxOutput(OutputLayer):
 class SoftmaxScorer:
     """Ranks and perplexity by log-probabilities.
 
-    Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity` is
-    that of the targets among the candidates, and of these alone, so that output layers compare on one corpus; where K
-    is smaller and other layers have more candidates, it would not compare, and is left out. `vocabulary_perplexity` is
-    that of all targets over all classes, `<unk>` one of them, and `word_perplexity`, where types are subwords, that of
-    words, which are all their units.
+    Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity`
+    takes targets among the candidates, and these alone as classes, so that output layers compare on one corpus; where K
+    is smaller and other layers have more candidates, it would not compare, and is left out. `vocabulary_perplexity`
+    takes all targets over all classes, `<unk>` one of them, and `word_perplexity`, where types are subwords, words with
+    all their units.
 
     Args:
         counts: [C], occurrences of each class in the training text.
@@ -136,7 +136,7 @@ class SoftmaxScorer:
             scores, true = self.scored(layer, predictions[block], targets[block])
             if true is not None:
                 overall[block] = true.float().cpu()
-            # a candidate's own score, of which rounding makes another one where it is computed apart
+            # a candidate's own score: computed apart, it would differ by rounding
             own = scores.gather(1, columns[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= own).sum(dim=1).cpu() * inside[block]
             among[block] = (own[:, 0] - scores.logsumexp(dim=1)).float().cpu()
@@ -148,12 +148,12 @@ class SoftmaxScorer:
             found = inside[part]
             values[name] = retrieval(ranks[part])
             values[name] |= {f"constant_{metric}": value for metric, value in retrieval(constant_ranks[part]).items()}
-            likelihoods = {}  # those of the layer and of the constant, by the name of their perplexity
+            likelihoods = {}  # of the layer and of the constant, by the name of their perplexity
             if self._compares:
                 likelihoods["perplexity"] = among[part][found], constants_among[part][found]
             if not is_open:
                 likelihoods["vocabulary_perplexity"] = overall[part], constants[part]
-            if self._begins_word is not None:  # that of all units of a word together
+            if self._begins_word is not None:  # of all units of a word together
                 units = len(ids[part]) / max(1, int(self._begins_word[ids[part]].sum()))
                 likelihoods["word_perplexity"] = overall[part] * units, constants[part] * units
             for metric, (own_likelihoods, constant) in likelihoods.items():

@@ -43,15 +43,15 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--general",
         metavar="CORPUS",
-        help="with --init-from: corpus directory of general text to mix in (default: the one that the model was "
-        "trained on, where that is there; 'none' for none)",
+        help="with --init-from: corpus directory of general text to mix in (default: the corpus that the model was "
+        "trained on, where it is there; 'none' for none)",
     )
     parser.add_argument(
         "--general-share",
         type=float,
         default=0.3,
         metavar="X",
-        help="share of general text in what is read (%(default)s)",
+        help="share of general text in the words read (%(default)s)",
     )
     parser.add_argument(
         "--held-out",

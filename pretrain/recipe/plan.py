@@ -31,12 +31,12 @@ UPDATES_AT_LEAST, STREAMS_AT_LEAST = 40, 4
 GENERAL_HELD_OUT_TOKENS = 50_000
 # the kind of text that an adapted model (`--init-from`) reads beside the new text
 GENERAL = "general"
-# An adapted model is trained with the settings of the training before it (those of `_KEPT` sections, without
-# `_NOT_KEPT`, which are of a run), at half of its learning rate: its output layer and encoder are near their end.
+# An adapted model is trained with the settings of the training before it (the sections `_KEPT`, without `_NOT_KEPT`,
+# which are of a run), at half of its learning rate: its output layer and encoder are near their end.
 _KEPT = ("encoder", "output_layer", "train", "optimiser")
 _NOT_KEPT = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
 _SLOWER = 0.5
-# What decides what the output is made of: it stays the same as long as the recipe goes on.
+# Options that decide the content of the output: a recipe that goes on needs the same.
 _FIXED = ("text", "held_out", "leave_out", "vectors", "targets", "init_from", "general", "general_share")
 
 
@@ -190,7 +190,7 @@ class Recipe:
         return training
 
     def _write_text(self, path: Path, tokens: int | None) -> list[object]:
-        """A sample of the general text, or of what is held out of it (`tokens` None), with its kinds in the proportions
+        """A sample of the general text, or of its held-out part (`tokens` None), with its kinds in the proportions
         in which the model's training read them."""
         assert self.general is not None
         weights = self._training().get("recipe", {}).get("data.sources", {})

@@ -1,4 +1,4 @@
-"""Steps: commands of the project run one after the other, each of which goes on with what it left half done.
+"""Steps: commands of the project run one after the other; a step that was stopped goes on where it was.
 
 A step is a command in a process of its own, since rooms do not import each other. What is finished is skipped. An
 interrupt (Ctrl-C) or a termination signal is passed on once to the command that runs, which saves, and is waited for.

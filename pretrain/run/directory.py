@@ -6,7 +6,7 @@ metrics.jsonl     one JSON object a line: training and evaluation metrics
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 model/            the exported model directory: the best evaluation so far
 
-A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: those of `TrainState.to_dict`, and
+A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: all of `TrainState.to_dict`, and
 
 data              the fingerprints of corpus and tables
 started_from      the training record of the model that the run began with by `--init-from`, if it did
@@ -99,7 +99,7 @@ class RunDirectory:
         return self.checkpoints / f"{update:09d}.pt"
 
     def save(self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None) -> None:
-        """Write a checkpoint atomically; of the others the newest `keep` − 1 and that of update `best` are kept."""
+        """Write a checkpoint atomically; the newest `keep` are kept, and the one of update `best`."""
         written = self.checkpoint_path(update)
         with atomic_path(written) as partial:
             torch.save({"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial)
@@ -109,7 +109,7 @@ class RunDirectory:
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl`, of which the first `size` bytes are kept: a killed run may have written more."""
+    """Appends to `metrics.jsonl` behind its first `size` bytes: a killed run may have written more."""
 
     def __init__(self, path: Path, *, size: int) -> None:
         kept = path.read_bytes()[:size].rfind(b"\n") + 1 if path.exists() else 0
@@ -117,7 +117,7 @@ class MetricsLog:
         self._file.truncate(kept)
 
     def write(self, kind: str, update: int, words: int, values: Mapping[str, float]) -> None:
-        """Append a line: its kind, where the run stands, and the metrics (null for one that is not finite)."""
+        """Append a line: its kind, where the run stands, and the metrics (null where not finite)."""
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
         line = memoryview((json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n").encode())
         while line:

@@ -18,7 +18,7 @@ class StopRequest:
 def stop_signals() -> Iterator[StopRequest]:
     """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one has its usual effect.
 
-    So does each SIGHUP, of which a terminal that is closed may send several, unless it is ignored (`nohup`).
+    So does each SIGHUP (a terminal that is closed may send several), unless it is ignored (`nohup`).
     """
     stop = StopRequest()
     usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
