@@ -22,7 +22,7 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
-from elmoc.word_vectors.fasttext import FastTextVectors, NgramKind
+from elmoc.word_vectors.fasttext import Contents, FastTextVectors, NgramKind
 from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
 
 # More than config.json, the card and the headers of tensors take.
@@ -42,40 +42,22 @@ _BAND_WORDS, _SENTENCES, _MADE_UP = 1000, 2000, 250
 _BANDS = (0, 1_000, 10_000, 100_000)
 
 
-class Lexicon:
-    """What a fastText file has: words, most frequent first, and n-grams.
-
-    counts: int64 [V].
-    ngrams: which there are.
-    ngram_rows: float32 [buckets, E], mapped; its numbers may lie at any byte.
-    ngram_counts: float64 [buckets]: how often each occurs in the words, however often these occur.
-    """
-
-    def __init__(self, vectors: FastTextVectors) -> None:
-        header, (words, self.ngram_rows) = vectors.header, vectors.contents()
-        self.vectors, self.counts = vectors, np.array(list(words.values()))
-        self.words = [word.decode("utf-8", "replace") for word in words]
-        self.ngrams = NgramKind(header.bucket, header.shortest, header.maxn)
-        self.ngram_counts = np.zeros(header.bucket)
-        for start in range(0, len(words), _BLOCK_WORDS):
-            _, buckets = self.ngrams.of_words(self.words[start : start + _BLOCK_WORDS])
-            self.ngram_counts += np.bincount(buckets, minlength=header.bucket)
-
-
-def row_counts(lexicon: Lexicon, size: int, room: int) -> tuple[int, int, int, int]:
+def row_counts(words: int, ngrams: int, size: int, room: int) -> tuple[int, int, int, int]:
     """How many words get a row and of how many codes each, the same of n-grams, in `room` bytes of vectors `size` wide.
+
+    Args:
+        words, ngrams: that there are.
 
     Raises `InputError` where the room is too little for any.
     """
     room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)  # matrix, codebooks, means of words and of n-grams
     codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
     ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
-    ngrams = int(room * _NGRAM_SHARE) // (ngram_codes + _NGRAM_BYTES)
-    ngrams = min(ngrams, int(np.count_nonzero(lexicon.ngram_counts)))
+    ngrams = min(int(room * _NGRAM_SHARE) // (ngram_codes + _NGRAM_BYTES), ngrams)
     of_words = room - ngrams * (ngram_codes + _NGRAM_BYTES)
-    fitting = [number for number in codes if len(lexicon.words) * (number + _WORD_BYTES) <= of_words]
+    fitting = [number for number in codes if words * (number + _WORD_BYTES) <= of_words]
     word_codes = max([*fitting, min(codes, key=lambda number: abs(number - size * _WORD_CODES))])
-    words = min(of_words // (word_codes + _WORD_BYTES), len(lexicon.words))
+    words = min(of_words // (word_codes + _WORD_BYTES), words)
     if min(words, ngrams) < ENTRIES:
         raise InputError(f"--size is too small: {human_bytes(max(0, room))} are left for word vectors")
     return words, word_codes, ngrams, ngram_codes
@@ -120,26 +102,31 @@ def code_rows(rows: np.ndarray, weights: np.ndarray, metric: np.ndarray, codeboo
     )
 
 
-def pack_vectors(lexicon: Lexicon, metric: np.ndarray, room: int) -> CompactVectors:
-    """The compact vectors of a fastText file: its first words, each coded whole, and its n-grams.
+def pack_vectors(fasttext: FastTextVectors, contents: Contents, metric: np.ndarray, room: int) -> CompactVectors:
+    """The compact vectors of a fastText file with these contents: its first words, each coded whole, and its n-grams.
 
     N-grams that would be missed most have a row: by count × squared length of what the encoder reads of a vector. They
     take `room` bytes at most; what they take is printed.
     """
-    number, word_codes, ngrams, ngram_codes = row_counts(lexicon, lexicon.vectors.size, room)
-    words, counts = lexicon.words[:number], np.maximum(lexicon.counts[:number], 1)
-    rows = code_rows(lexicon.vectors.lookup(words), np.sqrt(counts), metric, word_codes)
+    words, counts, ngram_rows = contents
+    kind = NgramKind(fasttext.header.bucket, fasttext.header.shortest, fasttext.header.maxn)
+    in_words = np.zeros(kind.buckets)  # how often each n-gram occurs in the words, however often these occur
+    for start in range(0, len(words), _BLOCK_WORDS):
+        in_words += np.bincount(kind.of_words(words[start : start + _BLOCK_WORDS])[1], minlength=kind.buckets)
+    used = np.flatnonzero(in_words)
 
-    used = np.flatnonzero(lexicon.ngram_counts)
-    counts = lexicon.ngram_counts[used]
-    raw = np.array(lexicon.ngram_rows[used], dtype=np.float32)
+    number, word_codes, ngrams, ngram_codes = row_counts(len(words), len(used), fasttext.size, room)
+    words, counts = words[:number], np.maximum(counts[:number], 1)
+    rows = code_rows(fasttext.lookup(words), np.sqrt(counts), metric, word_codes)
+
+    counts, raw = in_words[used], np.array(ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
     kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[:ngrams])
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
     rest = pruned @ raw / max(1, pruned.sum())
     coded = code_rows(raw[kept], np.sqrt(counts[kept]), metric, ngram_codes)
-    of_ngrams = Ngrams(lexicon.ngrams, used[kept].astype(np.int32), coded, rest.astype(np.float32))
+    of_ngrams = Ngrams(kind, used[kept].astype(np.int32), coded, rest.astype(np.float32))
     vectors = CompactVectors.of_words(words, rows, of_ngrams)
     sizes = Counter[str]()
     for name, tensor in vectors.tensors().items():
@@ -195,49 +182,33 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     encoder_bytes = sum(each.nbytes for each in weights.values())
     encoder_bytes += sum(array.nbytes for array in elmo.directory.transform.arrays.values())
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    lexicon = Lexicon(fasttext)
-    vectors = pack_vectors(lexicon, encoder_metric(elmo.directory), size - encoder_bytes - _OTHER_BYTES)
-    packed = packed_model(elmo, weights, vectors)
-    sentences = sentences_of(lexicon, text)
+    contents = words, counts, _ = fasttext.contents()
+    metric, room = encoder_metric(elmo.directory), size - encoder_bytes - _OTHER_BYTES
+    packed = packed_model(elmo, weights, pack_vectors(fasttext, contents, metric, room))
+    sentences = [line.split() for line in islice(read_lines(text), _SENTENCES)] if text else sentences_of(words, counts)
     say("mean cosine with the original")
     say("  of word vectors:")
-    for name, cosine in compare_words(lexicon, vectors, sentences).items():
-        say(f"    {name:24} {cosine:.4f}")
+    ends = pairwise((*_BANDS, len(words)))
+    bands = {f"words {start + 1:,} to {min(end, len(words)):,}": words[start:end] for start, end in ends}
+    bands["unseen words"] = sorted({word for sentence in sentences for word in sentence}.difference(words))
+    for name, band in bands.items():
+        if some := band[:: 1 + len(band) // _BAND_WORDS]:
+            before, after = (torch.from_numpy(vectors.lookup(some)) for vectors in (fasttext, packed.word_vectors))
+            known = before.any(dim=1)  # others have no direction
+            say(f"    {name:24} {cosine_similarity(before, after)[known].mean():.4f}")
     say(f"  of layer states, on {text or 'words of the lexicon'}, by layer and their mean:")
-    for name, layers in compare_states(elmo, packed, sentences, frozenset(lexicon.words)).items():
+    for name, layers in compare_states(elmo, packed, sentences, frozenset(words)).items():
         say(f"    {name:24} {' '.join(f'{each:.4f}' for each in layers.tolist())}  {layers.mean():.4f}")
     return packed
 
 
-def sentences_of(lexicon: Lexicon, text: str | None) -> list[list[str]]:
-    """On which models are compared: the first sentences of a text of one a line.
-
-    Without one, words of the lexicon as often as they occur, and every twentieth made of halves of two of them.
-    """
-    if text is not None:
-        return [line.split() for line in islice(read_lines(text), _SENTENCES)]
+def sentences_of(words: Sequence[str], counts: np.ndarray) -> list[list[str]]:
+    """A text of words as often as they occur (int64 [V]); every twentieth is made of halves of two of them."""
     generator, sentences = np.random.Generator(np.random.Philox(key=SEED)), []
-    shares = lexicon.counts / lexicon.counts.sum()
-    for numbers in generator.choice(len(lexicon.words), size=(_MADE_UP, 21), p=shares).tolist():
-        *words, first, last = (lexicon.words[number] for number in numbers)
-        sentences.append([*words, first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
+    for numbers in generator.choice(len(words), size=(_MADE_UP, 21), p=counts / counts.sum()).tolist():
+        *some, first, last = (words[number] for number in numbers)
+        sentences.append([*some, first[: (len(first) + 1) // 2] + last[len(last) // 2 :]])
     return sentences
-
-
-def compare_words(lexicon: Lexicon, packed: CompactVectors, sentences: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The mean cosine of packed and original word vectors, by rank of the word, and of unseen words.
-
-    Of each band some thousand words; words whose original vector is zero are left out.
-    """
-    ends = pairwise((*_BANDS, len(lexicon.words)))
-    bands = {f"words {start + 1:,} to {end:,}": lexicon.words[start:end] for start, end in ends}
-    bands["unseen words"] = sorted({word for sentence in sentences for word in sentence}.difference(lexicon.words))
-    found = {}
-    for name, words in bands.items():
-        if some := words[:: 1 + len(words) // _BAND_WORDS]:
-            before, after = (torch.from_numpy(vectors.lookup(some)) for vectors in (lexicon.vectors, packed))
-            found[name] = float(cosine_similarity(before, after)[before.any(dim=1)].mean())
-    return found
 
 
 def compare_states(

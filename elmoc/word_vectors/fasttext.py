@@ -38,6 +38,8 @@ _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
 # Adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these.
 Fill = Callable[[Sequence[bytes], np.ndarray], None]
+# Words, int64 [V], and float32 [buckets, E], which is mapped: its numbers may lie at any byte.
+Contents = tuple[list[str], np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -148,14 +150,12 @@ class FastTextVectors:
             raise InputError(f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite")
         return vectors
 
-    def contents(self) -> tuple[dict[bytes, int], np.ndarray]:
-        """How often each word occurs, most frequent first, and float32 [buckets, E], the rows of n-grams.
-
-        The rows are mapped; their numbers may lie at any byte.
-        """
+    def contents(self) -> Contents:
+        """The words, most frequent first, and how often each occurs, and the rows of n-grams."""
         entries, end = _read_dictionary(self._content, self.header)
-        words = self.header.words
-        return dict(entries[:words]), _input_rows(self._content, self.header, end)[words:]
+        counts = dict(entries[: self.header.words])
+        words = [word.decode("utf-8", "replace") for word in counts]
+        return words, np.array(list(counts.values())), _input_rows(self._content, self.header, end)[self.header.words :]
 
 
 def _read_header(content: mmap.mmap) -> Header:
