@@ -172,7 +172,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]
     """The shards of the corpus in their order, each with its split, "train" or "held-out".
 
     Of a source that has no held-out files, as much as a shard is held out. Raises an `InputError` for a source that has
-    no sentence, or none that could be held out.
+    no sentence, or nothing to hold out.
     """
     shards: defaultdict[tuple[str, bool], list[TextPart]] = defaultdict(list)
     for piece in numbered:
@@ -182,7 +182,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]
         needs_ends = (source, True) not in shards
         if len(own) < 1 + needs_ends:
             which = f"the {'held-out' if is_held_out else 'training'} text{f' of {source}' if source else ''}"
-            why = "is one shard, of which none is left to hold out" if own else "has no sentence (that is not left out)"
+            why = "is one shard, and none is left to hold out" if own else "has no sentence (that is not left out)"
             raise InputError(f"{which} {why}: give more text, with a sentence on each line, or --held-out files")
         ends = held_out_ends(own) if needs_ends else {}
         for part in own:
@@ -193,7 +193,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]
 
 
 def held_out_ends(shards: Sequence[TextPart]) -> dict[TextPart, tuple[TextPart | None, TextPart]]:
-    """What to hold out of several shards of a source: shard → what remains for training (or None), what is held out.
+    """What to hold out of several shards of a source: shard → the part left for training (or None), the part held out.
 
     It is as much as one shard, in ends of `SHORTEST_END` or more from everywhere in the text: from each shard if they
     are large enough, else from some in equal distances. Where there is not enough for two ends, or no shard can be
@@ -252,7 +252,7 @@ def merge_lexicons(
 def write_shards(
     planned: Sequence[tuple[str, TextPart]], ids: dict[NumberedPiece, np.ndarray], corpus: Path
 ) -> tuple[list[Shard], list[Shard]]:
-    """Write the shards of the corpus, by the ids of each piece; returns those of training, and those held out."""
+    """Write the shards of the corpus, by the ids of each piece; returns the training shards and the held-out ones."""
     shutil.rmtree(corpus / "shards", ignore_errors=True)
     shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
     for split, part in progress_bar(iterable=planned, desc="writing", unit=" shards"):

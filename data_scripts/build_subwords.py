@@ -1,7 +1,7 @@
 """Building a corpus of subwords: the words of a corpus directory are written as units of byte-level BPE.
 
 Merges are learnt from the words of the training text, each as often as it occurs there. Shards, documents, sources and
-the held-out split are those of the corpus of words.
+the held-out split are the same as in the corpus of words.
 """
 
 import argparse
@@ -123,7 +123,7 @@ def _occurrences(corpus: Corpus) -> Iterator[str]:
     """The words of the training text, each as often as it occurs; those with a mark in them are left out."""
     types = zip(corpus.lexicon, corpus.counts.tolist(), strict=True)
     for word, count in progress_bar(iterable=types, total=corpus.types, unit=" types", desc="learning"):
-        if not any(mark in word for mark in (BEGIN, END, UNKNOWN)):  # of which no unit may be made
+        if not any(mark in word for mark in (BEGIN, END, UNKNOWN)):  # no unit may be made of them
             for start in range(0, count, BLOCK_WORDS):
                 yield f"{word} " * min(BLOCK_WORDS, count - start)
 
@@ -134,7 +134,7 @@ def units_of(path: str) -> Subwords:
         return Subwords.of_corpus(Corpus(path))
     stored = read_model_directory(path).read_stored_vectors()
     if not isinstance(stored, SubwordVectors):
-        raise InputError(f"--like {path}: the model reads no subwords: name one that does, or leave --like out")
+        raise InputError(f"--like {path}: the model reads no subwords: name a model that does, or leave --like out")
     return stored.subwords
 
 

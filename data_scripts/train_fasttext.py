@@ -68,7 +68,7 @@ def sizes_for(words: int) -> dict[str, int]:
 
 
 def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int = 1, **sizes: int) -> None:
-    """Train on the training shards of `corpus` and write the model to `output`; `sizes` replace those of `sizes_for`.
+    """Train on the training shards of `corpus` and write the model to `output`; `sizes` replace what `sizes_for` gives.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
     output exists, is being written or is not a `.bin`, no word is frequent enough, or the vectors are not finite.
@@ -102,7 +102,7 @@ def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     import fasttext
 
     with contextlib.suppress(AttributeError, OSError):  # without glibc
-        ctypes.CDLL(None).mallopt(-6, 0xFF)  # M_PERTURB: what is allocated is filled with the complement, zeros
+        ctypes.CDLL(None).mallopt(-6, 0xFF)  # M_PERTURB: new memory is filled with the complement, zeros
     # train_unsupervised takes every argument but this one, and reads it from here
     fasttext.FastText.unsupervised_default["seed"] = seed
     reading, writing = os.pipe()

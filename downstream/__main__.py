@@ -1,7 +1,7 @@
 """The `downstream` command: probes by task, the sentences of a task, linear classifiers, and the table.
 
 python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
-python -m downstream sentences TASK|columns FILES…    print the sentences of which `elmoc dump-features` makes features
+python -m downstream sentences TASK|columns FILES…    print the sentences, as `elmoc dump-features` takes them
 python -m downstream suite SUITE.toml --model RUN    run many probes, and give the encoder's worth in one number
 python -m downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier finds in each layer
 python -m downstream similarity VECTORS|MODEL FILES…    do cosines of words rank pairs of them as people do?
@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `python -m downstream` with `arguments` (by default those of the process); returns the exit status."""
+    """Run `python -m downstream` with `arguments` (by default the process's); returns the exit status."""
     return run_command(lambda: _dispatch(list(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -35,7 +35,7 @@ TOLERANCE = 1e-3  # of the gradient: closer to the optimum the accuracy moves by
 
 @dataclass(frozen=True)
 class WordSplit:
-    """The sentences of a split, and for each kind of label those of all their N words; None where a word has none."""
+    """The sentences of a split, and of each kind the labels of all their N words; None where a word has none."""
 
     sentences: list[Sentence]
     labels: dict[str, list[str | None]]
@@ -139,7 +139,7 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
 
 
 def classify(x: np.ndarray, labels: np.ndarray, *, test: np.ndarray, test_labels: np.ndarray, l2: float = 1.0) -> float:
-    """Accuracy in percent of a multinomial logistic regression on numbers that are standardised by those of training.
+    """Accuracy in percent of a multinomial logistic regression on numbers standardised over the training words.
 
     scikit-learn warns where it does not come to its optimum in `MOST_ITERATIONS` of L-BFGS.
 
@@ -168,7 +168,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     path: dict[str, Any] = {"type": Path, "metavar": "FILE", "nargs": "+", "required": True}
     parser.add_argument("--train", **path, help="what the classifiers are trained on, plain or .gz")
     parser.add_argument("--dev", **path, help="what their accuracy is of")
-    text = "what is to be found: pos (of CoNLL-2012), upos, xpos, deprel (of CoNLL-U), or column:N (from 0; -1: last)"
+    text = "the labels to find: pos (of CoNLL-2012), upos, xpos, deprel (of CoNLL-U), or column:N (from 0; -1: last)"
     parser.add_argument("--label", nargs="+", metavar="LABEL", required=True, help=text)
     parser.add_argument("--word-column", type=int, metavar="N", help="the column of the words (default: is found)")
     text = f"most words of each part, in random sentences (default: {MOST_WORDS})"

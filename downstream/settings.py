@@ -42,7 +42,7 @@ class StateSettings:
         "all", help="the layers that are mixed: all, top (the uppermost), or their numbers from 0, such as 0,2"
     )
     mix_rate: float = setting(
-        1.0, help="learning rate of the scalar mix, as a multiple of that of all else", above=0, most=1_000_000
+        1.0, help="learning rate of the scalar mix, as a multiple of the other weights' rate", above=0, most=1_000_000
     )
     match_vectors: bool = setting(
         True, help="word vectors beside states are scaled to the states' root mean square over the training data"
@@ -57,7 +57,7 @@ def layer_rows(state_layers: str, names: Sequence[str]) -> list[int]:
     """The rows of the layers that `state_layers` (all, top, or numbers) chooses among the layers `names`.
 
     Names that are not the numbers of an encoder's layers count from 0. Raises `InputError` for a layer that is not
-    there, and for what is no list of layers.
+    there, and for text that is no list of layers.
     """
     if state_layers == "all":
         return list(range(len(names)))

@@ -22,7 +22,7 @@ class ProbeInputs(torch.nn.Module):
 
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
     It is computed on the CPU, where the states are, so that only its result goes to another device.
-    `size` (D) is 2P + E, or that of the only input. Raises `InputError` where the settings name a missing layer.
+    `size` (D) is 2P + E, or the size of the only input. Raises `InputError` where the settings name a missing layer.
     """
 
     table: Tensor
@@ -47,7 +47,7 @@ class ProbeInputs(torch.nn.Module):
             self.size += width
 
     def standardise_words(self, sentences: Sequence[Sentence]) -> None:
-        """Centre word vectors, and scale those of each source to variance 1 over the distinct words of `sentences`.
+        """Centre word vectors, and scale each source's to variance 1 over the distinct words of `sentences`.
 
         Vectors learned from little text share one large direction and have small numbers, from which a task model
         learns slowly. A word without a vector stays zero. Mean and deviation are kept with the probe's weights.
@@ -128,7 +128,7 @@ class PaddedMix(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """gradient [B, T, 2P] → that of the weights [L + 1]."""
+        """gradient [B, T, 2P] → the gradient of the weights [L + 1]."""
         weights = torch.zeros(len(ctx.flat[0]))
         for row, layers in zip(gradient.flatten(1), ctx.flat, strict=True):
             weights.addmv_(layers, row[: layers.shape[1]])
@@ -136,5 +136,5 @@ class PaddedMix(torch.autograd.Function):
 
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:
-    """bool [B, T]: true inside the sentences of `lengths` [B], of which the longest has T words."""
+    """bool [B, T]: true inside the sentences of `lengths` [B]; the longest has T words."""
     return torch.arange(int(lengths.max()), device=device) < lengths.to(device).unsqueeze(1)

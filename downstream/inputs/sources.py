@@ -28,9 +28,9 @@ from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 
-# Bytes of a model's layer states that are computed once and kept; those of later sentences are computed at each use.
+# Bytes of a model's layer states that are computed once and kept; further sentences are computed at each use.
 KEPT_BYTES = 4e9
-# Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`.
+# Spellings of the Penn Treebank, of OntoNotes and of typographers → the spelling of `elmoc.tokenizer`.
 PLAIN = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
@@ -119,7 +119,7 @@ class FeatureStates:
 
 
 class ModelStates:
-    """Layer states computed from a model directory: those of a feature file of float32.
+    """Layer states computed from a model directory: the same as in a feature file of float32.
 
     The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
     """
@@ -187,8 +187,8 @@ class WordTable:
     def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         """Mean [S, E] and standard deviation around it [E] of the numbers of the distinct words that have a vector.
 
-        Row s of the mean is that of source s, and zero in the numbers of the others; the deviation is that of all
-        numbers of a source.
+        Row s of the mean is of source s, and zero in the numbers of the others; all numbers of a source have one
+        deviation.
         """
         words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
         blocks = self.vectors[[self._rows[word] for word in words]].split(self.sizes, dim=1)
@@ -244,7 +244,7 @@ class InputSources:
 def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace) -> InputSources:
     """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
 
-    options  of the command: those of `add_source_options`, and `device`
+    options  of the command: from `add_source_options`, and `device`
     """
     words: WordTable | None = None
     states: LayerStates | None = None

@@ -2,7 +2,7 @@
 
 Layers read forwards and backwards in turn, a learned gate mixes the output of each step with a projection of the step's
 input, and the recurrent states have one dropout mask a sentence and layer (Gal and Ghahramani 2016). Parameters and
-numbers are those of `allennlp_light`'s `StackedAlternatingLstm`, which leaves each small step of each layer to
+numbers are as of `allennlp_light`'s `StackedAlternatingLstm`, which leaves each small step of each layer to
 autograd and is slower for it.
 
 Packed [N, …] means time-major: the words at place 0 of all sentences, longest sentence first, then those at place 1 of

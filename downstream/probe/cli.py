@@ -85,7 +85,7 @@ def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
     add("--results", **path, help="append a line of JSON for each kind of inputs")
     add("--name", help="what the data is called in results (default: the folder of the reported file)")
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    add("--save", **folder, help="keep each trained probe in DIR/KIND.seedN; one that is there is not trained again")
+    add("--save", **folder, help="keep each trained probe in DIR/KIND.seedN, and train none that is there")
     add("--evaluate-only", nargs="+", type=Path, metavar="PROBE", help="score saved probes (DIR/KIND.seedN) on --test")
     add("--predictions", **folder, help=f"write predictions to DIR/…{task.suffix}")
     add_options(parser, task.published)
@@ -122,8 +122,8 @@ def print_sentences(task: Task[Any, Any] | None, arguments: Sequence[str]) -> No
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream sentences {task.name if task else 'columns'}",
-        description="Print the distinct sentences of the files as they are read here, one a line: the text of which "
-        "`elmoc dump-features` makes features, for all splits at once.",
+        description="Print the distinct sentences of the files as they are read here, one a line: the text that "
+        "`elmoc dump-features` takes, for all splits at once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     if task:

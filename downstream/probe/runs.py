@@ -41,7 +41,7 @@ GIVEN = ("task", "inputs", "split", "settings", "reader", "fingerprints")
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeRecord:
-    """What is in `probe.json`; `record` is the line of results of its training, `weights` those of the other file."""
+    """What is in `probe.json`; `record` is the line of results of its training; `weights` checks the other file."""
 
     vocabulary: dict[str, Any]
     record: dict[str, Any]
@@ -91,7 +91,7 @@ class SavedProbe:
         self.check_sources(facts)
 
     def check_sources(self, described: Mapping[str, Any]) -> None:
-        """Raise an `InputError` unless `features` and `vectors`, as described, are those of the training."""
+        """Raise an `InputError` unless `features` and `vectors`, as described, are the same as in the training."""
         for name, identity in (("features", encoder_identity), ("vectors", itemgetter("fingerprint"))):
             trained, given = self.content.record[name], described[name]
             if trained is not None and identity(trained) != identity(given):
@@ -112,7 +112,7 @@ Line = dict[str, Any]
 def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[Line]:
     """Train a probe for every kind of inputs and every seed; yields the line of results of each kind.
 
-    options  those of `downstream.probe.cli.parse`
+    options  as `downstream.probe.cli.parse` gives them
     """
     device = checked_device(options.device)
     files = {"train": options.train, "dev": options.dev, "test": options.test}
@@ -169,7 +169,7 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
 def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[Line]:
     """Score saved probes on `--test`; yields a line of results for those that differ in their seeds alone.
 
-    The data is read as that of the training was, but for the options of the reader that the command line gives.
+    The data is read like the training's, but for the options of the reader that the command line gives.
     """
     device = checked_device(options.device)
     probes = [read_probe(path) for path in options.evaluate_only]
@@ -256,7 +256,7 @@ def _predictions_path(task: Task[Any, Any], options: argparse.Namespace, kind: I
 
 
 def joined(seeds: Sequence[Line]) -> Line:
-    """One line of results of those of several seeds: lists, which have an element a seed, are concatenated."""
+    """One line of results from several seeds' lines: lists, which have an element a seed, are concatenated."""
     line = {
         name: [one for each in seeds for one in each[name]] if isinstance(value, list) else value
         for name, value in seeds[0].items()

@@ -124,7 +124,7 @@ class Task(ABC, Generic[Example, Prediction]):
 class Split:
     """The examples of one split.
 
-    sentences     those of all examples, in their order
+    sentences     of all examples, in their order
     lengths       the number of words of each example
     files         how many sentences each file holds, whether all of them are used or a part
     fingerprints  the hashes of the files' contents

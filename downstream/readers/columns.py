@@ -74,7 +74,7 @@ class ColumnSentence:
             match = _BRACKETS.fullmatch(cell)
             opened += [(label, place) for label in match[1].split("(")[1:]] if match else []
             if not match or not cell or len(match[3]) > len(opened):
-                raise self.error(place, f"column {index}: {cell!r} is no (ARG0* or *), or closes what is not open")
+                raise self.error(place, f"column {index}: {cell!r} is no (ARG0* or *), or closes a span not open")
             for _ in match[3]:
                 spans.append(Span(*opened.pop(), place))
         if opened:

@@ -26,7 +26,7 @@ from elmoc.errors import InputError
 
 # Places of columns.
 DOCUMENT, WORD, LEMMA, SENSE, SPEAKER, COREFERENCE = 0, 3, 6, 7, 9, -1
-# The columns of a sentence without predicates: CoNLL-2012's, PropBank's own, those of coreference alone.
+# The columns of a sentence without predicates: in CoNLL-2012, in PropBank's own files, in files of coreference alone.
 CONLL_2012, PROPBANK, MINIMAL = 12, 8, 5
 # The cell of a column that says nothing about a word.
 NOTHING = "-"
@@ -53,7 +53,7 @@ def read_documents(path: Path, *, arguments: bool) -> list[Document]:
     Raises `InputError` with the line where documents do not begin and end in turn, or a sentence has lines of different
     columns or too few of them; and for a file without documents or without its words.
 
-    arguments  whether those of predicates are read, or else coreference
+    arguments  whether predicates' arguments are read, or else coreference
     """
     file = read_columns(path, word_column=WORD, ragged=True)
     marks = [(line, text) for line, text in file.comments.items() if text.startswith(DOCUMENT_MARKS)]
@@ -97,7 +97,7 @@ def mentions_of(sentence: ColumnSentence) -> list[Span]:
         for part in [] if cell == NOTHING else cell.split("|"):
             match = _COREFERENCE_PART.fullmatch(part)
             if match is None or not (match[1] or (match[3] and opened[match[2]])):
-                raise sentence.error(place, f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes what is not open")
+                raise sentence.error(place, f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes a span not open")
             if match[1]:
                 opened[match[2]].append(place)
             if match[3]:

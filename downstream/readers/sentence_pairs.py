@@ -21,9 +21,9 @@ from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
-# Spellings of a missing label: SNLI's own, where its annotators had no majority, and those of data hubs.
+# Spellings of a missing label: SNLI's own, where its annotators had no majority, and data hubs'.
 UNLABELLED = ("-", "-1", "")
-# Words of a sentence that are read: damaged lines, of which some copies of MultiNLI have some, hold whole files.
+# Words of a sentence that are read: damaged lines, as in some copies of MultiNLI, hold whole files.
 LONGEST = 300
 
 # The names of label and texts.
@@ -105,7 +105,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
 
 
 def _chosen(names: Collection[str]) -> list[str]:
-    """The names of label, premise and hypothesis among those of a file; none where one is missing."""
+    """The columns of label, premise and hypothesis, by a file's names for them; none where one is missing."""
     found = [next((each for each in alike if each in names), "") for alike in _NAMES]
     return found if all(found) else []
 

@@ -3,14 +3,14 @@
 It is the mean, over the sets of data, of the gain over word vectors alone divided by the gain that the paper reports
 for the task: 1 is what ELMo-C gains in Li et al. (2019), 0 is nothing.
 
-The gains of different sets of data are independent, so their variances add. That of a gain has two parts: by items,
+The gains of different sets of data are independent, so their variances add. A gain's variance has two parts: by items,
 from the paired bootstrap of the table; and by seeds, s² (1/n + 1/m) for n seeds of both and m of word vectors alone,
 with the variance s² of a run pooled over the two.
 
 Two encoders' figures are not independent: both are scored on the same items, whose luck is shared, and a baseline that
 they share cancels, so that the variance of their difference is s² (1/n + 1/n') by seeds, for n and n' seeds of both.
 
-Seeds are those of the probes. What another seed of the encoder's own training would have given is in none of this.
+Seeds are of the probes. How far another training of the encoder would differ is in none of this.
 """
 
 import math
@@ -112,7 +112,7 @@ def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def merit_table(rows: Sequence[Row]) -> Table | None:
-    """The figure of merit of each encoder, and how far it is above that of the first, on the data sets of both."""
+    """The figure of merit of each encoder, and how far it is above the first encoder's, on the data sets of both."""
     of_encoders = rows_of_encoders(rows)
     merits = {name: merit for name, own in of_encoders.items() if (merit := figure_of_merit(own))}
     if not merits:

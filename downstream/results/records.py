@@ -28,8 +28,8 @@ class Result:
     data          split → file → number of sentences
     fingerprints  split → hashes of the contents of its files
     reader        options with which the files were read
-    features      what is known of the encoder; None where the inputs are word vectors alone
-    vectors       what is known of the word vectors; None where the inputs are features alone
+    features      facts of the encoder; None where the inputs are word vectors alone
+    vectors       facts of the word vectors; None where the inputs are features alone
     scores        the metric of each seed, in percent
     figures       all metrics of each seed
     counts        float64 [seeds, N, K]: what the metric counts in each of the N items of the reported split
@@ -75,7 +75,7 @@ class Result:
 
     @property
     def state_settings(self) -> Facts:
-        """The settings of layer states that are not those of the preset."""
+        """The settings of layer states that differ from the preset's."""
         usual = STATE_SETTINGS | ({"mix_rate": SMALL_MIX_RATE} if self.preset == "small" else {})
         return {name: self.settings[name] for name, value in usual.items() if self.settings[name] != value}
 
@@ -129,7 +129,7 @@ def _pool(runs: Sequence[tuple[Result, int]]) -> Result:
 
 
 def without_state_settings(settings: Mapping[str, Any]) -> Facts:
-    """Settings, but for those of layer states, which belong to what is compared."""
+    """Settings without those of layer states, which may differ between compared results."""
     return {name: value for name, value in settings.items() if name not in STATE_SETTINGS}
 
 

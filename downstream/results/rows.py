@@ -5,7 +5,7 @@ share the baseline, word vectors alone.
 
 Intervals are from the paired bootstrap over test items of Koehn (2004) and Berg-Kirkpatrick, Burkett and Klein (2012):
 draw as many items as the test set has, with replacement, score them, and repeat. Systems that are compared, and all
-their seeds, are scored on the same draws. The spread is that of other test sets of the same kind, for the models that
+their seeds, are scored on the same draws. The spread is over other test sets of the same kind, for the models that
 were trained; the luck of the training shows in the standard deviation over seeds instead.
 """
 
@@ -30,7 +30,7 @@ NONE = "–"
 
 @dataclass(frozen=True)
 class Gain:
-    """The difference of the mean to that of word vectors alone, in points, and how sure it is.
+    """How far the mean is above that of word vectors alone, in points, and how sure this is.
 
     error      standard deviation over the resamples
     resampled  in each resample, float64 [R]; rows with as many items have the same draws of them
@@ -52,7 +52,7 @@ class Row:
     """One line of the table: kind of inputs → result, gain over word vectors alone.
 
     dataset  data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
-    encoder  its name, and that of the word vectors; "–" without
+    encoder  its name, and the word vectors' name; "–" without
     """
 
     results: Mapping[str, Result]
@@ -75,7 +75,7 @@ class Row:
 def compared_rows(paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAMPLES) -> list[Row]:
     """The rows of the table of these results; raises as `read_results` does.
 
-    Rows stand in the order of the tasks; within a task those of one data set together, less training data first.
+    Rows stand in the order of the tasks; within a task rows of one data set together, less training data first.
     """
     results = read_results(paths)
     encoders, vectors = _encoder_names(results), _vectors_names(results)
@@ -98,7 +98,7 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
     """The rows, in the order in which they come first, still without scores and names.
 
     A row has one encoder and one table of word vectors (or lacks one of them). Word vectors alone stand in the rows of
-    all encoders that they may be compared with, and features alone in those of all word vectors.
+    all encoders that they may be compared with, and features alone in the rows of all word vectors.
     """
     groups: dict[str, list[Result]] = {}
     for result in results:
@@ -136,7 +136,7 @@ def _compare(row: Row, task: Any, resamples: int) -> None:
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
     """Identity of each encoder → a name that no other one has.
 
-    It is that of the directory or file that its layer states are from, and how a probe is given them. Encoders of one
+    It names the directory or file that its layer states are from, and how a probe is given them. Encoders of one
     name are told apart by their weights and the options of the dump.
     """
     names, dumps = {}, {}
@@ -171,7 +171,7 @@ def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, 
 
 
 def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
-    """In what a row differs from others of the same task, data set and split: in its preset, or from those of it."""
+    """In what a row differs from others of the same task, data set and split: in its preset, or within it."""
     presets, preset = {other.first.preset for other in alike}, row.first.preset
     others = [_facts(other) for other in alike if other.first.preset == preset]
     parts = [preset] if len(presets) > 1 else []
@@ -191,7 +191,7 @@ def _facts(row: Row) -> dict[str, str]:
     return facts | {"settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"}
 
 
-# items that are drawn at a time: 16 MB an array, of which there are a few
+# items that are drawn at a time: 16 MB for each of a few arrays
 BLOCK = 1 << 21
 
 

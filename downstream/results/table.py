@@ -26,7 +26,7 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     )
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
-    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
+    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, of each seed too")
     text = "show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's"
     parser.add_argument("--merit", action="store_true", help=text)
     options = parser.parse_args(arguments)

@@ -136,7 +136,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--inputs", default="vectors,both", metavar="KIND,…", help="of vectors, features, both (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
-    text = "corpus in which sentences of dev and test parts are looked for (default: those of the model's training)"
+    text = "corpus in which sentences of dev and test parts are looked for (default: what the model was trained on)"
     parser.add_argument("--corpus", type=Path, action="append", metavar="DIR", help=text)
     cores = available_cores()
     parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")

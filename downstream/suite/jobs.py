@@ -1,7 +1,7 @@
 """Jobs of a suite: how is each probe run on one kind of inputs with one seed, several side by side?
 
 A result is kept under a name that holds a hash of all that it depends on, so that a suite that goes on, or another one,
-knows what is done. What reads word vectors alone is kept in the baseline folder, which all encoders share.
+finds it. Results of word vectors alone are kept in the baseline folder, which all encoders share.
 """
 
 import json

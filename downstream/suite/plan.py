@@ -28,9 +28,9 @@ Seeds = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a probe, or its part in the quick suite, can be told; None leaves what is said elsewhere.
+    """Options of a probe, or of its part in the quick suite; None leaves what is said elsewhere.
 
-    Options of one kind of inputs go before those of all.
+    Options of one kind of inputs go before options of all.
     """
 
     seeds: Seeds | None = None
@@ -93,7 +93,7 @@ def read_suite(
     """Word vectors and probes of a suite file, or of the quick part of it.
 
     Paths of data are relative to `data`, or else to the folder of the suite file. Raises `InputError` with file and
-    field for what is not possible.
+    field for impossible values.
     """
     suite = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = []

@@ -1,7 +1,7 @@
 """Antecedents: the earlier span that each span refers back to.
 
 Lee et al. (2018): a bilinear form picks the C likeliest antecedents of every span, a feed-forward net scores those, and
-each span's representation is moved towards that of its expected antecedent before they are scored again.
+each span's representation is moved towards its expected antecedent's before they are scored again.
 """
 
 import math
@@ -45,8 +45,8 @@ class AntecedentScorer(torch.nn.Module):
     span_size  G, of span representations
     speakers   whether pairs have a feature "same speaker"
     genres     the number of genres, 0 for no such feature
-    settings   `antecedents` is C; the dropout of the feed-forward net is also that of the features' embeddings (one
-               mask for all the pairs of a document) and of both sides of the bilinear form
+    settings   `antecedents` is C; the dropout of the feed-forward net is also used on the features' embeddings (one
+               mask for all the pairs of a document) and both sides of the bilinear form
     """
 
     def __init__(self, *, span_size: int, speakers: bool, genres: int, settings: CorefSettings) -> None:
@@ -70,7 +70,7 @@ class AntecedentScorer(torch.nn.Module):
         spans           [K, G]
         mention_scores  [K]
         speakers        int64 [K]: equal numbers for the same speaker; read only for that feature
-        genre           number of the document's genre, 0 for one that is not known
+        genre           number of the document's genre, 0 for an unknown one
         """
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)

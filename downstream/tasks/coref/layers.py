@@ -37,12 +37,12 @@ class CorefSettings(TrainingSettings):
 
 
 class HighwayBiLstm(torch.nn.Module):
-    """Bidirectional LSTM layers, of which each but the first has a highway around it.
+    """Bidirectional LSTM layers, each but the first with a highway around it.
 
     With y the output of a layer after dropout and x its input, the layer's result is g·y + (1 − g)·x for the gate
-    g = σ(W y + b). These highways are those of Lee et al. (2018), the cells inside are not: theirs have one gate for
-    input and forgetting, dropout on the recurrent state, learned initial states and block-orthonormal first weights;
-    these are PyTorch's.
+    g = σ(W y + b). The highways are Lee et al.'s (2018), the cells inside are PyTorch's: theirs have one gate for
+    input and forgetting, dropout on the recurrent state, learned initial states and block-orthonormal first
+    weights.
     """
 
     def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:

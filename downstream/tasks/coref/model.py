@@ -147,7 +147,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         return torch.cat(encoded).index_select(0, places), torch.cat(inputs).index_select(0, places)
 
     def _window(self, sentences: int) -> range:
-        """All the sentences; in training, a random window of those of a long document."""
+        """All the sentences; in training, a random window of a long document's."""
         if not self.training or sentences <= self._training_sentences:
             return range(sentences)
         first = int(torch.randint(sentences - self._training_sentences + 1, ()))

@@ -45,12 +45,12 @@ class SpanScorer(torch.nn.Module):
     """Span representations g = [start; end; head; width] and mention scores s(g).
 
     Candidates are not represented: the first layer of the scorer's net is computed width by width from projections of
-    the words, so that of all spans there are only its hidden units ([S, H], 40 MB for 70,000 spans).
+    the words, so that for all spans only its hidden units are kept ([S, H], 40 MB for 70,000 spans).
 
     encoded_size   E, of the encoded words
     head_size      D, of the inputs that the head attention averages
-    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward net is also that of the width
-                   embeddings, one mask for all the spans of a document
+    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward net is also used on the
+                   width embeddings, one mask for all the spans of a document
     """
 
     def __init__(self, *, encoded_size: int, head_size: int, settings: CorefSettings) -> None:
@@ -71,7 +71,7 @@ class SpanScorer(torch.nn.Module):
 
         room   int64 [N]: how many words from each word to the end of its sentence, both counted
 
-        The head attention of a span of w words comes from that of w − 1: the new word's share of the softmax is
+        The head attention of a span of w words comes from the span of w − 1: the new word's share of the softmax is
         σ(a_new − log Σ exp a_old), and the new head is that much of the way from the old head to the new word.
         """
         words = len(room)

@@ -92,7 +92,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
         """The document with the predicted chains in the last column: what the official scorer reads.
 
-        It finds a document by its heading, which is that of the data.
+        It finds a document by its heading, which is the same as in the data.
         """
         cells = iter(coreference_cells(prediction, len(example.speakers)))
         lines = [example.document.heading]
@@ -123,7 +123,7 @@ def _read_document(document: Document) -> CorefDocument:
     for sentence in document.sentences:
         for cell in sentence.column(COREFERENCE):
             openings = _OPENING.findall(cell)
-            for label, _ in sorted(openings, key=lambda opening: not opening[1]):  # those of one word first
+            for label, _ in sorted(openings, key=lambda opening: not opening[1]):  # spans of one word first
                 chains.setdefault(label, [])
         for mention in mentions_of(sentence):
             chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))

@@ -1,8 +1,8 @@
 """Named entity recognition: which spans of a sentence are names, and of what type.
 
 The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout → CRF over BIOUL tags, with the
-hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters` asks for it, as the
-inputs are what is compared. The score is conlleval's entity F1.
+hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters` asks for it, as
+inputs are compared. The score is conlleval's entity F1.
 """
 
 import re
@@ -32,7 +32,7 @@ from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings,
 from elmoc.errors import InputError, counted
 from elmoc.settings import setting
 
-# Ids of the special symbols; those of characters follow.
+# Ids of the special symbols; the characters' ids follow.
 PADDING, BEGIN, END, UNKNOWN = range(4)
 # Characters of a word that are read; longer words are damaged data.
 MOST_CHARACTERS = 1_000
@@ -177,7 +177,7 @@ def bio_to_bioul(tags: list[str]) -> list[str]:
 
 # O, the place of a word in its entity and the entity's type where there are several, or a bracket: (GPE*, *, *), (GPE).
 _TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
-# Letters of BIOLU, BMES and BMEWO → those of BIOES.
+# Letters of BIOLU, BMES and BMEWO → letters of BIOES.
 _AS_BIOES = {"L": "E", "U": "S", "M": "I", "W": "S"}
 # The type of entities whose tags name none.
 UNTYPED = "-ENTITY"
@@ -201,7 +201,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
         for columns in file.sentences:
             tags, words = columns.column(options.column), columns.sentence(file.word_column)
             if options.column % len(columns.rows[0]) == file.word_column:
-                raise columns.error(0, f"column {file.word_column} has the words: name that of the tags with --column")
+                raise columns.error(0, f"column {file.word_column} has the words: name the tags' with --column")
             for place, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
                     raise columns.error(

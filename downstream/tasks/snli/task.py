@@ -89,7 +89,7 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
 class Esim(torch.nn.Module):
     """Puts pairs of sentences into one of `labels` classes; the words' inputs have the size `input_size` (D).
 
-    Dropout on the inputs, before the projection, and on those of the second LSTM has one mask a sentence. With the
+    Dropout on the inputs, before the projection, and on the second LSTM's inputs has one mask a sentence. With the
     setting `shortcut` a word is represented by the first LSTM's outputs and inputs side by side (as in the
     shortcut-stacked encoders of Nie and Bansal 2017), so that E, the size of a word's representation, is 2H plus the
     size of the projection; without it, E is 2H.
@@ -181,7 +181,7 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         return f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
 
     def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
-        """SNLI's three labels, or, where there are others, those of `train`."""
+        """SNLI's three labels, or, where there are others, the labels of `train`."""
         found = {example.label for example in train}
         return {"labels": list(LABELS) if found <= set(LABELS) else sorted(found)}
 

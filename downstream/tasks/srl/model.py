@@ -59,7 +59,7 @@ class SrlSettings(TrainingSettings):
 class _Packing:
     """The R propositions of a batch, longest sentence first, and their N words, packed as in `highway_lstm`.
 
-    row    int64 [R]: the place of each proposition among those of the batch, sentence after sentence
+    row    int64 [R]: the place of each proposition in the batch, sentence after sentence
     words  [R]: the length of each one's sentence
     sizes  how many of the propositions have a word at each place
     inside bool [T, R]: which do
@@ -136,7 +136,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Packing]:
         """Scores of the tags, [N, K].
 
-        The product of the first layer with its inputs is that of the words, made once a sentence, and that of the flag.
+        The first layer's product with its inputs is the words' product, made once a sentence, plus the flag's.
         """
         x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
         packing = _pack(examples, lengths)

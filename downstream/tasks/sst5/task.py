@@ -109,7 +109,7 @@ class Sst5Settings(TrainingSettings):
     hidden_size: int = size_setting(300, "units of each LSTM, each direction")
     first_output_size: int = size_setting(1200, "units of the first maxout layer")
     second_output_size: int = size_setting(600, "units of the second maxout layer")
-    pool_size: int = size_setting(4, "linear functions of which a maxout unit is the maximum", most=1_000)
+    pool_size: int = size_setting(4, "linear functions whose maximum is a maxout unit", most=1_000)
     embedding_dropout: float = dropout_setting(0.5, "dropout on the inputs")
     feedforward_dropout: float = dropout_setting(0.25, "dropout after the feed-forward layer")
     integrator_dropout: float = dropout_setting(0.1, "dropout after the pooling")
