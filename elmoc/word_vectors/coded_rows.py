@@ -139,9 +139,10 @@ class CodedRows(Rows):
 class Filters:
     """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random columns each, none of them stored."""
 
-    size: int = setting(least=1, most=MOST_ENTRIES)  # D_o, of the base vector that they mask
-    filters: int = setting(least=1, most=64)  # M
-    entries: int = setting(least=2, most=MOST_ENTRIES)  # c
+    # The columns, which a damaged number could make gigabytes of, take 300 MB at most; the paper's take 600 KB.
+    size: int = setting(least=1, most=4096)  # D_o, of the base vector that they mask
+    filters: int = setting(least=1, most=16)  # M
+    entries: int = setting(least=2, most=1024)  # c
     seed: int = setting(least=0)  # of the columns, and of what a word's hash chooses
     zeros: float | None = setting(None, above=0, below=1)  # p_o, the share of zeros of a binary one; None is a real one
 

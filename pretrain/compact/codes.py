@@ -64,10 +64,6 @@ class CodeLearner(nn.Module):
         """The code int64 [n, M] of each vector [n, E]: the likeliest entries, without noise."""
         return torch.cat([self.log_scores(block).argmax(dim=2) for block in vectors.split(ENCODED)])
 
-    def decode(self, codes: Tensor) -> Tensor:
-        """The sums [n, E] of the codewords of codes [n, M]."""
-        return self.codebooks[torch.arange(codes.shape[1]), codes].sum(dim=1)
-
 
 def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
     """− log(− log U), of a uniform U: − log of an exponential number."""
@@ -90,7 +86,8 @@ def learn_codes(words: Sequence[str], rows: np.ndarray, settings: CodeSettings) 
 
     @torch.no_grad()
     def error() -> float:
-        return float(squared_distance(validated, learner.decode(learner.encode(validated)))) / scale**2
+        made = learner.codebooks[torch.arange(settings.codebooks), learner.encode(validated)].sum(dim=1)
+        return float(squared_distance(validated, made)) / scale**2
 
     learn(learner, loss, error, settings, settings.steps)
     with torch.no_grad():

@@ -76,7 +76,7 @@ def test_rows_are_those_of_a_plain_program(kind: str) -> None:
 
 
 @pytest.mark.parametrize("zeros", [None, 0.5])
-def test_filtered_rows_are_those_of_a_plain_program(zeros: float | None) -> None:
+def test_filtered_rows_are_those_of_a_plain_program(zeros: float | None, tmp_path: Path) -> None:
     filters = Filters(size=40, filters=8, entries=64, seed=5, zeros=zeros)
     hashes, generator = hash_words(WORDS), np.random.default_rng(0)
     base = generator.standard_normal(40, dtype=np.float32)
@@ -99,6 +99,13 @@ def test_filtered_rows_are_those_of_a_plain_program(zeros: float | None) -> None
     vectors = CompactVectors.of_words(WORDS, rows)
     np.testing.assert_array_equal(vectors.lookup(WORDS), rows.vectors(np.arange(90)))
     assert not vectors.lookup(UNSEEN).any()
+    vectors.write(tmp_path / FILE_NAME)
+    np.testing.assert_array_equal(open_word_vectors(tmp_path).lookup(WORDS), vectors.lookup(WORDS))
+    gigabytes = vectors.description()["filters"] | {"filters": 64, "entries": 65_536}
+    about = {"elmoc": json.dumps(vectors.description() | {"filters": gigabytes})}
+    save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
+    with pytest.raises(InputError, match=FILE_NAME):
+        open_word_vectors(tmp_path)
 
 
 def test_ngrams_are_those_of_the_library(fasttext_file: Path) -> None:
