@@ -108,7 +108,7 @@ def build_corpus(
         if (corpus / "corpus.json").exists():
             shutil.rmtree(work, ignore_errors=True)  # of a build that was killed while it removed it
         if not work.is_dir() and any(not path.name.startswith(".corpus.json.") for path in corpus.iterdir()):
-            raise InputError(f"{corpus} is a finished corpus, or of something else: remove it or choose another path")
+            raise InputError(f"{corpus} is a finished corpus, or holds other files: remove it or choose another path")
         numbered = number_pieces(pieces, work, overlap, workers)
         planned = plan_shards(numbered)
         lexicon, counts, ids = merge_lexicons(planned, min_count)

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_subwords",
-        description="Make a corpus directory of subwords (byte-level BPE) from one of words.",
+        description="Make a corpus directory of subwords (byte-level BPE) from a corpus of words.",
     )
     parser.add_argument("words", type=Path, metavar="CORPUS", help="corpus directory of words")
     parser.add_argument("corpus", type=Path, metavar="OUT", help="the corpus directory to make")

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="fastText .bin, text .vec or .txt (also .gz), an imported ELMo (its directory), or random:SEED:SIZE",
     )
     parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
-    parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
+    parser.add_argument("--dtype", choices=DTYPES, default="float16", help="type of the numbers on disk (%(default)s)")
     processing = parser.add_mutually_exclusive_group()
     processing.add_argument(
         "--post-process",
@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     processing.add_argument(
         "--like",
         metavar="MODEL",
-        help="process as the word vectors that this model or run directory reads were processed, with the numbers "
-        "fitted then (what --init-from needs on a new corpus)",
+        help="transform the vectors as those of this model or run directory, with the numbers fitted then (needed for "
+        "--init-from on a new corpus)",
     )
     add_workers(parser)
     options = vars(parser.parse_args(argv))

@@ -33,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="NAME=X",
-        help="how many times each source is written, as data.sources has it: 1 unless said, 0 leaves it out, and of a "
-        "fraction so much from the beginning of each of its shards",
+        help="how many times each source is written, as in data.sources: 1 by default, 0 leaves it out, and 0.4 takes "
+        "the first 40 %% of each of its shards",
     )
     parser.add_argument(
         "--tokens", type=int, metavar="N", help="about N tokens at most, in the same proportions of all shards"

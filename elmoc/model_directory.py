@@ -122,7 +122,7 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
     """
     path = Path(os.path.abspath(path))
     if path.is_dir() and any(path.iterdir()) and not all((path / name).exists() for name in ("config.json", WEIGHTS)):
-        raise InputError(f"{path} is a directory, but not of a model, and is not replaced by one: choose another path")
+        raise InputError(f"{path} is a directory, but not of a model, and is not replaced: choose another path")
     with atomic_directory(path) as folder:
         if (path / "config.json").exists():
             _keep_others(path, folder)

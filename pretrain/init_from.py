@@ -65,7 +65,7 @@ def initialise_from(
     with reading(f"{path}: heads.safetensors"):
         output_layers.load_state_dict({name: each for name, each in kept.weights.items() if name.startswith(prefixes)})
     exact = not data.reads_targets or (kept.transform is not None and kept.transform.same_as(data.targets.transform))
-    print(f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed by other numbers'}")
+    print(f"going on from {path}, {'as it is' if exact else 'though its targets may have had another transform'}")
     return model
 
 

@@ -130,7 +130,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
     parser.add_argument("--vectors", nargs="+", metavar="V", help="word vectors, in place of the suite file's")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder where the suite file's paths of data begin")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
     parser.add_argument(
         "--inputs", default="vectors,both", metavar="KIND,…", help="of vectors, features, both (default: %(default)s)"

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     # for the help alone: argparse gives all that follows the model to SENTENCES, and `run` takes the last
     parser.add_argument("output", nargs="*", metavar="OUTPUT.h5", help="the feature file to write")
-    parser.add_argument("--output-dir", metavar="DIR", help="in place of OUTPUT.h5: a.h5 there of a.txt")
+    parser.add_argument("--output-dir", metavar="DIR", help="in place of OUTPUT.h5: a.txt becomes DIR/a.h5")
     _add_what(parser.add_argument_group("what is written"))
     _add_how(parser.add_argument_group("how it is computed"))
 
@@ -45,14 +45,14 @@ def _add_what(group: Any) -> None:
     for choice, text in (("all", "all L + 1 layers (default)"), ("top", "the top layer"), ("average", "their average")):
         layers.add_argument(f"--{choice}", dest="layers", action="store_const", const=choice, default="all", help=text)
     layers.add_argument("--layers", metavar="I,J", help="only these layers, in this order (0 is context-independent)")
-    group.add_argument("--dtype", choices=DTYPES, default="float32", help="of the numbers (default: float32)")
+    group.add_argument("--dtype", choices=DTYPES, default="float32", help="type of the numbers (default: float32)")
     group.add_argument("--format", dest="layout", choices=LAYOUT_NAMES, default="allennlp", help="default: allennlp")
     group.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
     group.add_argument(
         "--forget-sentences", dest="sentence_map", action="store_false", help="leave the sentence_to_index map out"
     )
     group.add_argument(
-        "--use-sentence-keys", dest="sentence_keys", action="store_true", help="a sentence is its key, not its number"
+        "--use-sentence-keys", dest="sentence_keys", action="store_true", help="keys are sentences, not their numbers"
     )
     group.add_argument("--allow-empty", action="store_true", help="write an array of no words for an empty line")
     group.add_argument(
@@ -74,13 +74,13 @@ def _add_how(group: Any) -> None:
         "--precision",
         choices=("auto", "float32", "bf16"),
         default="auto",
-        help="of matrix products; auto: bf16 where the hardware has it",
+        help="type of factors in matrix products; auto: bf16 where the hardware has it",
     )
     group.add_argument(
         "--pooling",
         choices=("first", "last", "mean"),
-        help="of a model that reads subwords: a word has the features of its first subword (default), of its last, "
-        "or the mean of all",
+        help="for a model that reads subwords: the features of a word are its first subword's (default), its last "
+        "one's, or the mean of all",
     )
     group.add_argument("--batch-size", type=positive, default=2048, help="sentences a batch at most (default: 2048)")
     group.add_argument("--batch-words", type=positive, default=32768, help="words a batch at most (default: 32768)")
@@ -138,6 +138,6 @@ def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[st
     for file in files:
         output = Path(directory) / f"{Path(file.removesuffix('.gz')).stem}.h5"
         if file == "-" or output in made:
-            raise InputError(f"{file} has no name of its own in {directory}: give it an OUTPUT.h5 in place of this")
+            raise InputError(f"{file} has no name of its own in {directory}: dump it by itself, with OUTPUT.h5")
         made[output] = file
     return [(file, output) for output, file in made.items()]

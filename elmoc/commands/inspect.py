@@ -8,7 +8,7 @@ from elmoc.errors import one_line, say
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc inspect`."""
     parser.add_argument("file", help="feature file (.h5)")
-    parser.add_argument("--quick", action="store_true", help="do not read all of it: neither words nor numbers")
+    parser.add_argument("--quick", action="store_true", help="read sizes alone, neither words nor numbers")
 
 
 def run(arguments: argparse.Namespace) -> None:

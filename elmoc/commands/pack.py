@@ -10,10 +10,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc pack`."""
     parser.add_argument("model", help="model directory, run directory, or name on a model hub")
     parser.add_argument("output", metavar="OUT", help="the model directory to write")
-    parser.add_argument("--size", required=True, help="of all its files at most, such as 50MB")
+    parser.add_argument("--size", required=True, help="the most that its files take together, such as 50MB")
     parser.add_argument("--text", help="compare it on this text of one tokenised sentence a line (.txt or .gz)")
     parser.add_argument(
-        "--weights", choices=("int8", "float16"), default="int8", help="of the encoder's matrices (default: int8)"
+        "--weights", choices=("int8", "float16"), default="int8", help="type of the encoder's matrices (default: int8)"
     )
     parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
 

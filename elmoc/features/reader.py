@@ -56,7 +56,7 @@ class FeatureFile:
                 raise ValueError(f"its numbers are {reader.first.dtype}, which are no layer states")
             if len(reader) > MOST_SENTENCES or reader.layers * reader.width * 8 > MOST_WORD_BYTES:
                 raise ValueError(
-                    f"{len(reader):,} sentences of {reader.layers:,} layers of {reader.width:,} are too much"
+                    f"{len(reader):,} sentences of {reader.layers:,} layers of {reader.width:,} are too many"
                 )
         return reader
 

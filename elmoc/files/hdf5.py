@@ -110,7 +110,7 @@ def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
     """Raise an error where `rows` of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
     size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
     if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:
-        raise ValueError(f"{size:,} bytes would be unpacked at once, and {MOST_BYTES:,} are the most")
+        raise ValueError(f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the most")
 
 
 def _check_heaps(content: mmap.mmap) -> None:

@@ -84,7 +84,7 @@ def _word(character_ids: bytes) -> str:
     if inner.tolist() in ([_BEGIN_SENTENCE - 1], [_END_SENTENCE - 1]):
         return BEGIN if ids[1] == _BEGIN_SENTENCE else END
     if ids[0] != _BEGIN_WORD or not end or (ids[end + 1 :] != _PADDING).any() or (inner >> 8).any():
-        raise InputError("character ids of a word are none of ELMoTokenCharactersIndexer's: give these, or tokens")
+        raise InputError("a word's character ids are not ELMoTokenCharactersIndexer's: give these, or tokens")
     text = bytes(inner.tolist())
     for completion in _COMPLETIONS:
         with suppress(UnicodeDecodeError):

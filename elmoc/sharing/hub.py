@@ -34,7 +34,7 @@ def download_model(name: str, files: Callable[[Path], Sequence[str]], *, revisio
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise InputError(f"{name} is no directory here; to look for it on a model hub takes the extra hub") from None
+        raise InputError(f"{name} is no directory here; looking for it on a model hub needs the extra hub") from None
     repository, _, named = name.partition("@")
 
     def download(names: Sequence[str]) -> Path:

@@ -122,7 +122,7 @@ class VectorInput(InputLayerSettings):
         table = VectorTable(corpus, name)
         if corpus.record.subwords and table.source.file_name != SUBWORDS:
             raise InputError(
-                f"{corpus.path} is a corpus of subwords, and {table.path} was not made from such: choose "
+                f"{corpus.path} is a corpus of subwords, and {table.path} is not of its subwords: choose "
                 "input_layer.kind=subwords, or make the table from a model that reads them"
             )
         return table

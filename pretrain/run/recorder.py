@@ -215,7 +215,7 @@ class Recorder:
             self._stop.asked = True
             drop_output()
             with suppress(OSError):
-                print(f"warning: what this run prints is not taken ({reason(error)}): it stops", file=sys.stderr)
+                print(f"warning: the run cannot print any more ({reason(error)}), and stops", file=sys.stderr)
 
 
 def gather_weights(processes: Processes, state: TrainState) -> None:

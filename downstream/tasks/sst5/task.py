@@ -208,8 +208,7 @@ class Sst5ReaderOptions(ReaderOptions):
         "all",
         choices=("all", "distinct", "none"),
         help="train on the phrases of all nodes of the trees, as published; on each distinct phrase with its label "
-        "once, whatever the number of its places (half the phrases, 13% fewer words); or on none but the whole "
-        "sentences",
+        "once, however often it occurs (half the phrases, 13% fewer words); or on whole sentences alone",
     )
 
 

@@ -84,7 +84,7 @@ class LayoutReader(ABC):
 
     def lines(self) -> dict[str, int]:
         """The index of each sentence by its text, of equal ones the last; an `InputError` in a file without a map."""
-        raise InputError("no map of sentences is in it: they have numbers only")
+        raise InputError("it has no map of sentences: they are found by number alone")
 
     def documents(self) -> dict[str, range]:
         """The sentences of each document by its key, in order; empty in a file that does not tell documents apart."""
