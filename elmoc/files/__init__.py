@@ -41,7 +41,7 @@ _NOT_READ = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip", b"7z\xbc\xaf": "7z",
 _BLOCK_NUMBERS = 1 << 18
 
 
-def compression(path: Path | str) -> ModuleType | None:
+def compression(path: os.PathLike[str] | str) -> ModuleType | None:
     """What reads a compressed file; None for a plain one. Raises `InputError` where nothing in Python does."""
     require_file(path)
     with open(path, "rb") as file:
@@ -52,20 +52,20 @@ def compression(path: Path | str) -> ModuleType | None:
     return next((module for magic, module in _READ.items() if start.startswith(magic)), None)
 
 
-def open_binary(path: Path | str) -> IO[bytes]:
+def open_binary(path: os.PathLike[str] | str) -> IO[bytes]:
     """Open a plain or compressed (gzip, bzip2, xz) file for reading bytes."""
     file: IO[bytes] = (compression(path) or io).open(path, "rb")
     return file
 
 
-def require_file(path: Path | str) -> None:
+def require_file(path: os.PathLike[str] | str) -> None:
     """Raise an `InputError` unless there is an ordinary file at `path`, and no pipe, say: it is read more than once."""
     if not os.path.isfile(path):
         kind = "a directory" if os.path.isdir(path) else "a pipe or a device"
         raise InputError(f"{path} is {kind}, not a file" if os.path.exists(path) else f"{path} does not exist")
 
 
-def read_lines(path: Path | str) -> Iterator[str]:
+def read_lines(path: os.PathLike[str] | str) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file (plain or compressed), without their line ends.
 
     Only newline characters end a line; a byte order mark before the first is left out. Invalid UTF-8 and lines of more

@@ -1,5 +1,6 @@
 """Sentences: how a file of them is read, counted and divided, and whether it holds tokenised sentences at all."""
 
+import os
 import re
 import shutil
 import sys
@@ -81,6 +82,19 @@ class _Document(msgspec.Struct):
 
 
 @dataclass(frozen=True)
+class _StandardInput(os.PathLike[str]):
+    """The path of a copy of standard input, which messages call by that name."""
+
+    copy: str
+
+    def __fspath__(self) -> str:
+        return self.copy
+
+    def __str__(self) -> str:
+        return "standard input"
+
+
+@dataclass(frozen=True)
 class SentenceInput:
     """A file of sentences, which can be read more than once.
 
@@ -91,7 +105,7 @@ class SentenceInput:
     boundaries: the states of `<s>` and `</s>` are to be written, too.
     """
 
-    path: Path | str
+    path: os.PathLike[str] | str
     documents: bool = False
     carry_state: bool = False
     allow_empty: bool = True
@@ -124,7 +138,7 @@ class SentenceInput:
 
 
 @contextmanager
-def opened_input(path: Path | str, *, documents: bool, **options: bool) -> Iterator[SentenceInput]:
+def opened_input(path: os.PathLike[str] | str, *, documents: bool, **options: bool) -> Iterator[SentenceInput]:
     """The sentences of a file, or for `-` of standard input, which is copied to a temporary file meanwhile.
 
     It holds documents where `documents` says so, or its name, `.jsonl` or `.jsonlines`, compressed or not; the other
@@ -133,9 +147,9 @@ def opened_input(path: Path | str, *, documents: bool, **options: bool) -> Itera
     documents = documents or str(path).removesuffix(".gz").endswith((".jsonl", ".jsonlines"))
     with tempfile.TemporaryDirectory() as folder:
         if str(path) == "-":
-            path = Path(folder) / "standard input"
-            with open(path, "wb") as copy:
+            with open(Path(folder) / "copy", "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
+            path = _StandardInput(copy.name)
         yield SentenceInput(path, documents, **options)
 
 
@@ -196,7 +210,7 @@ def count_words(sentences: Sequence[Sentence]) -> int:
     return sum(sentence.length for sentence in sentences)
 
 
-def check_suitable(path: Path | str, *, warn: bool = True) -> None:
+def check_suitable(path: os.PathLike[str] | str, *, warn: bool = True) -> None:
     """Raise an `InputError` for JSON lines and for columns; with `warn`, warn on standard error of missing spaces."""
     lines = [line.strip() for line in sample_lines(path, SAMPLE_CHARACTERS)]
     rows = list(filter(None, lines))
@@ -236,7 +250,7 @@ def has_columns(lines: Iterable[str]) -> bool:
     return False
 
 
-def sample_lines(path: Path | str, characters: int) -> list[str]:
+def sample_lines(path: os.PathLike[str] | str, characters: int) -> list[str]:
     """The first lines of a text, up to this number of characters; a longer line is cut to it."""
     sample: list[str] = []
     found = 0
@@ -248,7 +262,7 @@ def sample_lines(path: Path | str, characters: int) -> list[str]:
     return sample
 
 
-def warn_of_raw_text(name: Path | str, words: Iterable[tuple[str, int]]) -> None:
+def warn_of_raw_text(name: os.PathLike[str] | str, words: Iterable[tuple[str, int]]) -> None:
     """Say so on standard error where a text looks raw, as many of its words have a mark attached.
 
     Args:

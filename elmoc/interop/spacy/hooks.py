@@ -1,5 +1,6 @@
 """Hooks: how spaCy's docs, spans and tokens get their vectors and similarities from `doc.tensor`."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,17 @@ def span_vector(span: Span) -> np.ndarray:
     """The mean over the tokens of a span.
 
     spaCy asks for it while it merges the tokens, when `doc.tensor` has been shortened and the doc has not: it keeps the
-    answer for good, as the vector of the merged word, where the vocab has vectors. It gets the mean of these.
+    answer for good, as the vector of the merged word, where the vocab has vectors. It gets the mean of these. So does,
+    with a warning, whoever asks once a token was split, for which spaCy lengthens the tensor by a row too many.
     """
     doc = span.doc
-    if 0 < len(doc.tensor) < len(doc) and doc.vocab.vectors_length:
-        return _mean(np.stack([doc.vocab.get_vector(token.orth) for token in span]))
+    if doc.tensor.size and doc.vocab.vectors_length:
+        has_states = [not token.is_space for token in doc]
+        if not np.array_equal(doc.tensor.any(axis=-1), has_states):
+            if len(doc.tensor) >= len(doc):
+                what = "a token was split behind elmoc: vectors of spans are means of the vocab's"
+                warnings.warn(what, stacklevel=2)
+            return _mean(np.stack([doc.vocab.get_vector(token.orth) for token in span]))
     return _mean(rows_of(doc)[span.start : span.end])
 
 
