@@ -137,8 +137,9 @@ def _print_progress(reading: int, shown: int) -> None:
                 said = (said + part.decode(errors="replace"))[-_LONGEST_LINE:]
             if (now := time.monotonic()) - before >= every:
                 lines = re.findall(r"Progress:\s*([\d.]+)%", said)
-                done = f"{lines[-1]} % done, " if lines else ""
-                print(f"fastText: {done}{duration(now - began)} so far", end=end, file=output, flush=True)
+                share, said_so_far = float(lines[-1]) / 100 if lines else 0, f"{duration(now - began)} so far"
+                done = f"{share:.1%} done, {duration((now - began) * (1 / share - 1))} left, " if share else ""
+                print(f"fastText: {done}{said_so_far}", end=end, file=output, flush=True)
                 before = now
     os.close(reading)
 

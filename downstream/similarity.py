@@ -20,6 +20,7 @@ from downstream.printing import Column, Table, say, text_table
 from elmoc.errors import InputError, shortened
 from elmoc.files import read_lines
 from elmoc.model import ElmoC
+from elmoc.text.named_files import unpacked_name
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
@@ -102,7 +103,7 @@ def read_pairs(path: Path) -> WordPairs:
         raise InputError(f"{path} holds no pairs of words")
     if all(_TAGGED.fullmatch(word) for pair in pairs for word in pair):
         pairs = [(first[:-2], second[:-2]) for first, second in pairs]
-    return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
+    return WordPairs(unpacked_name(path.name).removesuffix(".txt"), pairs, np.array(scores))
 
 
 def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:

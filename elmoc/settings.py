@@ -44,12 +44,9 @@ def setting(
         least, above, most, below: bounds of a number, included (`least`, `most`) or not (`above`, `below`).
         choices: the possible strings.
     """
-    bounds = {"least": least, "above": above, "most": most, "below": below}
-    metadata = {
-        "help": help,
-        "choices": choices,
-        "bounds": {name: each for name, each in bounds.items() if each is not None},
-    }
+    given = {"least": least, "above": above, "most": most, "below": below}
+    bounds = {name: each for name, each in given.items() if each is not None}
+    metadata = {"help": help, "choices": choices, "bounds": bounds}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
 
 

@@ -4,6 +4,7 @@ Each part of the code owns the dataclass of its settings; `RunConfig` nests them
 file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
 """
 
+import json
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -258,3 +259,11 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         for name, value in now.items()
         if before.get(name) != value
     ]
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML has it; dictionaries, whose keys need no quotes, become inline tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items()) + "}"
+    # else as JSON has it, but for one control character in strings
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

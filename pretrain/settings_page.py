@@ -9,8 +9,7 @@ import typing
 from dataclasses import MISSING, fields
 from typing import Any
 
-from elmoc.files.records import toml_value
-from pretrain.config import KINDS, RunConfig
+from pretrain.config import KINDS, RunConfig, toml_value
 
 HEAD = """# Settings of a training run
 

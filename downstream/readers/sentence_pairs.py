@@ -21,8 +21,9 @@ from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
-# Spellings of a missing label: SNLI's own, where its annotators had no majority, and data hubs'.
-UNLABELLED = ("-", "-1", "")
+# Spellings of a missing label: SNLI's own, where its annotators had no majority, MultiNLI's, data hubs', and those of
+# tables that pandas wrote.
+UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "none", "null", "nan", "na", "n/a")
 # Words of a sentence that are read: damaged lines, as in some copies of MultiNLI, hold whole files.
 LONGEST = 300
 
@@ -51,7 +52,7 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
     pairs: list[SentencePair] = []
     unlabelled = cut = 0
     for line, label, *texts in progress_bar(iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2):
-        if label in UNLABELLED:
+        if label.lower() in UNLABELLED:
             unlabelled += 1
             continue
         with reading(f"{path}, line {line}"):
@@ -81,7 +82,9 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
         if line.lstrip().startswith("{") and not names:
             with reading(where):
                 record = msgspec.json.decode(line)  # which also refuses half a surrogate pair
-                label, premise, hypothesis = (record[name] for name in _chosen(record))
+                if not (chosen := _chosen(record)):
+                    raise InputError(f"{where}: it needs sentence1, sentence2 and gold_label")
+                label, premise, hypothesis = map(record.get, chosen)
                 yield number, "" if label is None else str(label).strip(), premise, hypothesis
             continue
         commas = "\t" not in line if not names else commas

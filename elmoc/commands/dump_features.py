@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="SENTENCES",
-        help="one tokenised sentence a line, words split on white space (.txt or .gz; - is standard input), or "
-        "documents (.jsonl, .jsonlines: doc_key and sentences)",
+        help="one tokenised sentence a line, words split on white space (plain, .gz, .bz2, .xz; - is standard "
+        "input), or documents (.jsonl, .jsonlines: doc_key and sentences)",
     )
     # for the help alone: argparse gives all that follows the model to SENTENCES, and `run` takes the last
     parser.add_argument("output", nargs="*", metavar="OUTPUT.h5", help="the feature file to write")
@@ -130,13 +130,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[str, Path]]:
     """Each input and the feature file to make of it; raises `InputError`."""
+    from elmoc.text.named_files import unpacked_name
+
     if directory is None:
         if len(files) != 2 or files[1] == "-":
             raise InputError("one input and one OUTPUT.h5 are needed; for several inputs, give --output-dir DIR")
         return [(files[0], Path(files[1]))]
     made: dict[Path, str] = {}
     for file in files:
-        output = Path(directory) / f"{Path(file.removesuffix('.gz')).stem}.h5"
+        output = Path(directory) / f"{Path(unpacked_name(file)).stem}.h5"
         if file == "-" or output in made:
             raise InputError(f"{file} has no name of its own in {directory}: dump it by itself, with OUTPUT.h5")
         made[output] = file

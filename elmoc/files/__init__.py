@@ -35,8 +35,8 @@ MOST_WORDS = 40_000
 # a longer line is refused: whoever reads it keeps it in memory several times
 MAX_LINE_BYTES = 1 << 26
 # how compressed files begin, whatever they are called: what the standard library reads, and what it does not
-_READ = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
-_NOT_READ = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip", b"7z\xbc\xaf": "7z", b'\4"M\x18': "lz4"}
+_READ = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma, b"]\0\0": lzma}
+_NOT_READ = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip", b"7z\xbc\xaf": "7z", b'\4"M\x18': "lz4", b"Rar!": "rar"}
 # numbers of an array that are looked at together
 _BLOCK_NUMBERS = 1 << 18
 
@@ -75,6 +75,8 @@ def read_lines(path: os.PathLike[str] | str) -> Iterator[str]:
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
             if len(line) > MAX_LINE_BYTES:
                 raise InputError(f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it")
+            if number == 1 and line[257:262] == b"ustar":
+                raise InputError(f"{path} is a tar archive: unpack it")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:

@@ -14,8 +14,11 @@ import numpy as np
 from elmoc.errors import reading
 from elmoc.files import MOST_BYTES, require_file
 
+_NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 # The library crashes on attributes of some other classes (references, lists of any length).
-_ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
+_ATTRIBUTE_CLASSES = (*_NUMBERS, h5py.h5t.STRING, h5py.h5t.ENUM)
+# of an attribute (there is one a layer): all of them may be the same long text of the file
+_MOST_TEXTS = 100
 
 # where the library keeps strings of any length: the beginning of such a heap, and the head of an object in it
 _HEAP, _OBJECT = b"GCOL\1\0\0\0", struct.Struct("<H6xQ")
@@ -55,8 +58,10 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """The attributes of the root: strings, numbers, and arrays of them; bytes that are not UTF-8 become `\\xff`."""
         attributes = {}
         for name in self.file.attrs:
-            if self.file.attrs.get_id(name).get_type().get_class() not in _ATTRIBUTE_CLASSES:
-                raise ValueError(f"the attribute {_text(name)} is neither text nor numbers")
+            attribute = self.file.attrs.get_id(name)
+            kind, count = attribute.get_type().get_class(), math.prod(attribute.shape or ())
+            if kind not in _ATTRIBUTE_CLASSES or (kind == h5py.h5t.STRING and count > _MOST_TEXTS):
+                raise ValueError(f"the attribute {_text(name)} is neither numbers nor some texts")
             value = self.file.attrs[name]
             if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
                 value = np.array(list(map(_text, value.flat)), dtype=h5py.string_dtype()).reshape(value.shape)
@@ -66,16 +71,20 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
         """The dataset of that path, which is in this file, whole and no link."""
         dataset = h5py.h5d.open(self.root, self.own(name))
+        kind, item, shape = dataset.get_type().get_class(), dataset.get_type().get_size(), dataset.shape or ()
+        if kind not in _NUMBERS and (kind != h5py.h5t.STRING or shape != (1,)):
+            raise ValueError(f'"{name}" is neither numbers nor one text')
         if dataset.get_offset() is None:  # its numbers are not in one piece of this file
-            properties, shape = dataset.get_create_plist(), dataset.shape or ()
+            properties = dataset.get_create_plist()
             if properties.get_layout() == h5py.h5d.VIRTUAL or properties.get_external_count():
                 raise ValueError(f'the data of "{name}" are in other files')
-            there, said = dataset.get_storage_size(), math.prod(shape) * dataset.get_type().get_size()
+            there, said, unpacked = dataset.get_storage_size(), math.prod(shape) * item, 0
             if properties.get_layout() == h5py.h5d.CHUNKED:  # each of which may be packed
-                said = math.prod(-(-n // chunk) for n, chunk in zip(shape, properties.get_chunk(), strict=True))
-                there = dataset.get_num_chunks()
-            if said > there:
-                raise ValueError(f'"{name}" is said to be larger than what is in the file')
+                chunk = properties.get_chunk()
+                said = math.prod(-(-n // size) for n, size in zip(shape, chunk, strict=True))
+                there, unpacked = dataset.get_num_chunks(), math.prod(chunk) * item
+            if said > there or unpacked > MOST_BYTES:
+                raise ValueError(f'"{name}" is said to be larger than what is in the file, or than what is read')
         return dataset
 
     def stored(self, name: str) -> np.ndarray | h5py.Dataset:

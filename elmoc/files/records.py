@@ -60,14 +60,6 @@ def _text_of(path: Path | str) -> str:
     return text
 
 
-def toml_value(value: Any) -> str:
-    """A value as TOML has it; dictionaries, whose keys need no quotes, become inline tables."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items()) + "}"
-    # else as JSON has it, but for one control character in strings
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
 def convert(value: Any, kind: type[T], *, where: str, prefix: str = "") -> T:
     """A value of JSON or TOML as a dataclass, or any other type that annotations can name.
 

@@ -19,6 +19,7 @@ import xxhash
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading, say, shortened
 from elmoc.files import MOST_SENTENCES, MOST_WORDS, read_lines
+from elmoc.text.named_files import unpacked_name
 from elmoc.tokenizer import WITH_MARK
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ SAMPLE_CHARACTERS, _RAW_SAMPLE_CHARACTERS = 10_000, 500_000
 # Columns: pairs of lines that follow each other, at least (half as many where tabs divide three fields or more), the
 # share of them that have the same number of fields, and of lines that end in a tag where blanks divide the fields.
 _FEWEST_PAIRS, _LIKE_PAIRS, _TAGGED_LINES = 4, 0.95, 0.8
-_TAG = re.compile(r"O|[BIESMLU]-\S+|[-_*]|\(?\S*\*\)*|\(?\d+\)?(\|\S+)?|[A-Z]{1,5}\$?")
+_TAG = re.compile(r"O|[BIESMLU]-\S+|[-_*]|\(?\S*\*\)*|\(?\d+\)?(\|\S+)?|-?\d+\.\d+|[A-Z]{1,5}\$?")
 # Scripts without spaces. A match is about as much text in each of them: a character of Chinese or Japanese, a row of
 # katakana (long words from abroad), three characters of Thai or Lao, five of Tibetan, Burmese or Khmer.
 _WITHOUT_SPACES = re.compile(
@@ -144,7 +145,7 @@ def opened_input(path: os.PathLike[str] | str, *, documents: bool, **options: bo
     It holds documents where `documents` says so, or its name, `.jsonl` or `.jsonlines`, compressed or not; the other
     options go to `SentenceInput`.
     """
-    documents = documents or str(path).removesuffix(".gz").endswith((".jsonl", ".jsonlines"))
+    documents = documents or unpacked_name(path).endswith((".jsonl", ".jsonlines"))
     with tempfile.TemporaryDirectory() as folder:
         if str(path) == "-":
             with open(Path(folder) / "copy", "wb") as copy:

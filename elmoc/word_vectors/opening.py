@@ -12,6 +12,7 @@ from safetensors import safe_open
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files import require_file
 from elmoc.files.records import check_version
+from elmoc.text.named_files import unpacked_name
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
@@ -27,7 +28,7 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
         return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
     if origin.endswith(".bin"):
         return FastTextVectors(origin)
-    if origin.removesuffix(".gz").endswith((".vec", ".txt")):
+    if unpacked_name(origin).endswith((".vec", ".txt")):
         return TextVectors(origin, only)
     if os.path.isdir(origin):  # of a model, or a run
         names = [kind.file_name for kind in stored_kinds()]

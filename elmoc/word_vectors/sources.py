@@ -106,7 +106,7 @@ class TextVectors:
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # A few words of published files hold spaces; but where all before the last E fields are numbers, there are more
         # than E of these.
-        _, *more = re.split("[ \t]", fields[0])
+        _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
         if len(fields) <= self.size or (more and all(re.fullmatch(r"[-+]?\.?\d[-+.\deE]*", each) for each in more)):
             raise InputError(f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected")
         return fields

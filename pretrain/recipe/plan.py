@@ -10,13 +10,13 @@ from typing import Any
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
-from elmoc.files.records import read_json, toml_value, write_json
+from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
-from pretrain.config import RunConfig, differences, load_config
+from pretrain.config import RunConfig, differences, load_config, toml_value
 from pretrain.recipe.steps import Step
 from pretrain.run.directory import RunDirectory
 

@@ -1,5 +1,6 @@
 """Inputs of `elmoc dump-features`: text, standard input, documents, several files; and what is refused."""
 
+import bz2
 import gzip
 import io
 import json
@@ -128,11 +129,11 @@ def test_columns_are_no_sentences(
 
 def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("a b\nc\n")
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"c\n"))
+    (tmp_path / "b.txt.bz2").write_bytes(bz2.compress(b"c\n"))
     loaded = []
     load = ElmoC.from_pretrained
     monkeypatch.setattr(ElmoC, "from_pretrained", lambda *a, **b: loaded.append(a) or load(*a, **b))
-    dumped(model_path, tmp_path / "a.txt", tmp_path / "b.txt.gz", "--output-dir", tmp_path / "out", "--top")
+    dumped(model_path, tmp_path / "a.txt", tmp_path / "b.txt.bz2", "--output-dir", tmp_path / "out", "--top")
     assert len(loaded) == 1
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.h5", "b.h5"]
     with FeatureFile(tmp_path / "out/a.h5") as first, FeatureFile(tmp_path / "out/b.h5") as second:

@@ -75,8 +75,37 @@ def bomb_of_one_sentence(path: Path) -> None:
         file["offsets"] = np.array([0, 80 << 20])
 
 
+def wide_chunk(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("0", (3, 2, 4), "f4", chunks=(3, 2, 1 << 26), maxshape=(None,) * 3, compression=1)
+        made.id.write_direct_chunk((0, 0, 0), b"of 1.6 GB")
+
+
+def long_map(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["0"] = np.zeros((3, 2, 4), "f4")
+        made = file.create_dataset("sentence_to_index", (1,), "S2000000000", chunks=(1,), compression=1)
+        made.id.write_direct_chunk((0,), b"of 2 GB")
+
+
+def texts_as_states(path: Path) -> None:  # a thousand references to one text of any length
+    with h5py.File(path, "w") as file:
+        file["0"] = np.zeros((3, 2, 4), "f4")
+        file.create_dataset("1", (3, 100, 4), h5py.string_dtype())
+
+
+def many_texts(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["0"] = np.zeros((3, 2, 4), "f4")
+        file.attrs["layers"] = ["a text"] * 1000
+
+
 @pytest.mark.parametrize(
-    "write", [empty_sentences, more_sentences_than_the_limit, many_layers, wide_words, bomb, bomb_of_one_sentence]
+    "write",
+    [
+        *(empty_sentences, more_sentences_than_the_limit, many_layers, wide_words, bomb, bomb_of_one_sentence),
+        *(wide_chunk, long_map, texts_as_states, many_texts),
+    ],
 )
 def test_feature_files(tmp_path: Path, write: Callable[[Path], None], error_line: Callable[[int], str]) -> None:
     path = tmp_path / "f.h5"
@@ -89,7 +118,7 @@ def test_feature_files(tmp_path: Path, write: Callable[[Path], None], error_line
     ):
         assert str(path) in error_line(main(command))
     with pytest.raises(InputError):
-        FeatureFile(path)[0]
+        FeatureFile(path).check()
 
 
 @pytest.mark.parametrize("content", ["[{}]", "[" * 100_000 + "{}", '{{"training": [{}]}}'])

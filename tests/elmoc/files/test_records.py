@@ -11,8 +11,6 @@ from elmoc.files.records import (
     convert,
     read_json,
     read_record,
-    read_toml,
-    toml_value,
     write_json,
     write_record,
 )
@@ -85,13 +83,3 @@ def test_another_format_or_version_is_refused(tmp_path: Path, header: Any) -> No
     write_json(tmp_path / "a.json", header)
     with pytest.raises(InputError, match=r"a\.json .*format f"):
         read_record(tmp_path / "a.json", Outer, format="f", version=2)
-
-
-def test_toml_is_read_as_it_was_written(tmp_path: Path) -> None:
-    sections = {
-        "train": {"directions": ["forward"], "epochs": 1e-06, "carry_state": True, "streams": 3},
-        "data": {"sources": {"late": 2.0, "no-3": 0}, "corpus": 'a "b" \\ \n\x7f é'},
-        "optimiser": {},
-    }
-    (tmp_path / "a.toml").write_text("".join(f"{name} = {toml_value(each)}\n" for name, each in sections.items()))
-    assert read_toml(tmp_path / "a.toml") == sections

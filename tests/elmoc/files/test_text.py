@@ -1,6 +1,10 @@
 """Text files: lines, and what cannot be read as lines, with errors that name the place."""
 
 import gzip
+import lzma
+import tarfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,11 +13,12 @@ from elmoc.errors import InputError
 from elmoc.files import open_text, read_lines
 
 
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_only_newlines_end_lines(tmp_path: Path, ending: str) -> None:
-    data = "a\u2028b\r\n\nc\x0cd\x85e\nlast".encode()
-    path = tmp_path / f"text{ending}"
-    path.write_bytes(gzip.compress(data) if ending else data)
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lzma.compress, partial(lzma.compress, format=lzma.FORMAT_ALONE)]
+)
+def test_only_newlines_end_lines(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(pack("a\u2028b\r\n\nc\x0cd\x85e\nlast".encode()))
     assert list(read_lines(path)) == ["a\u2028b", "", "c\x0cd\x85e", "last"]
 
 
@@ -33,6 +38,7 @@ def test_what_is_written_is_read(tmp_path: Path, ending: str) -> None:
         ("a", b"fine\n\xc3(\n", "a, line 2: byte 0xc3"),
         ("a.gz", gzip.compress(b"fine\n", mtime=0)[:-3], r"a\.gz"),
         ("a.gz", gzip.compress(b"fine\n", mtime=0) + b"more", r"a\.gz"),
+        ("a.tar.gz", gzip.compress(tarfile.TarInfo("x").tobuf() + b"fine\n"), r"a\.tar\.gz is a tar archive"),
         ("b", None, "b"),
     ],
 )

@@ -104,7 +104,7 @@ def test_tab_separated_text(tmp_path: Path, text: str) -> None:
         '{"premise": "A man, he.", "hypothesis": "B", "label": 1}\n{"premise": "x", "hypothesis": "y", "label": -1}\n'
         '{"hypothesis": "y", "label": null, "premise": "x"}\n{"premise": "x", "hypothesis": "y", "label": ""}\n',
         'premise,hypothesis,label\n"A man, he.",B,1\nx,"y ""z"" ",-1\nx,y,\nx,y,-\n',
-        "premise\thypothesis\tlabel\nA man, he.\tB\t1\nx\ty\t-1\nx\ty\t\nx\ty\t-\n",
+        "premise\thypothesis\tlabel\nA man, he.\tB\t1\nx\ty\t-1.0\nx\ty\tNaN\nx\ty\tNone\n",
         "1\tA man, he.\tB\n-1\tx\ty\n\tx\ty\n-\tx\ty\n",
     ],
     ids=["json", "commas", "tabs", "no header"],
