@@ -86,7 +86,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
             length = f"{setup.updates:,} updates" if max_seconds is None else arguments.max_time
             print(
                 f"{arguments.run}: {setup.data.corpus.train_tokens:,} training {setup.data.corpus.unit}, {length}, "
-                f"{setup.data.updates_per_epoch:,} an epoch\n"
+                f"{setup.data.updates_per_epoch:,} updates an epoch\n"
                 f"on {setup.execution.device} in {setup.execution.precision}, by {setup.implementation}, "
                 f"{processes.world_size} {'process' if processes.world_size == 1 else 'processes'}"
             )

@@ -158,7 +158,8 @@ class EvaluationTable:
         if len(sources) > 1:
             parts = [" ".join([each, *(f"{values[f'{each}/{name}']:.3f}" for name in metrics)]) for each in sources]
             labels = ", ".join(COLUMNS[metric] for metric in metrics)
-            parts += [f"mean {name[len(MACRO) :]} {values[name]:.4f}" for name in values if name.startswith(MACRO)]
+            means = {name[len(MACRO) :].replace("_", " "): values[name] for name in values if name.startswith(MACRO)}
+            parts += [f"mean {name} {value:.4f}" for name, value in means.items()]
             text = f"by source ({labels}): {'; '.join(parts)}"
             yield from wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
 
