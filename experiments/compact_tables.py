@@ -97,9 +97,8 @@ class Tables:
         if file.with_suffix(".npz").exists():
             return file.with_suffix(".npz").stat().st_size / words
         vectors = open_word_vectors(file)
-        return (
-            4 * vectors.size if isinstance(vectors, LexiconVectors) else file.stat().st_size / len(vectors.hashes) - 8
-        )
+        whole = isinstance(vectors, LexiconVectors)
+        return 4 * vectors.size if whole else file.stat().st_size / len(vectors.hashes) - 8
 
     def similarity(self, name: str, vectors: Path) -> str:
         """Spearman's ρ × 100 of the cosines of words and what people said, for each file of pairs."""
@@ -175,11 +174,8 @@ class Tables:
             made = self.out / f"{name}.safetensors"
             source = (self.vectors, made, "--words", self.out / "alone.words")
             options = ("--inner-size", size, "--epochs", ALONE_EPOCHS, "--filter", *what)
-            text = self.row(name, "pretrain.compact", "alone", *source, *options)
-            print(
-                f"{name}: {(300 + 600 * size) / 1e6:.2f}M, {text.splitlines()[1]}; {self.similarity(name, made)}",
-                flush=True,
-            )
+            _, error, *_ = self.row(name, "pretrain.compact", "alone", *source, *options).splitlines()
+            print(f"{name}: {(300 + 600 * size) / 1e6:.2f}M, {error}; {self.similarity(name, made)}", flush=True)
 
     def tying(self) -> None:
         """Tables 7, 2, 3 and 4: perplexity, and what the vectors of words are worth and have in common."""
@@ -200,10 +196,8 @@ class Tables:
             words = math.exp(math.log(perplexity) / (1 - marks))
             print(f"{name:14} perplexity {perplexity:.1f}, without <s> {words:.1f}, paper {paper}")
         rows = {"out": read_model_directory(self.out / "lm_small").output_layer.weights["shared.rows"]}
-        rows |= {
-            kind: open_word_vectors(self.out / f"lm_small{more}").vectors
-            for kind, more in (("in", ""), ("tied", "_wt"))
-        }
+        for kind, run in (("in", "lm_small"), ("tied", "lm_small_wt")):
+            rows[kind] = open_word_vectors(self.out / run).vectors
         names = [word if word != UNKNOWN else "" for word in corpus.lexicon]  # so that other words have no vector
         compared = [place for place, word in enumerate(names) if word.isalpha()][:COMPARED]
         cosines = {}
