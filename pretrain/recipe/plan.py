@@ -9,11 +9,11 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
+from elmoc.files import atomic_path, open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
-from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
+from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, differences, load_config, toml_value
@@ -25,6 +25,8 @@ from pretrain.run.directory import RunDirectory
 # behind (reciprocal rank .324 and .332); in an hour of two fast cores 30 million, and was ahead (.374 and .360, of
 # other text). At its slowest, 1,700 words/s of two cores, ten million words take 100 minutes.
 SMALL_FROM_WORDS, SMALL_FROM_SECONDS = 10_000_000, 2 * 3600
+# The words of text are estimated by the bytes a word takes at its beginning: 5 in English, 12 in Russian.
+SAMPLE_BYTES = 1_000_000
 # An epoch has at least this number of updates: of a small text fewer streams are read at once.
 UPDATES_AT_LEAST, STREAMS_AT_LEAST = 40, 4
 # Held-out tokens of general text, at most, that an adapted model is evaluated on.
@@ -89,7 +91,10 @@ class Recipe:
         """The config that suits the text and the time; says which."""
         if self.model is not None:
             return str(self.output / "adapt.toml")
-        words = estimate_tokens(find_named_files(self.texts))
+        files = find_named_files(self.texts)
+        with open_binary(next(iter(files))) as text:
+            start = text.read(SAMPLE_BYTES)
+        words = estimate_tokens(files) * BYTES_PER_TOKEN * len(start.split()) // max(1, len(start))
         enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
         name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
         time = "no limit of time" if self.given.max_time is None else self.given.max_time

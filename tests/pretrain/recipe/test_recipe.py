@@ -181,6 +181,13 @@ def test_the_config_follows_from_text_and_time(
     assert Path(recipe.config).name == config
 
 
+def test_words_of_more_bytes_are_not_taken_for_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pretrain.recipe.plan.SMALL_FROM_WORDS", 1000)
+    (tmp_path / "text.txt").write_text("предложение .\n" * 300)  # 600 words, 7,500 bytes
+    recipe = Recipe(parser().parse_args([str(tmp_path / "text.txt"), str(tmp_path / "out")]))
+    assert Path(recipe.config).name == "fast.toml"
+
+
 @pytest.fixture
 def model(runs: TinyRuns) -> Path:
     layer = {"kind": "contrastive", "cosine_weight": 1.0}
