@@ -1,6 +1,7 @@
 """The layout of the repository: imports run one way without circles, and importing `elmoc` loads nothing heavy."""
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -48,6 +49,13 @@ def test_no_module_imports_itself_by_way_of_others(room: str) -> None:
             if name:
                 graph[module].add(name)
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_examples_of_the_pages_import_what_is_there() -> None:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in re.findall(r"^from (?:elmoc|pretrain|downstream)\b(?!\.interop\.flair).*", block, re.MULTILINE):
+                exec(line, {})  # an ImportError quotes it
 
 
 def test_every_file_opens_with_a_sentence() -> None:
