@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, read_tensors
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
@@ -196,7 +196,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         if file.exists():
             checksum.check_ends(file)
     with reading(path / WEIGHTS):
-        tensors, weight_type = unpacked_weights(_read_tensors(path / WEIGHTS))
+        tensors, weight_type = unpacked_weights(read_tensors(path / WEIGHTS)[1])
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
         arrays_of = {"boundary": torch.empty(2, size), "mean": torch.empty(size), "matrix": torch.empty(size, size)}
@@ -208,7 +208,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     weights = targets = None
     if (path / HEADS).exists():  # which features never need
         with reading(path / HEADS):
-            weights = _read_tensors(path / HEADS)
+            _, weights = read_tensors(path / HEADS)
             names = [name for name in weights if name.startswith(_OF_TARGETS)]
             arrays_of_targets = {name.removeprefix(_OF_TARGETS): weights.pop(name).numpy() for name in names}
             targets = VectorTransform(**arrays_of_targets) if names else None
@@ -302,9 +302,3 @@ def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], 
         elif name.removesuffix(_SCALE) == name:
             unpacked[name] = tensor
     return unpacked, weight_type
-
-
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    tensors = load_file(file)
-    check_finite(tensors)
-    return tensors

@@ -25,7 +25,7 @@ from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import encoder_identity, mean_and_deviation
 from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, layer_rows, settings_of_inputs
 from elmoc.devices import checked_device
-from elmoc.encoders.bidirectional import check_finite
+from elmoc.encoders.bidirectional import read_tensors
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
@@ -76,9 +76,7 @@ class SavedProbe:
         self.content.weights.check_whole(weights_path)
         with reading(weights_path):
             probe = task.model(inputs=ProbeInputs(sources, settings), settings=settings, **self.content.vocabulary)
-            weights = safetensors.torch.load_file(weights_path)
-            check_finite(weights)
-            probe.load_state_dict(weights)
+            probe.load_state_dict(read_tensors(weights_path)[1])
         return probe
 
     def check_facts(self, facts: Mapping[str, Any]) -> None:

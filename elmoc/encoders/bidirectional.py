@@ -8,9 +8,11 @@ Letters: B sentences of a batch, T time, E word-vector width, P projection, L la
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from elmoc.encoders import (
@@ -26,6 +28,7 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
+from elmoc.files import MOST_RECORD_BYTES
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 
@@ -184,6 +187,18 @@ def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor])
             raise InputError(f"{name} has the shape {shapes[0]}, where {shapes[1]} is expected")
         if tensor.dtype != expected[name].dtype:
             raise InputError(f"{name} has the type {tensor.dtype}, where {expected[name].dtype} is expected")
+
+
+def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The metadata and the tensors of a safetensors file, all of finite numbers; for callers within `reading(path)`."""
+    with open(path, "rb") as start:
+        if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
+            raise InputError(f"its header is larger than {MOST_RECORD_BYTES >> 20} MiB")
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata() or {}
+    check_finite(tensors)
+    return metadata, tensors
 
 
 def check_finite(weights: Mapping[str, Tensor]) -> None:

@@ -33,7 +33,7 @@ MOST_SENTENCES = 1 << 22
 # words of a sentence in a feature file
 MOST_WORDS = 40_000
 # a longer line is refused: whoever reads it keeps it in memory several times
-MAX_LINE_BYTES = 1 << 26
+MAX_LINE_BYTES = 1 << 24
 # how compressed files begin, whatever they are called: what the standard library reads, and what it does not
 _READ = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma, b"]\0\0": lzma}
 _NOT_READ = {b"\x28\xb5\x2f\xfd": "zstd", b"PK\3\4": "zip", b"7z\xbc\xaf": "7z", b'\4"M\x18': "lz4", b"Rar!": "rar"}

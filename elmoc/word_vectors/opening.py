@@ -7,13 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
-
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files import require_file
 from elmoc.files.records import check_version
 from elmoc.text.named_files import unpacked_name
-from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.fasttext import MAX_SIZE, FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 
@@ -65,15 +63,16 @@ def read_stored(path: Path | str) -> Any:
 
     Raises `InputError` when the file is missing, damaged, of another version, or has numbers that are not finite.
     """
-    from elmoc.encoders.bidirectional import check_finite
+    from elmoc.encoders.bidirectional import read_tensors
 
     require_file(path)
     with reading(path):
-        with safe_open(path, framework="pt") as file:
-            info = json.loads(file.metadata()["elmoc"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata, tensors = read_tensors(path)
+        info = json.loads(metadata["elmoc"])
         kind = {kind.format: kind for kind in stored_kinds()}[info["format"]]
         check_version(path, info, format=kind.format, version=kind.version)
         del info["format"], info["version"]
-        check_finite(tensors)
-        return kind.from_file(info, tensors, os.path.abspath(path))
+        vectors = kind.from_file(info, tensors, os.path.abspath(path))
+        if not 0 < vectors.size <= MAX_SIZE:
+            raise ValueError(f"its vectors have {vectors.size:,} numbers")
+        return vectors

@@ -18,6 +18,7 @@ from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.files import MOST_RECORD_BYTES, MOST_SENTENCES
 from elmoc.interop.many_langs import read_many_langs
+from elmoc.word_vectors.opening import open_word_vectors
 
 # what a refusal may take: resident memory beyond that before, in bytes, and seconds (of a busy machine)
 MOST_MEMORY, MOST_SECONDS = 1 << 29, 60
@@ -139,6 +140,19 @@ def test_training_records(model_path: Path, tmp_path: Path, change: dict, error_
         (tmp_path / "in.txt").write_text("a b\n")
         status = main(["dump-features", str(model_path), f"{tmp_path}/in.txt", f"{tmp_path}/f.h5"])
         assert "training record" in error_line(status)
+
+
+@pytest.mark.parametrize("shape", [[0, 1 << 60], [0] + [1] * (MOST_RECORD_BYTES // 2)], ids=["sizes", "header"])
+def test_headers_of_tensors(tmp_path: Path, shape: list[int]) -> None:
+    about = {"elmoc": json.dumps({"format": "elmoc-lexicon-vectors", "version": 1})}
+    tensors = {"vectors": {"dtype": "F32", "shape": shape}, "words": {"dtype": "U8", "shape": [2]}}
+    ends = {"vectors": [0, 0], "words": [0, 2]}
+    described = {name: each | {"data_offsets": ends[name]} for name, each in tensors.items()}
+    header = json.dumps({"__metadata__": about} | described).encode()
+    path = tmp_path / "lexicon.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"[]")
+    with pytest.raises(InputError, match="lexicon"):
+        open_word_vectors(path)
 
 
 def test_a_header_of_a_tar_archive(tmp_path: Path) -> None:
