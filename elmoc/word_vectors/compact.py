@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from elmoc.errors import InputError
+from elmoc.files import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.settings import setting
@@ -162,6 +163,8 @@ class CompactVectors(StoredVectors):
         if self.ngrams is not None:
             others = np.flatnonzero(found < 0)
             vectors[others] = self.ngrams.vectors([words[index] for index in others.tolist()])
+        if not all_finite(vectors):
+            raise InputError(f"{self.origin}: numbers of it are so large that vectors are not finite")
         return vectors
 
 

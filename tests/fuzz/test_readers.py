@@ -28,14 +28,15 @@ from elmoc.features.reader import FeatureFile
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
-from elmoc.word_vectors.compact import FILE_NAME
+from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.config import config_to_dict, load_config
 from pretrain.run.directory import read_checkpoint
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
-from tests.elmoc.word_vectors.test_compact import compact
+from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
+from tests.elmoc.word_vectors.test_compact import coded, compact, filtered
 from tests.fuzz.damage import EDITS, bounded, damaged
 from tests.pretrain.conftest import TinyRuns
 
@@ -58,7 +59,7 @@ nw/wsj/00 0 1 it PRP * - - - - * (2)
 
 #end document
 """
-WORDS = ["w1", "Zürich", "unseen"]
+WORDS = ["w1", "Zürich", "unseen", "word7"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ READERS = [
     Reader("small.bin", vectors("small.bin")),
     Reader("small.vec", vectors("small.vec")),
     Reader("small.vec.gz", vectors("small.vec.gz")),
-    Reader(f"compact/{FILE_NAME}", vectors("compact")),
+    *(Reader(f"{kind}/{FILE_NAME}", vectors(kind)) for kind in ("concatenated", "summed", "filtered")),
     Reader("corpus/corpus.json", corpus),
     Reader("corpus/lexicon.txt", corpus, exact=True),
     Reader("corpus/shards/train-0.bin", corpus, exact=True),
@@ -172,8 +173,11 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     text = "3 4\n" + "".join(f"{word} 0.5 -1 2 {row}\n" for row, word in enumerate(["w1", "w2", "the"]))
     (folder / "small.vec").write_text(text)
     (folder / "small.vec.gz").write_bytes(gzip.compress(text.encode()))
-    (folder / "compact").mkdir()
-    compact().write(folder / "compact" / FILE_NAME)
+    kinds = {"summed": coded("summed", len(WORDS_WITH_ROWS)), "filtered": filtered()}
+    compact_vectors = {kind: CompactVectors.of_words(WORDS_WITH_ROWS, rows) for kind, rows in kinds.items()}
+    for kind, each in (compact_vectors | {"concatenated": compact()}).items():
+        (folder / kind).mkdir()
+        each.write(folder / kind / FILE_NAME)
     shutil.copytree(tiny_corpus.path, folder / "corpus")
     shutil.copytree(session_model, folder / "model")
     write_original(folder / "elmo.json", folder / "elmo.hdf5")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ def compact(ngrams: bool = True) -> CompactVectors:
     return CompactVectors.of_words(WORDS, coded("concatenated", len(WORDS)), kept)
 
 
+def filtered(zeros: float | None = None) -> FilteredRows:
+    """Random rows of ALONE for all of `WORDS`."""
+    filters, generator = Filters(size=40, filters=8, entries=64, seed=5, zeros=zeros), np.random.default_rng(0)
+    base = generator.standard_normal(40, dtype=np.float32)
+    inner, outer = (generator.standard_normal(shape).astype(np.float16) for shape in ((20, 40), (12, 20)))
+    return FilteredRows(filters, hash_words(WORDS), base=base, inner=inner, outer=outer)
+
+
 @pytest.mark.parametrize("entries", [2, 3, 4, 7, 8, 16, 32, 64, 200, 256, 257, 1000, 65536])
 def test_codes_come_back_and_take_the_bits_they_need(entries: int) -> None:
     codes = np.random.default_rng(0).integers(entries, size=(40, 13))
@@ -77,12 +86,9 @@ def test_rows_are_those_of_a_plain_program(kind: str) -> None:
 
 @pytest.mark.parametrize("zeros", [None, 0.5])
 def test_filtered_rows_are_those_of_a_plain_program(zeros: float | None, tmp_path: Path) -> None:
-    filters = Filters(size=40, filters=8, entries=64, seed=5, zeros=zeros)
-    hashes, generator = hash_words(WORDS), np.random.default_rng(0)
-    base = generator.standard_normal(40, dtype=np.float32)
-    inner, outer = (generator.standard_normal(shape).astype(np.float16) for shape in ((20, 40), (12, 20)))
-    rows = FilteredRows(filters, hashes, base=base, inner=inner, outer=outer)
-    for word, hash_, vector in zip(WORDS, hashes, rows.vectors(np.arange(90)), strict=True):
+    rows = filtered(zeros)
+    filters, base, inner, outer = rows.filters, rows.base, rows.inner, rows.outer
+    for word, hash_, vector in zip(WORDS, rows.hashes, rows.vectors(np.arange(90)), strict=True):
         mask = np.zeros(40)
         for filter_, number in enumerate(filters.numbers(hash_words([word]))[0]):
             mask += filters.columns[filter_, number]
@@ -106,6 +112,13 @@ def test_filtered_rows_are_those_of_a_plain_program(zeros: float | None, tmp_pat
     save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
     with pytest.raises(InputError, match=FILE_NAME):
         open_word_vectors(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_are_too_large_are_told() -> None:
+    rows = replace(filtered(), base=np.full(40, 3e38, dtype=np.float32))
+    with pytest.raises(InputError, match="not finite"):
+        CompactVectors.of_words(WORDS, rows).lookup(WORDS)
 
 
 def test_ngrams_are_those_of_the_library(fasttext_file: Path) -> None:
