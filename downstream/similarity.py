@@ -24,7 +24,7 @@ from elmoc.text.named_files import unpacked_name
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
-# What may stand between words and score.
+# Parts of speech, which may stand between words and score.
 PARTS_OF_SPEECH = ("A", "J", "N", "R", "V")
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")

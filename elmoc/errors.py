@@ -18,7 +18,7 @@ _EXTRAS = {
     "tokenizers": "subwords",
     "faiss": "pack",
 } | dict.fromkeys(("allennlp", "sklearn", "scipy"), "downstream")
-# characters of a printed line: what is damaged, and quoted in it, may be longer
+# characters of a printed line, which may quote damaged text of any length
 _LONGEST = 800
 
 

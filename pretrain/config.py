@@ -119,8 +119,8 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
-# The sections whose `kind` chooses their dataclass, by the name that configs and model directories have for it; the
-# first of each is the default.
+# The sections whose `kind` chooses their dataclass, by its name in configs and model directories; the first of each is
+# the default.
 KINDS: dict[str, dict[str, Any]] = {
     "input_layer": {
         "vectors": VectorInput,

@@ -37,7 +37,7 @@ from elmoc.text.overlap import Overlap
 BLOCK_BYTES = 4 << 20
 _BEGIN_ID, _END_ID = 0, 1  # in each piece
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
-# Words that a corpus cannot hold: the marks of sentence boundaries, and what ends a string in fastText.
+# Words that a corpus cannot hold: the marks of sentence boundaries, and the zero byte, which ends a string in fastText.
 _REFUSED = re.compile(rf"(?<!\S)(?:{BEGIN}|{END})(?!\S)|\0")
 
 

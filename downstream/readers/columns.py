@@ -24,7 +24,7 @@ from elmoc.errors import InputError, reason
 from elmoc.files import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
-# How the lines begin between which a document of CoNLL-2012 stands.
+# Beginnings of the lines before and behind a document of CoNLL-2012.
 DOCUMENT_MARKS = ("#begin document", "#end document")
 
 # What stands for every word in files that are handed out without their text.

@@ -29,7 +29,7 @@ LONGEST = 300
 
 # The names of label and texts.
 _NAMES = (("gold_label", "label"), ("sentence1", "premise"), ("sentence2", "hypothesis"))
-# Names of columns, by which a first line is known that is no pair.
+# Names of columns: a first line that holds some is a heading, and no pair.
 _HEADER_WORDS = {*chain(*_NAMES), "text", "text1", "text2", "sentence", "pairid", "index"}
 
 

@@ -32,7 +32,7 @@ from elmoc.files import MOST_RECORD_BYTES
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 
-# The encoders there are, by the name that configs and model directories have for them.
+# All encoders, by their names in configs and model directories.
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
 _PADDED_WORDS = 16384  # of a padded batch, where only the encoder's own `forward` runs
 # Words that an input layer reads at once, at least. Libraries add up the products of fewer rows in another order, and

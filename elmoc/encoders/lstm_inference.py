@@ -24,7 +24,7 @@ from elmoc.kernels.cpu import SOURCE
 
 SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
 
-# Of a panel of the step's weight, of any panel, and of a block of a panel in bfloat16.
+# Cells of a panel of the step's weight, columns of any panel, and depth of a block of a panel in bfloat16.
 _CELLS, _COLUMNS, _DEPTH = 16, 64, 32
 
 

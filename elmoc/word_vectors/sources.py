@@ -18,7 +18,7 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext import MAX_SIZE
 
-TRANSFORMS = ("none", "centre", "whiten")  # what else is done to raw vectors than to have vectors of `<s>` and `</s>`
+TRANSFORMS = ("none", "centre", "whiten")  # of raw vectors, once `<s>` and `</s>` have vectors
 
 
 class WordVectors(Protocol):
