@@ -48,7 +48,7 @@ class FilteredNetwork(nn.Module):
 
 
 def learn_alone(words: Sequence[str], rows: np.ndarray, settings: AloneSettings) -> tuple[FilteredRows, list[str]]:
-    """A network that makes vectors like float32 [n, E] of words, the same from the same seed, and what is said."""
+    """A network that makes vectors like float32 [n, E] of words, the same from the same seed, and lines to print."""
     filters = Filters(BASE_SIZE, COLUMNS, CHOICES, settings.seed, ZEROS if settings.filter == "binary" else None)
     hashes, vectors = hash_words(words), torch.from_numpy(rows)
     torch.manual_seed(settings.seed)

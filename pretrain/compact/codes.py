@@ -16,6 +16,7 @@ from elmoc.settings import setting
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from pretrain.compact.learning import LearnerSettings, learn, squared_distance
 
+# Words of an update, and τ, in the paper.
 BATCH, TEMPERATURE = 128, 1.0
 # Weights begin uniform within it, as in the authors' code.
 FIRST_WEIGHTS = 0.01
@@ -71,7 +72,7 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 
 def learn_codes(words: Sequence[str], rows: np.ndarray, settings: CodeSettings) -> tuple[CodedRows, list[str]]:
-    """Codes and codebooks for vectors float32 [n, E], the same from the same seed, and what is to be said of them."""
+    """Codes and codebooks for vectors float32 [n, E], the same from the same seed, and lines to print."""
     mean = rows.mean(axis=0)
     scale = float(np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))
