@@ -26,8 +26,10 @@ from elmoc.errors import InputError, reading
 
 # bytes of an array that is unpacked, or arranged, at once: 40,000 words at the paper's size
 MOST_BYTES = 1 << 29
-# bytes of a JSON or TOML file: as objects it takes up to thirty times as much
+# bytes of a JSON file: as objects it takes up to thirty times as much
 MOST_RECORD_BYTES = 1 << 23
+# bytes of a TOML file: a key with dots takes its reader the square of their number, two seconds for as many
+MOST_TOML_BYTES = 1 << 15
 # sentences of a feature file, which are looked at one by one
 MOST_SENTENCES = 1 << 22
 # words of a sentence in a feature file

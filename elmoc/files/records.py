@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, reading
-from elmoc.files import MOST_RECORD_BYTES, atomic_path, require_file
+from elmoc.files import MOST_RECORD_BYTES, MOST_TOML_BYTES, atomic_path, require_file
 from elmoc.settings import check_settings
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ def write_record(path: Path | str, record: Any, *, format: str, version: int) ->
 def read_json(path: Path | str) -> Any:
     """Read a JSON file."""
     with reading(path):
-        return msgspec.json.decode(_text_of(path))
+        return msgspec.json.decode(_text_of(path, MOST_RECORD_BYTES))
 
 
 def write_json(path: Path | str, value: Any) -> None:
@@ -48,15 +48,15 @@ def write_json(path: Path | str, value: Any) -> None:
 def read_toml(path: Path | str) -> dict[str, Any]:
     """Read a TOML file that a user wrote."""
     with reading(path):
-        return tomllib.loads(_text_of(path))
+        return tomllib.loads(_text_of(path, MOST_TOML_BYTES))
 
 
-def _text_of(path: Path | str) -> str:
+def _text_of(path: Path | str, most: int) -> str:
     require_file(path)
     with open(path, encoding="utf-8-sig") as file:
-        text = file.read(MOST_RECORD_BYTES + 1)
-    if len(text) > MOST_RECORD_BYTES:
-        raise InputError(f"it is larger than {MOST_RECORD_BYTES >> 20} MiB")
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise InputError(f"it is larger than {most:,} bytes")
     return text
 
 

@@ -17,6 +17,7 @@ from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.files import MOST_RECORD_BYTES, MOST_SENTENCES
+from elmoc.files.records import read_toml
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.word_vectors.opening import open_word_vectors
 
@@ -166,3 +167,9 @@ def test_a_header_of_a_tar_archive(tmp_path: Path) -> None:
         archive.truncate()
     with pytest.raises(InputError, match=r"encoder\.pkl"):
         read_many_langs(tmp_path / "model")
+
+
+def test_a_long_key_of_a_config(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(f"a{'.a' * 500_000} = 1\n")
+    with pytest.raises(InputError, match=r"a\.toml"):
+        read_toml(tmp_path / "a.toml")
