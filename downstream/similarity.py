@@ -18,9 +18,8 @@ from scipy.stats import spearmanr
 
 from downstream.printing import Column, Table, say, text_table
 from elmoc.errors import InputError, shortened
-from elmoc.files import read_lines
+from elmoc.files import read_lines, unpacked_name
 from elmoc.model import ElmoC
-from elmoc.text.named_files import unpacked_name
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
 

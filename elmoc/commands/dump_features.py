@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[str, Path]]:
     """Each input and the feature file to make of it; raises `InputError`."""
-    from elmoc.text.named_files import unpacked_name
+    from elmoc.files import unpacked_name
 
     if directory is None:
         if len(files) != 2 or files[1] == "-":

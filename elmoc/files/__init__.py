@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,11 @@ def compression(path: os.PathLike[str] | str) -> ModuleType | None:
         if start.startswith(magic):
             raise InputError(f"{path} is compressed by {name}, which is not read here: unpack it")
     return next((module for magic, module in _READ.items() if start.startswith(magic)), None)
+
+
+def unpacked_name(path: os.PathLike[str] | str) -> str:
+    """The path of a compressed file without the ending that says so."""
+    return re.sub(r"\.(gz|bz2|xz|lzma)$", "", str(path))
 
 
 def open_binary(path: os.PathLike[str] | str) -> IO[bytes]:

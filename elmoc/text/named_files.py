@@ -66,8 +66,3 @@ def estimate_text_bytes(path: Path) -> int:
 def estimate_tokens(files: Iterable[Path]) -> int:
     """About how many words of text the files hold."""
     return sum(map(estimate_text_bytes, files)) // BYTES_PER_TOKEN
-
-
-def unpacked_name(path: os.PathLike[str] | str) -> str:
-    """The path of a compressed file without the ending that says so."""
-    return re.sub(r"\.(gz|bz2|xz|lzma)$", "", str(path))

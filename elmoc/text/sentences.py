@@ -18,8 +18,7 @@ import xxhash
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading, say, shortened
-from elmoc.files import MOST_SENTENCES, MOST_WORDS, read_lines
-from elmoc.text.named_files import unpacked_name
+from elmoc.files import MOST_SENTENCES, MOST_WORDS, read_lines, unpacked_name
 from elmoc.tokenizer import WITH_MARK
 
 T = TypeVar("T")

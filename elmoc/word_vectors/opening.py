@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files import require_file
+from elmoc.files import require_file, unpacked_name
 from elmoc.files.records import check_version
-from elmoc.text.named_files import unpacked_name
 from elmoc.word_vectors.fasttext import MAX_SIZE, FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
