@@ -46,8 +46,12 @@ def check_archive(path: Path | str) -> None:
     PyTorch compresses none: a compressed one might be unpacked to any size.
     """
     with reading(path), zipfile.ZipFile(path) as archive:
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ValueError("its members are compressed")
+        members = archive.infolist()
+        packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+        if packed or sum(member.file_size for member in members) > os.path.getsize(path):
+            raise ValueError("its members are compressed, or share their content")
+        if any(b"bytearray" in archive.read(member) for member in members if member.filename.endswith(".pkl")):
+            raise ValueError("it holds an array of any number of bytes")
         if damaged := archive.testzip():
             raise ValueError(f"{damaged} is not what was written")
 
