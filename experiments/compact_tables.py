@@ -60,7 +60,7 @@ CORRELATIONS = {("in", "out"): 0.13, ("in", "tied"): 0.31, ("out", "tied"): 0.65
 COMPARED = 2_000  # words
 # compress-fasttext: bytes a row of product quantisation, cosine of seen words
 PUBLISHED = {25: 0.787, 50: 0.901, 100: 0.979, 150: 0.995, 300: 0.9996}
-UPDATES, WARM_UP = 250, 50  # of 1,280 words
+UPDATES, WARM_UP = 200, 50  # of 1,280 words
 # codebooks of coded tables, a byte and a part of a norm each; 0 is the whole table
 BOOKS = (0, 15, 30, 60, 100)
 
