@@ -255,14 +255,14 @@ class Tables:
         for name in IMDB:
             if (self.out / f"imdb_{name}.txt").exists():
                 size = self.size(self.out / f"{name}.safetensors", len(words))
-                probes.plot(size, self.accuracy(f"imdb_{name}"), "o", label=name)
+                probes.plot(size, self.accuracy(f"imdb_{name}"), "o")
+                probes.annotate(name, (size, self.accuracy(f"imdb_{name}")), (5, 3), textcoords="offset points")
         probes.set(xscale="log", xlabel="bytes a word, without hashes", ylabel="accuracy on reviews")
-        probes.legend()
         for name, points in series.items():
             axes.plot(*zip(*sorted(points), strict=True), "o-", label=name, markersize=4)
             print(name, *(f"{size:.1f} bytes {cosine:.3f}" for size, cosine in sorted(points)), sep="\n  ")
         axes.set(xscale="log", xlabel="bytes a word, without hashes", ylabel="mean cosine to the whole vectors")
-        axes.legend()
+        axes.legend(fontsize="small")
         pyplot.savefig(self.out / "compact.png", dpi=110, bbox_inches="tight")
 
 
