@@ -54,7 +54,7 @@ INNER_SIZES = (240, 480, 720, 960)  # as many weights a word as the paper's 600 
 PAIRS = ("EN-SIMLEX-999", "EN-WS-353-ALL", "EN-RG-65", "EN-VERB-143", "EN-MEN-TR-3k")
 # test perplexity on the BBC's news
 TYING = {"lm_small": 110.8, "lm_small_wt": 106.8, "lm_small_pr": 108.7, "lm_small_wt_pr": 98.9}
-LM_EPOCHS, MIN_COUNT = 1, 6  # the paper: 13 epochs, 10,000 types
+LM_EPOCHS, MIN_COUNT = 3, 6  # the paper: 13 epochs, 10,000 types
 # ρ of the cosines of all pairs of words, small model of PTB
 CORRELATIONS = {("in", "out"): 0.13, ("in", "tied"): 0.31, ("out", "tied"): 0.65}
 COMPARED = 2_000  # words
