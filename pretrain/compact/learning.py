@@ -44,7 +44,7 @@ def learn(
     """
     optimiser = torch.optim.Adam([each for each in model.parameters() if each.requires_grad], settings.learning_rate)
     least, best = error(), deepcopy(model.state_dict())
-    with progress_bar(total=steps, desc="learning", unit="step") as bar:
+    with progress_bar(total=steps, desc="learning", unit=" steps") as bar:
         for done in range(0, steps, PART):
             generator = Generator().manual_seed(settings.seed * SEEDS_APART + done)
             for _ in range(min(PART, steps - done)):

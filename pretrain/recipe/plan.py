@@ -13,7 +13,7 @@ from elmoc.files import atomic_path, open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
-from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_tokens, find_named_files, split_name
+from elmoc.text.named_files import estimate_text_bytes, estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, differences, load_config, toml_value
@@ -94,7 +94,7 @@ class Recipe:
         files = find_named_files(self.texts)
         with open_binary(next(iter(files))) as text:
             start = text.read(SAMPLE_BYTES)
-        words = estimate_tokens(files) * BYTES_PER_TOKEN * len(start.split()) // max(1, len(start))
+        words = sum(map(estimate_text_bytes, files)) * len(start.split()) // max(1, len(start))
         enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
         name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
         time = "no limit of time" if self.given.max_time is None else self.given.max_time

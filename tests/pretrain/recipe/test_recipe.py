@@ -174,8 +174,8 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
 def test_the_config_follows_from_text_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, time: str | None, config: str
 ) -> None:
-    monkeypatch.setattr("pretrain.recipe.plan.estimate_tokens", lambda _files: words)
-    (tmp_path / "text.txt").write_text("some text .\n")
+    monkeypatch.setattr("pretrain.recipe.plan.estimate_text_bytes", lambda _file: 4 * words)
+    (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
     given = ["--max-time", time] if time else []
     recipe = Recipe(parser().parse_args([str(tmp_path / "text.txt"), str(tmp_path / "out"), *given]))
     assert Path(recipe.config).name == config
