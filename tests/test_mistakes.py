@@ -16,7 +16,7 @@ FILES = {
     "empty.txt": "",
     "latin.txt": b"the cat\nna\xefve\n",
     "text.json": '{"text": "the cat sat on the mat and then it slept for the rest of the day ."}\n' * 3,
-    "cut.txt.gz": gzip.compress(b"the cat sat\n" * 5000)[:60],
+    "cut.txt.gz": gzip.compress(b"the cat sat\n" * 5000, mtime=0)[:60],
     "columns.conllu": "1\tthe\tthe\tDET\n2\tcat\tcat\tNOUN\n3\tsat\tsit\tVERB\n\n",
     "documents.jsonl": '{"doc_key": "a", "sentences": [["the", "cat"]]}\n{"doc_key": "a", "sentences": [["sat"]]}\n',
     "half.jsonl": '{"doc_key": "a", "sentences": [["the", "cat"]]}\n{"doc_key": \n',
