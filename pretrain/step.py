@@ -56,6 +56,7 @@ class TrainStep:
             initializer = partial(torch.set_num_threads, threads)
             self._pool = ThreadPoolExecutor(len(self._groups), "direction", initializer=initializer)
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
+        self._output_layers = {direction: state.output_layers.direction(direction) for direction in self._groups}
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
         """One update of every direction at a learning rate.
@@ -87,7 +88,7 @@ class TrainStep:
         with self._execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
             output = encoder(words, state.recurrent[direction], dropout_masks=masks)
-            own: Loss = state.output_layers.direction(direction)(output.layer_states[-1], batch.targets(direction))
+            own: Loss = self._output_layers[direction](output.layer_states[-1], batch.targets(direction))
         everywhere = Loss(*group.all_reduce(own.total.detach(), own.counted, own.masked))
         counted = everywhere.counted.clamp(min=1)
         (own.total / counted).backward()  # the mean over all the streams has the sum of these gradients
