@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_quickstart_ends_with_scores_and_can_be_run_twice(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
