@@ -13,7 +13,7 @@ from elmoc.files import atomic_path, open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
-from elmoc.text.named_files import estimate_text_bytes, estimate_tokens, find_named_files, split_name
+from elmoc.text.named_files import estimate_text_bytes, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, differences, load_config, toml_value
@@ -91,15 +91,19 @@ class Recipe:
         """The config that suits the text and the time; says which."""
         if self.model is not None:
             return str(self.output / "adapt.toml")
-        files = find_named_files(self.texts)
-        with open_binary(next(iter(files))) as text:
-            start = text.read(SAMPLE_BYTES)
-        words = sum(map(estimate_text_bytes, files)) * len(start.split()) // max(1, len(start))
+        words = self._words()
         enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
         name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
         time = "no limit of time" if self.given.max_time is None else self.given.max_time
         print(f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)")
         return str(CONFIGS / name)
+
+    def _words(self) -> int:
+        """About how many words the text has, by the bytes that a word takes at its beginning."""
+        files = find_named_files(self.given.text)
+        with open_binary(next(iter(files))) as text:
+            start = text.read(SAMPLE_BYTES)
+        return sum(map(estimate_text_bytes, files)) * len(start.split()) // max(1, len(start))
 
     def steps(self) -> list[Step]:
         """The steps in their order."""
@@ -108,7 +112,7 @@ class Recipe:
         if self.general is not None:
             general, held_out = self.output / "general.txt", self.output / "general_held_out.txt"
             share = given.general_share / (1 - given.general_share)
-            tokens = round(share * estimate_tokens(find_named_files(given.text)))
+            tokens = round(share * self._words())
             steps.append(Step("general text", lambda: self._write_text(general, max(1, tokens)), general))
             steps.append(Step("general text, held out", lambda: self._write_text(held_out, None), held_out))
         options = ["--held-out", *self.held_out] if self.held_out else []
