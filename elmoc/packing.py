@@ -23,7 +23,7 @@ from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous,
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import Contents, FastTextVectors, NgramKind
-from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise
+from elmoc.word_vectors.product_quantisation import ENTRIES, SEED, quantise, require_faiss
 
 # More than config.json, the card and the headers of tensors take.
 _OTHER_BYTES = 64_000
@@ -175,6 +175,7 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
 
     Raises `InputError` for a model with other word vectors, and where the size is too small.
     """
+    require_faiss()
     fasttext = elmo.word_vectors
     if not isinstance(fasttext, FastTextVectors) or fasttext.header.maxn < fasttext.header.shortest:
         raise InputError(f"pack takes models that read a fastText .bin file with n-grams, not {fasttext.origin}")

@@ -19,6 +19,12 @@ SEED = 1
 _ROWS_OF_CODEWORD, _ITERATIONS = 64, 10
 
 
+def require_faiss() -> None:
+    """Raise `ModuleNotFoundError` where faiss, which the other process alone imports, is not installed."""
+    if importlib.util.find_spec("faiss") is None:
+        raise ModuleNotFoundError("No module named 'faiss'", name="faiss")
+
+
 def quantise(rows: np.ndarray, draw: np.ndarray, codebooks: int) -> tuple[np.ndarray, np.ndarray]:
     """Codes uint8 [n, M] of float32 rows [n, D], and their codebooks float16 [M, K, D / M]: k-means in each part.
 
@@ -27,8 +33,6 @@ def quantise(rows: np.ndarray, draw: np.ndarray, codebooks: int) -> tuple[np.nda
         draw: [n], how likely each row is among those that codewords are learned from.
         codebooks: M, which divides D.
     """
-    if importlib.util.find_spec("faiss") is None:  # it is imported in the other process alone
-        raise ModuleNotFoundError("No module named 'faiss'", name="faiss")
     generator = np.random.Generator(np.random.Philox(key=SEED))
     most = min(int(np.count_nonzero(draw)), ENTRIES * _ROWS_OF_CODEWORD)
     drawn = generator.choice(len(rows), size=most, replace=False, p=draw / draw.sum())
