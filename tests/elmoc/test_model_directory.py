@@ -87,6 +87,17 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
         ElmoC.from_pretrained(model_path)
 
 
+def test_a_changed_bit_inside_the_weights_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elmoc.files.checksums._END_BYTES", 64)
+    write_model_directory(tmp_path / "model", tiny_model())
+    weights = tmp_path / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-100] ^= 1  # of a number, which stays finite
+    weights.write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.safetensors is damaged"):
+        ElmoC.from_pretrained(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
