@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("output", type=Path, metavar="OUT.bin", help="fastText model to make")
     for option, name, text in (
         ("--dim", "dim", "width of the vectors (300)"),
-        ("--epochs", "epoch", "passes over the corpus (5 up to 1M words, 1 from 25M)"),
+        ("--epochs", "epoch", "passes over the corpus (5 up to 10M words, 1 from 50M)"),
         ("--buckets", "bucket", "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
         ("--min-count", "minCount", "rarer words have only subwords, no row of their own (2 up to 2M words, then 5)"),
     ):
@@ -58,8 +58,8 @@ def sizes_for(words: int) -> dict[str, int]:
     """What suits a text of this number of words, by fastText's names."""
     return {
         "dim": 300,
-        # 5 passes up to 1M words, 3 at 5M, 1 from 25M on
-        "epoch": min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words))))),
+        # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to twenty minutes of two cores at most
+        "epoch": min(5, max(1, math.ceil(50e6 / max(1, words)))),
         # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
         "bucket": min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)),
         # fastText's usual 5 leaves too few words of little text a row of their own
