@@ -252,6 +252,14 @@ def test_without_general_text_and_what_cannot_be_adapted(
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
 
 
+def test_the_model_of_the_checkout_can_be_adapted(new_text: Path, tmp_path: Path, steps_here: list[list[str]]) -> None:
+    english = Path(__file__).parents[3] / "models" / "english"
+    assert adapt(english, new_text, tmp_path / "out", "--general", "none") == 0
+    adapted, parent = ElmoC.from_pretrained(tmp_path / "out" / "model"), ElmoC.from_pretrained(english)
+    assert adapted.word_vectors.fingerprint == parent.word_vectors.fingerprint
+    assert not torch.equal(adapted.embed(["neww1"]), parent.embed(["neww1"]))
+
+
 def test_a_packed_model_goes_on_with_its_own_vectors(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
 ) -> None:
