@@ -58,7 +58,7 @@ def sizes_for(words: int) -> dict[str, int]:
     """What suits a text of this number of words, by fastText's names."""
     return {
         "dim": 300,
-        # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to twenty minutes of two cores at most
+        # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to fifteen minutes of two cores for up to 50M words
         "epoch": min(5, max(1, math.ceil(50e6 / max(1, words)))),
         # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
         "bucket": min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)),
