@@ -71,7 +71,7 @@ def _parts(path: Path, vectors: str | None) -> list[Check]:
         return parts
     model_path = path / "model" if (path / "checkpoints").is_dir() else path
     if (model_path / "config.json").exists():
-        model = read_model_directory(model_path)
+        model = read_model_directory(model_path, check_files=False)  # all of them are read below
         for file, checksum in model.checksums.items():
             if file.exists():  # the output layers may have been left out
                 parts.append(("model", partial(checksum.check_whole, file)))
