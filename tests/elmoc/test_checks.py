@@ -70,6 +70,7 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     flip_a_bit_in_the_middle(run / "model" / "model.safetensors")
     line = error_line(main(["check", str(run)]))
-    assert "model.safetensors" in line and "and 1 more" in line
+    assert "model.safetensors" in line
+    assert "and 1 more" in line
     (run / "model" / "heads.safetensors").write_bytes(b"")
     assert "heads.safetensors" in error_line(main(["check", str(run)]))
