@@ -113,7 +113,7 @@ class FeatureStates:
         """
         path = os.path.realpath(self._file.path)
         attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
-        if not attributes.keys() & {"model", "model_fingerprint"}:
+        if "model" not in attributes:
             attributes |= {"file_size": os.stat(path).st_size, "file_time": os.stat(path).st_mtime_ns}
         return {"file": path, **attributes, "layers": self.names}
 

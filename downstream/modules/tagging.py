@@ -6,6 +6,8 @@ a sentence and cannot change their states in the forward direction. For the back
 in its own row, so that the padding stays last.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout
@@ -68,6 +70,13 @@ def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
     start = x.new_zeros(1, x.shape[0], lstm.hidden_size)
     states, _, _ = torch.lstm(x, (start, start), weights, True, 1, 0.0, lstm.training, False, True)
     return states
+
+
+def transition_mask(allowed: Sequence[tuple[int, int]], tags: int) -> Tensor:
+    """[K + 2, K + 2], from row to column: 0 where `allowed`, else minus infinity; the last two are start and end."""
+    mask = torch.full((tags + 2, tags + 2), -torch.inf)
+    mask[tuple(torch.tensor(allowed).T)] = 0.0
+    return mask
 
 
 def viterbi(logits: Tensor, lengths: Tensor, *, transitions: Tensor, start: Tensor, end: Tensor) -> list[list[int]]:

@@ -145,8 +145,6 @@ def format_score(mean: float, deviation: float | None) -> str:
 
 def encoder_identity(features: Mapping[str, Any]) -> str:
     """Equal for what lines say about layer states of the same model; foreign files are known by path, size and time."""
-    if "model_fingerprint" in features:  # of a peer
-        return str(features["model_fingerprint"])
     if "model" not in features:
         return " ".join(str(features[name]) for name in ("file", "file_size", "file_time") if name in features)
     names = ("model", "word_vectors", "layers", "pooling")

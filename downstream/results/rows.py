@@ -147,7 +147,7 @@ def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
             name = path.parent.name if path.name == "model" else path.name if "directory" in features else path.stem
             settings = "".join(f" {name} {value}" for name, value in result.state_settings.items())
             names[str(result.encoder)] = name + settings
-            fingerprint = str(features.get("model_fingerprint", features.get("model", "")))[:8]
+            fingerprint = str(features.get("model", ""))[:8]
             options = features | {"layers": ",".join(features.get("layers", []))}
             told = [f"{name} {options[name]}" for name in ("layers", "carry_state", "pooling") if options.get(name)]
             dumps[str(result.encoder)] = " ".join([fingerprint or encoder_identity(features), *told])

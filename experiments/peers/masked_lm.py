@@ -39,9 +39,8 @@ LAYERS, SIZE, HEADS, INTERMEDIATE = 4, 256, 4, 1024
 POSITIONS = 128  # subwords of a sentence that are read together
 BATCH_SUBWORDS = 4096  # with padding
 LEARNING_RATE, WEIGHT_DECAY = 1e-3, 0.01
-MOST_SUBWORDS = (
-    16  # of a word; of longer ones (mostly addresses) the rest is cut off, since the first stands for the word
-)
+# Of longer words (mostly addresses) the rest is cut off, since the first subword stands for the word.
+MOST_SUBWORDS = 16
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNKNOWN, BEGIN, END = range(4)
 

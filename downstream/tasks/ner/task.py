@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sources import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
-from downstream.modules.tagging import BiLstm, viterbi
+from downstream.modules.tagging import BiLstm, transition_mask, viterbi
 from downstream.printing import say
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns
@@ -130,9 +130,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
         allowed = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
         self.crf = ConditionalRandomField(len(self.labels), allowed, include_start_end_transitions=False)
-        mask = torch.full((len(self.labels) + 2, len(self.labels) + 2), -torch.inf)  # the last two: start and end
-        mask[tuple(torch.tensor(allowed).T)] = 0.0
-        self.register_buffer("transition_mask", mask, persistent=False)  # 0 where a transition is allowed, else −∞
+        self.register_buffer("transition_mask", transition_mask(allowed, len(self.labels)), persistent=False)
 
     def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -17,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import Sentence
 from downstream.modules.highway_lstm import AlternatingLstm, linear
-from downstream.modules.tagging import viterbi
+from downstream.modules.tagging import transition_mask, viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
 from downstream.settings import TrainingSettings, dropout_setting, size_setting
@@ -82,7 +83,6 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     """
 
     transition_mask: Tensor
-    start_mask: Tensor
 
     def __init__(self, *, inputs: ProbeInputs, settings: SrlSettings, labels: Sequence[str]) -> None:
         super().__init__()
@@ -99,9 +99,8 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         )
         self.output = torch.nn.Linear(settings.hidden_size, len(self.tags))
         torch.nn.init.orthogonal_(self.output.weight)
-        transition_mask, start_mask = bio_masks(self.tags)
-        self.register_buffer("transition_mask", transition_mask, persistent=False)
-        self.register_buffer("start_mask", start_mask, persistent=False)
+        allowed = allowed_transitions("BIO", dict(enumerate(self.tags)))
+        self.register_buffer("transition_mask", transition_mask(allowed, len(self.tags)), persistent=False)
 
     def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
         """Negative log-likelihood of the tags: the mean over a sentence's words, and of that over the propositions."""
@@ -119,15 +118,15 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
         logits, packing = self._logits(examples)
-        steps, count = packing.inside.shape
-        padded = logits.new_zeros(steps, count, logits.shape[1])
+        (steps, count), tags = packing.inside.shape, len(self.tags)
+        padded = logits.new_zeros(steps, count, tags)
         padded[packing.inside] = require_numbers(logits)
         paths = viterbi(
             padded.transpose(0, 1),
             packing.words,
-            transitions=self.transition_mask,
-            start=self.start_mask,
-            end=torch.zeros_like(self.start_mask),
+            transitions=self.transition_mask[:tags, :tags],
+            start=self.transition_mask[tags, :tags],
+            end=self.transition_mask[:tags, tags + 1],
         )
         found = dict(zip(packing.row.tolist(), paths, strict=True))
         spans = iter(bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count))
@@ -165,20 +164,6 @@ def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
         word=(sentence[order] * steps + place)[inside],
         flag=(predicate[order] == place).long()[inside],
     )
-
-
-def bio_masks(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Minus infinity where BIO tags may not follow each other [K, K], from row to column, and not begin [K]; else 0.
-
-    I-X follows B-X or I-X only.
-    """
-    start_mask = torch.tensor([-torch.inf if tag.startswith("I-") else 0.0 for tag in tags])
-    transition_mask = start_mask.repeat(len(tags), 1)
-    for row, before in enumerate(tags):
-        for column, tag in enumerate(tags):
-            if tag.startswith("I-") and before != "O" and before[2:] == tag[2:]:
-                transition_mask[row, column] = 0.0
-    return transition_mask, start_mask
 
 
 def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:

@@ -9,7 +9,7 @@ from allennlp_light.modules.conditional_random_field import ConditionalRandomFie
 from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 
 from downstream.inputs.probe_inputs import valid_mask
-from downstream.modules.tagging import viterbi
+from downstream.modules.tagging import transition_mask, viterbi
 from tests.references import crf_path_score
 
 LABELS = ["O", *(f"{place}-{name}" for name in ("PER", "LOC") for place in "BILU")]
@@ -21,17 +21,15 @@ def test_same_paths_as_allennlp_under_constraints(seed: int) -> None:
     tags = len(LABELS)
     pairs = allowed_transitions("BIOUL", dict(enumerate(LABELS)))
     crf = ConditionalRandomField(tags, pairs)
-    transition_mask = torch.full((tags + 2, tags + 2), -torch.inf)
-    for before, after in pairs:
-        transition_mask[before, after] = 0.0
+    mask = transition_mask(pairs, tags)
     lengths = torch.tensor([7, 1, 4, 12, 2])
     logits = 2 * torch.randn(5, 12, tags)
     paths = viterbi(
         logits,
         lengths,
-        transitions=crf.transitions.detach() + transition_mask[:tags, :tags],
-        start=crf.start_transitions.detach() + transition_mask[tags, :tags],
-        end=crf.end_transitions.detach() + transition_mask[:tags, tags + 1],
+        transitions=crf.transitions.detach() + mask[:tags, :tags],
+        start=crf.start_transitions.detach() + mask[tags, :tags],
+        end=crf.end_transitions.detach() + mask[:tags, tags + 1],
     )
     assert paths == [path for path, _ in crf.viterbi_tags(logits, valid_mask(lengths, logits.device))]
 

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable, make_sentence
 from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence, bio_masks
+from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence
 from downstream.tasks.srl.task import PUBLISHED
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
@@ -89,23 +89,15 @@ def total(scores: Tensor, probe: SrlProbe, tags: list[str]) -> float:
 
 
 def well_formed(tags: list[str]) -> bool:
-    return all(tag[0] != "I" or (before != "O" and before[2:] == tag[2:]) for before, tag in pairwise(["O", *tags]))
+    return all(may_follow(tag, before) for before, tag in pairwise(["O", *tags]))
 
 
-def test_bio_masks() -> None:
-    tags = ["O", "B-A", "I-A", "B-C-A", "I-C-A"]
-    transition_mask, start_mask = bio_masks(tags)
-    assert [tag for tag, value in zip(tags, start_mask.tolist(), strict=True) if value == 0] == ["O", "B-A", "B-C-A"]
-    followers = {
-        before: [tag for tag, value in zip(tags, row, strict=True) if value == 0]
-        for before, row in zip(tags, transition_mask.tolist(), strict=True)
-    }
-    anywhere = ["O", "B-A", "B-C-A"]
-    assert followers == {
-        "O": anywhere,
-        "B-A": ["O", "B-A", "I-A", "B-C-A"],
-        "I-A": ["O", "B-A", "I-A", "B-C-A"],
-        "B-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
-        "I-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
-    }
-    assert set(transition_mask.flatten().tolist()) == {0.0, -torch.inf}
+def may_follow(tag: str, before: str) -> bool:
+    return tag[0] != "I" or (before != "O" and before[2:] == tag[2:])
+
+
+def test_transitions_are_those_of_bio() -> None:
+    probe = make_probe()
+    allowed = probe.transition_mask[:-1, :-2] == 0  # [K + 1, K]: a sentence begins as after O
+    assert allowed.tolist() == [[may_follow(tag, before) for tag in probe.tags] for before in [*probe.tags, "O"]]
+    assert set(probe.transition_mask.flatten().tolist()) == {0.0, -torch.inf}
