@@ -282,26 +282,23 @@ class InferenceEncoder:
         return [each.view(layers, -1, width) for each in states.split(sizes)]
 
     def run(
-        self, direction: str, vectors: Tensor, state: EncoderState | None = None, *, lengths: Tensor | None = None
+        self, direction: str, vectors: Tensor, state: EncoderState | None = None, *, lengths: Tensor
     ) -> EncoderOutput:
         """One direction over a window, with its state carried.
 
         Args:
-            vectors: [B, T, E], in reading order.
+            vectors: [B, T, E], in reading order, padded at the end.
             state: that after the window before; None is the state before any word.
-            lengths: int [B], for batches padded at the end, or None.
+            lengths: int [B].
         """
         if not self._prepared:
-            if lengths is not None:
-                lengths = lengths.to(self.device)
+            vectors, lengths = vectors.to(self.device), lengths.to(self.device)
             with torch.inference_mode(), self._autocast():
-                output = self.encoder.direction(direction)(vectors.to(self.device), state, lengths=lengths)
+                output = self.encoder.direction(direction)(vectors, state, lengths=lengths)
             return EncoderOutput([layer.float() for layer in output.layer_states], output.state)
         sizes = self.encoder.config.sizes
         batch, time = vectors.shape[:2]
         states = torch.zeros(batch, sizes.layers + 1, time, sizes.projection_size)
-        if lengths is None:
-            lengths = torch.full((batch,), time)
         words = self._padded_words(batch, time, lengths, sizes.projection_size)
         inputs = self._input_states(direction, vectors.flatten(0, 1), words, states)
         with torch.inference_mode():

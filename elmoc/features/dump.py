@@ -323,7 +323,7 @@ class Dump:
     def _merge(self) -> None:
         """Copy the parts into the output, and remove them."""
         if self.changed != Path(self.source.path).stat().st_mtime_ns:
-            raise InputError(f"{self.source.path} has changed while it was dumped: run the command again")
+            raise InputError(f"{self.source.path} has changed while it was dumped: run the command again with --resume")
         options, words = self.options, self.model.training_words
         attributes = {
             **self.model.describe(),

@@ -87,7 +87,7 @@ class FeatureFile:
     @overload
     def __getitem__(self, index: slice) -> list[np.ndarray]: ...
     def __getitem__(self, index: int | slice | Sequence[str]) -> np.ndarray | list[np.ndarray]:
-        """[L + 1, n, 2P], or [n, 2P] when the file holds one layer, in the type that the file holds.
+        """[L + 1, n, 2P], or [n, 2P] of the top layer or the average, in the type that the file holds.
 
         By index (from the end, if it is negative), or by words (a list of them, or text with white space between them),
         where a sentence that is not there is a `KeyError`. A slice is the list of its sentences.

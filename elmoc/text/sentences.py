@@ -66,7 +66,7 @@ class Sentence:
     where: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "line", self.line.strip() or " ".join(self.tokens))
+        object.__setattr__(self, "line", (self.line or " ".join(self.tokens)).strip())
 
     @property
     def length(self) -> int:

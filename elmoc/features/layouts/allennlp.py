@@ -1,9 +1,9 @@
 """The `allennlp` and `bilm` layouts of feature files: one contiguous dataset a sentence, its key the line number.
 
 `allennlp` is what the `allennlp elmo` command writes: datasets `(L + 1, n, 2P)` of float32 (or float16) for all layers,
-`(n, 2P)` for one, by the line number as a string from "0". A dataset `sentence_to_index`, shape (1,), holds one JSON
-object {stripped line: "index"} (of duplicate lines the last index). Everything else is in the attributes of the root,
-so that iterating over the keys finds sentences and the map alone.
+`(n, 2P)` for the top one or the average, by the line number as a string from "0". A dataset `sentence_to_index`, shape
+(1,), holds one JSON object {stripped line: "index"} (of duplicate lines the last index). Everything else is in the
+attributes of the root, so that iterating over the keys finds sentences and the map alone.
 
 `bilm` is what bilm-tf's `dump_bilm_embeddings` writes: without the map (readers count the datasets), and one layer is
 `(1, n, 2P)`.

@@ -115,15 +115,13 @@ def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> 
     fast, plain = encoders(**CASES[case])
     inference, direction = InferenceEncoder(fast), fast.directions[-1]
     states: dict[str, EncoderState | None] = {"ours": None, "theirs": None}
-    for lengths in (None, (LENGTHS * 5)[:rows], None):
-        vectors, _ = batch([7] * rows)
-        given = None if lengths is None else torch.tensor(lengths).clamp(max=7)
-        ours = inference.run(direction, vectors, states["ours"], lengths=given)
+    vectors, whole = batch([7] * rows)
+    for lengths in (whole, torch.tensor((LENGTHS * 5)[:rows]).clamp(max=7), whole):
+        ours = inference.run(direction, vectors, states["ours"], lengths=lengths)
         with torch.inference_mode():
-            theirs = plain.direction(direction)(vectors, states["theirs"], lengths=given)
-        read = torch.full((rows,), 7) if given is None else given
+            theirs = plain.direction(direction)(vectors, states["theirs"], lengths=lengths)
         pair = (torch.stack(each.layer_states, 1) for each in (ours, theirs))
-        assert largest_difference(*pair, read) < 1e-5
+        assert largest_difference(*pair, lengths) < 1e-5
         for mine, its in zip(ours.state.layers, theirs.state.layers, strict=True):
             torch.testing.assert_close(tuple(mine), tuple(its), atol=1e-5, rtol=1e-5)
         states = {"ours": ours.state, "theirs": theirs.state}
@@ -158,9 +156,10 @@ def test_without_kernels_it_is_the_encoder_itself(dtype: torch.dtype) -> None:
         inference = InferenceEncoder(fast, dtype=dtype)
     with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype == torch.bfloat16):
         expected = fast.eval()(vectors, lengths)
-        window = fast.direction("forward")(vectors)
+        window = fast.direction("forward")(vectors, lengths=lengths)
     assert torch.equal(inference(vectors, lengths), expected)
-    for ours, theirs in zip(inference.run("forward", vectors).layer_states, window.layer_states, strict=True):
+    read = inference.run("forward", vectors, lengths=lengths)
+    for ours, theirs in zip(read.layer_states, window.layer_states, strict=True):
         assert torch.equal(ours, theirs)
 
 
@@ -174,8 +173,8 @@ def test_windows_are_the_sentence_in_one_piece(dtype: torch.dtype, rows: int, la
     words = 600 if rows == 1 else 60  # of one row, more than the kernels make input products of at once
     vectors, lengths = batch([words] * rows)
     whole = inference(vectors, lengths)[:, :, :, :WIDTH]
-    first = inference.run("forward", vectors[:, : words // 2])
-    second = inference.run("forward", vectors[:, words // 2 :], first.state)
+    first = inference.run("forward", vectors[:, : words // 2], lengths=lengths // 2)
+    second = inference.run("forward", vectors[:, words // 2 :], first.state, lengths=lengths // 2)
     pieces = [torch.cat(pair, 1) for pair in zip(first.layer_states, second.layer_states, strict=True)]
     assert torch.equal(torch.stack(pieces, 1), whole)
 
@@ -206,7 +205,7 @@ def test_without_sentences_or_words_nothing_is_computed() -> None:
     assert inference(torch.zeros(0, 0, WIDTH), torch.zeros(0, dtype=torch.long)).shape == (0, 3, 0, 36)
     assert inference.sentences(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.long)) == []
     assert inference(torch.zeros(2, 0, WIDTH), torch.zeros(2, dtype=torch.long)).shape == (2, 3, 0, 36)
-    output = inference.run("forward", torch.zeros(2, 0, WIDTH))
+    output = inference.run("forward", torch.zeros(2, 0, WIDTH), lengths=torch.zeros(2, dtype=torch.long))
     assert all(not tensor.any() for layer in output.state.layers for tensor in layer)
 
 

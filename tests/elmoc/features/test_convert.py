@@ -91,8 +91,11 @@ def test_what_cannot_be_converted(tmp_path: Path, error_line: Fails) -> None:
     assert output.read_text() == "mine"
 
 
+@pytest.mark.parametrize("last", ["e f", ""])
 @pytest.mark.parametrize("known", [{}, {"a b": "0"}, {"c d": "1"}])
-def test_a_map_of_some_sentences_is_not_filled_up(tmp_path: Path, error_line: Fails, known: dict[str, str]) -> None:
+def test_a_map_of_some_sentences_is_not_filled_up(
+    tmp_path: Path, error_line: Fails, known: dict[str, str], last: str
+) -> None:
     first, output = tmp_path / "first.h5", tmp_path / "out.h5"
     with h5py.File(first, "w") as file:
         for key in ("0", "1", "2"):
@@ -104,10 +107,10 @@ def test_a_map_of_some_sentences_is_not_filled_up(tmp_path: Path, error_line: Fa
     assert main([*command, "flat"]) == 0
     output.unlink()
     with h5py.File(first, "r+") as file:
-        file["sentence_to_index"][0] = json.dumps(known | {"e f": "2"})
+        file["sentence_to_index"][0] = json.dumps(known | {last: "2"})
     assert main([*command, "allennlp"]) == 0
     with FeatureFile(output) as features:
-        assert features.sentence_map == {text: int(index) for text, index in known.items()} | {"e f": 2}
+        assert features.lines == {text: int(index) for text, index in known.items()} | {last: 2}
 
 
 @pytest.mark.parametrize("kind", KINDS)
