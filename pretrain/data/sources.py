@@ -11,14 +11,7 @@ from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from pretrain.data.batches import BatchMaker
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, TargetSampler
-from pretrain.data.windows import (
-    ORDERS,
-    Position,
-    TextGroups,
-    Window,
-    training_windows,
-    windows_per_epoch,
-)
+from pretrain.data.windows import ORDERS, Position, TextGroups, Window, training_windows, windows_per_epoch
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import SampleSettings
 

@@ -15,6 +15,7 @@ from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
 from elmoc.text.named_files import estimate_text_bytes, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.sources import TRANSFORMS
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, differences, load_config, toml_value
 from pretrain.recipe.steps import Step
@@ -56,6 +57,7 @@ class Recipe:
         self.sets = [*given.set, f"data.corpus={self.corpus}"]  # settings that `--set` gives the training
         self.vectors = self.target_vectors = given.vectors or str(self.output / "vectors.bin")
         self.targets = given.targets
+        self.adapted = str(self.output / "adapt.toml")  # written where a model is adapted without --config
         self.general: str | None = None
         self.texts, self.held_out = list(given.text), list(given.held_out)
         self.model = None if given.init_from is None else read_model_directory(given.init_from)
@@ -63,26 +65,33 @@ class Recipe:
             self._start_from_model()
         if any(each.partition("=")[0].strip() == "data.corpus" for each in given.set):
             raise InputError("--set data.corpus: the corpus is made here, of the text: leave it out")
+        if given.targets not in TRANSFORMS:
+            raise InputError(f"--targets must be one of {', '.join(TRANSFORMS)}, not {given.targets}")
         if given.max_time is not None:
             parse_duration(given.max_time)
         if (given.vectors or self.model) and not (self.corpus / "vectors/target.json").exists():
             open_word_vectors(self.vectors, only=[])
         self.config = given.config or self._begun().get("config") or self._suitable_config()
-        if given.config or self.model is None:
+        if given.config or self.config != self.adapted:
             load_config(self.config, self.sets)
 
     def begin(self) -> None:
         """Write down how the output was begun; an `InputError` when it was begun otherwise, or by something else."""
         now = {name: getattr(self.given, name) for name in _FIXED} | {"config": self.config}
-        if self.record.exists():
+        not_made = {".begun.json.lock", self.record.name, Path(self.adapted).name}
+        if any(each.name not in not_made for each in self.output.iterdir()):
+            if not self.record.exists():
+                raise InputError(f"{self.output} is not empty, and not begun by this command: choose another directory")
             if differing := differences(self._begun(), now):
-                raise InputError(
-                    f"{self.output} was begun with another {', '.join(differing)}: choose another directory"
-                )
-        elif any(each.name != ".begun.json.lock" for each in self.output.iterdir()):
-            raise InputError(f"{self.output} is not empty, and was not begun by this command: choose another directory")
-        else:
-            write_json(self.record, now)
+                raise InputError(f"{self.output} was begun with another {', '.join(differing)}: choose another one")
+        write_json(self.record, now)
+        if self.config == self.adapted and not self.given.config:
+            lines = []
+            for section, values in self._adapted().items():
+                lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
+            with atomic_path(self.adapted) as partial:
+                partial.write_text("\n".join(lines), encoding="utf-8")
+            load_config(self.config, self.sets)
 
     def _begun(self) -> dict[str, Any]:
         return read_json(self.record) if self.record.exists() else {}
@@ -90,7 +99,7 @@ class Recipe:
     def _suitable_config(self) -> str:
         """The config that suits the text and the time; says which."""
         if self.model is not None:
-            return str(self.output / "adapt.toml")
+            return self.adapted
         words = self._words()
         enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
         name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
@@ -135,12 +144,6 @@ class Recipe:
 
     def _train(self) -> Sequence[object]:
         corpus = Corpus(self.corpus)
-        if self.model is not None and not self.given.config:
-            lines = []
-            for section, values in self._adapted().items():
-                lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
-            with atomic_path(self.config) as partial:
-                partial.write_text("\n".join(lines), encoding="utf-8")
         config = load_config(self.config, self.sets)
         streams = _streams_for(corpus.train_tokens, config)
         fewer = [f"train.streams={streams}"] if streams < config.train.streams else []
@@ -166,6 +169,10 @@ class Recipe:
         targets = self.model.output_layer.target_vectors(str(self.model.path))
         if targets is None:
             raise InputError(f"{self.given.init_from} was not trained against word vectors: use `python -m pretrain`")
+        if not self.given.config and "schedule.base" not in self._training().get("recipe", {}):
+            raise InputError(f"{self.given.init_from} does not say how it was trained: give --config")
+        if not 0 < self.given.general_share < 1:
+            raise InputError("--general-share must be above 0 and below 1 (--general none leaves general text out)")
         source = self.model.word_vectors
         bundled = self.model.path / source.file_name
         self.vectors = self.given.vectors or (str(bundled) if bundled.exists() else source.origin)
@@ -210,9 +217,7 @@ class Recipe:
 
     def _adapted(self) -> dict[str, dict[str, Any]]:
         """The settings of going on with the model, by section."""
-        recipe = self._training().get("recipe", {})
-        if "schedule.base" not in recipe:
-            raise InputError(f"{self.given.init_from} does not say how it was trained: give --config")
+        recipe = self._training()["recipe"]
         settings: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
         for key, value in recipe.items():
             section, _, name = key.partition(".")

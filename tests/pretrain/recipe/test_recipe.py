@@ -82,22 +82,15 @@ def test_text_becomes_a_model_with_a_card(
     texts: list[str], tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
-    options = [
-        "--vectors",
-        tmp_path / "vectors.bin",
-        "--bundle",
-        "--set",
-        "card.name=Ada's",
-        "--set",
-        "card.licence=CC BY 4.0",
-        *config,
-    ]
+    of_card = ["--set=card.name=Ada's", "--set=card.licence=CC BY 4.0"]
+    options = ["--vectors", tmp_path / "vectors.bin", "--bundle", *of_card, *config]
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
-    for more in ([], ["--set=encoder.layers=0"], ["--max-time", "soon"], ["--set=data.corpus=other"]):
-        assert recipe(*texts, out, *options, *more) == 1
+    assert recipe(*texts, out, *options) == 1
+    (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
+    for wrong in ("--set=encoder.layers=0", "--max-time=soon", "--set=data.corpus=other", "--targets=white"):
+        assert recipe(*texts, out, *options, wrong) == 1
     assert not steps_here, "what cannot be is found before anything is made"
     assert not out.exists()
-    (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
     assert recipe(*texts, out, *options) == 0
     commands = ["data_scripts.build_corpus", "data_scripts.build_vectors", "data_scripts.build_vectors", "pretrain"]
     assert [line[0] for line in steps_here] == commands
@@ -126,7 +119,9 @@ def test_it_goes_on_only_as_it_was_begun(
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml", "--vectors", "random:1:8"]
     (tmp_path / "empty.txt").write_text("")
-    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 1
+    assert recipe(*texts, out, *config, "--leave-out", tmp_path / "missing.txt") == 1
+    steps_here.clear()
+    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 1, "nothing was made yet of the other text"
     assert [line[0] for line in steps_here] == ["data_scripts.build_corpus"]
     (tmp_path / "empty.txt").write_text((tmp_path / "one.txt").read_text())
     steps_here.clear()
@@ -245,10 +240,15 @@ def test_a_model_goes_on_with_new_text_and_general_text(
 def test_without_general_text_and_what_cannot_be_adapted(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
 ) -> None:
-    assert adapt(model, f"general={new_text}", tmp_path / "out") == 1
+    for wrong in ([f"general={new_text}"], [new_text, "--general-share=30"], [new_text, "--set=train.epoch=3"]):
+        assert adapt(model, *wrong[:1], tmp_path / "out", *wrong[1:]) == 1
     assert adapt(model, new_text, tmp_path / "out", "--vectors", "random:9:8", "--general", "none") == 1
     assert [line[0].removeprefix("data_scripts.") for line in steps_here] == ["build_corpus", "build_vectors"]
-    assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none") == 0
+    own = tmp_path / "own.toml"
+    own.write_text(settings := "encoder = { projection_size = 8, cell_size = 12 }\n")
+    for config in (["--config", own], []):
+        assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none", *config) == 0
+    assert own.read_text() == settings, "what a user wrote stays as it is"
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
 
 
