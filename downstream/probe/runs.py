@@ -129,11 +129,15 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         lines = []
         for seed in options.seed_list:
             path = Path(options.save or "", f"{kind.name}.seed{seed}")
+            title, predictions = f"{task.name} {kind.name} seed {seed}", _predictions_path(task, options, kind, seed)
             if options.save and (path / RECORD).exists():
                 saved = read_probe(path)
                 saved.check_facts(facts)
                 say(f"{path}: {saved.content.record['scores'][0]:.2f}, trained before")
                 lines.append(saved.content.record | {"dataset": facts["dataset"]})
+                if predictions:
+                    probe = saved.rebuild(task, selected).to(device)
+                    _score(task, probe, reported, settings.batch_size, seed=seed, path=predictions)
                 continue
             torch.manual_seed(seed)
             inputs = ProbeInputs(selected, settings)
@@ -142,7 +146,6 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
             if settings.match_vectors:
                 inputs.match_words(splits["train"].sentences)
             probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
-            title, predictions = f"{task.name} {kind.name} seed {seed}", _predictions_path(task, options, kind, seed)
             trained = train_probe(
                 task,
                 probe,

@@ -166,7 +166,7 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
     """Yield a path beside `path` for a file or directory that is needed while `path` is made, e.g. its `what` text.
 
     `path` is locked meanwhile, and its folder is made when it is missing. What is there is removed when the block ends,
-    and before it begins: a killed writer may have left it.
+    and before it begins: a killed writer may have left it. A full disk is told with `path`.
     """
     path = Path(path)
     with locked(path):
@@ -174,6 +174,9 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
         remove(temporary)
         try:
             yield temporary
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         finally:
             remove(temporary)
 

@@ -36,6 +36,7 @@ def command():
             writer.add(Sentence(['w'] * 4), np.zeros((3, 4, 10), dtype=np.float32))
 sys.exit(run_command(command))
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "error: File too large\n")
+    path = tmp_path / "f.h5"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"error: {path}: File too large\n")
     assert list(tmp_path.iterdir()) == []
