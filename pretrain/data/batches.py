@@ -247,10 +247,8 @@ def gather(window: Window, maker: BatchMaker, device: torch.device) -> Batch:
     return maker.batch(window, buffers, count)
 
 
-def stream_batches(
-    windows: Iterator[Window], maker: BatchMaker, device: torch.device, *, ahead: int = BATCHES_AHEAD
-) -> Generator[Batch, None, None]:
-    """Batches of `windows` on the device, made up to `ahead` windows ahead of time.
+def stream_batches(windows: Iterator[Window], maker: BatchMaker, device: torch.device) -> Generator[Batch, None, None]:
+    """Batches of `windows` on the device, made up to `BATCHES_AHEAD` windows ahead of time.
 
     A batch is valid until the next one is asked for, and what has been asked of the GPU by then is computed with it;
     after that its buffers are used again.
@@ -259,10 +257,10 @@ def stream_batches(
     if first is None:
         return
     side = None if device.type == "cpu" else torch.cuda.Stream(device)
-    # One is being used, and `ahead` are made or being made: whoever takes a batch has released the one before it, and
-    # only then is the next one asked for, which is made in that slot.
+    # One is being used, and `BATCHES_AHEAD` are made or being made: whoever takes a batch has released the one before
+    # it, and only then is the next one asked for, which is made in that slot.
     slots = []
-    for _ in range(ahead + 1):
+    for _ in range(BATCHES_AHEAD + 1):
         host = maker.buffers(first.shape, torch.device("cpu"), pin=side is not None)
         slots.append(Slot(host, host if side is None else maker.buffers(first.shape, device), side))
 
@@ -279,7 +277,7 @@ def stream_batches(
     try:
         with (
             closing(prefetched(windows, WINDOWS_AHEAD)) as coming,
-            closing(prefetched(filled(coming), ahead)) as ready,
+            closing(prefetched(filled(coming), BATCHES_AHEAD)) as ready,
         ):
             for slot, batch in ready:
                 slot.receive()

@@ -77,7 +77,7 @@ def test_batches_have_the_vectors_of_their_words(tiny_corpus: Corpus, inputs: st
 def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "raw")
     maker = CountedMaker(table, table)
-    batches = stream_batches(first_windows(tiny_corpus), maker, CPU, ahead=3)
+    batches = stream_batches(first_windows(tiny_corpus), maker, CPU)
     for number, (batch, window) in enumerate(islice(zip(batches, first_windows(tiny_corpus), strict=False), 12)):
         for _ in range(4 if number == 0 else 1):  # this one, and three ahead
             assert maker.filled.acquire(timeout=200)
