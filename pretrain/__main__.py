@@ -80,7 +80,6 @@ def pretrain(arguments: argparse.Namespace) -> None:
         processes.require_equal_settings(all_settings(config) | setup.data.fingerprints | arithmetic)
         with processes.raise_together():
             if processes.is_rank0 and not resume:
-                run.require_new()
                 stack.enter_context(run.locked())
                 run.start(config, init_from)
             length = f"{setup.updates:,} updates" if max_seconds is None else arguments.max_time

@@ -221,7 +221,6 @@ def initial_modules(
     """Modules with random weights; a direction gets the same whichever others are trained."""
     size = config.encoder.projection_size if config.input_layer.shared else data.inputs.size
     encoder_config = EncoderConfig(config.encoder, size)
-
     sources: dict[str, Any] = {
         "projection_size": config.encoder.projection_size,
         "corpus": data.corpus,

@@ -33,6 +33,7 @@ def train(
     state = starting_state(setup, run, resumed)
     if max_seconds is not None and not (resumed is not None and state.progress.is_over):
         state.max_seconds = max_seconds
+        state.tenths = min(state.tenths, state.progress.tenths)  # of a longer time fewer are over
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=tuple(processes.groups), own=own)

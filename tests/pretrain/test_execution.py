@@ -1,4 +1,4 @@
-"""The device of a run: one that is none is named together with its setting."""
+"""The device of a run: on a GPU, convolutions are rounded to TF32 in bf16 alone."""
 
 import pytest
 import torch

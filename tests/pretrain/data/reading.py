@@ -17,14 +17,11 @@ def windows_of_shards(
     seed: int = 1,
     directions: tuple[str, ...] = DIRECTIONS,
     position: Position = BEGIN,
-    own: slice = slice(None),
-    order: str = "sentences",
 ) -> Iterator[Window]:
     """The windows from a position on, without end."""
     groups = TextGroups(corpus, {}, mix=1, seed=seed)
-    sizes = {"streams": streams, "window": window}
-    for each in training_windows(groups, **sizes, order=order, directions=directions, position=position):
-        yield Window({name: ids[own] for name, ids in each.ids.items()}, each.next)
+    options = {"order": "sentences", "directions": directions, "position": position}
+    return training_windows(groups, streams=streams, window=window, **options)
 
 
 def updates_of_epoch(corpus: Corpus, streams: int, window: int) -> int:

@@ -59,6 +59,16 @@ def test_a_stopped_run_goes_on_at_its_share_of_the_time(runs: TinyRuns) -> None:
     assert lines[half]["learning_rate"] < rates[-1]
 
 
+def test_a_longer_time_is_evaluated_at_its_own_tenths(runs: TinyRuns) -> None:
+    run = runs.run("run", "--max-time=1s", **BY_TIME, log__checkpoint_updates=1, log__keep=10**6)
+    half = last_checkpoint(run)["update"] // 2
+    for path in run.checkpoint_paths()[half + 1 :]:
+        path.unlink()
+    runs.run("run", "--resume", "--max-time=4s", **BY_TIME)
+    updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
+    assert 8 <= sum(update > half for update in updates) <= 9, "from about an eighth of the time on"
+
+
 def test_slow_evaluations_read_fewer_words(
     runs: TinyRuns,
     monkeypatch: pytest.MonkeyPatch,
