@@ -129,7 +129,7 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         lines = []
         for seed in options.seed_list:
             path = Path(options.save or "", f"{kind.name}.seed{seed}")
-            title, predictions = f"{task.name} {kind.name} seed {seed}", _predictions_path(task, options, kind, seed)
+            predictions = _predictions_path(task, options, kind, seed)
             if options.save and (path / RECORD).exists():
                 saved = read_probe(path)
                 saved.check_facts(facts)
@@ -146,6 +146,7 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
             if settings.match_vectors:
                 inputs.match_words(splits["train"].sentences)
             probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
+            title = f"{task.name} {kind.name} seed {seed}"
             trained = train_probe(
                 task,
                 probe,

@@ -72,11 +72,15 @@ class Recipe:
         if (given.vectors or self.model) and not (self.corpus / "vectors/target.json").exists():
             open_word_vectors(self.vectors, only=[])
         self.config = given.config or self._begun().get("config") or self._suitable_config()
-        if given.config or self.config != self.adapted:
+        self.writes_config = self.config == self.adapted and not given.config
+        if not self.writes_config:
             load_config(self.config, self.sets)
 
     def begin(self) -> None:
-        """Write down how the output was begun; an `InputError` when it was begun otherwise, or by something else."""
+        """Write down how the output was begun, and the config of a model that is adapted without one.
+
+        Raises `InputError` when the output was begun otherwise, or by something else, or for settings that cannot be.
+        """
         now = {name: getattr(self.given, name) for name in _FIXED} | {"config": self.config}
         not_made = {".begun.json.lock", self.record.name, Path(self.adapted).name}
         if any(each.name not in not_made for each in self.output.iterdir()):
@@ -85,12 +89,8 @@ class Recipe:
             if differing := differences(self._begun(), now):
                 raise InputError(f"{self.output} was begun with another {', '.join(differing)}: choose another one")
         write_json(self.record, now)
-        if self.config == self.adapted and not self.given.config:
-            lines = []
-            for section, values in self._adapted().items():
-                lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
-            with atomic_path(self.adapted) as partial:
-                partial.write_text("\n".join(lines), encoding="utf-8")
+        if self.writes_config:
+            self._write_adapted()
             load_config(self.config, self.sets)
 
     def _begun(self) -> dict[str, Any]:
@@ -215,8 +215,8 @@ class Recipe:
         of_split = ["--tokens", tokens] if tokens else ["--tokens", GENERAL_HELD_OUT_TOKENS, "--held-out"]
         return ["data_scripts.write_text", self.general, path, *of_split, *sources]
 
-    def _adapted(self) -> dict[str, dict[str, Any]]:
-        """The settings of going on with the model, by section."""
+    def _write_adapted(self) -> None:
+        """Write the settings of going on with the model."""
         recipe = self._training()["recipe"]
         settings: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
         for key, value in recipe.items():
@@ -227,7 +227,12 @@ class Recipe:
         directions = list(self.model.encoder.directions)
         settings["train"] |= {"directions": directions, "epochs": 2.0, "mix_shards": 20, "precision": "auto"}
         rate = _SLOWER * recipe["schedule.base"]
-        return settings | {"schedule": {"base": rate, "linear_warmup_updates": 20, "linear_cooldown": 0.6}}
+        settings["schedule"] = {"base": rate, "linear_warmup_updates": 20, "linear_cooldown": 0.6}
+        lines = []
+        for section, values in settings.items():
+            lines += [f"[{section}]", *(f"{name} = {toml_value(each)}" for name, each in values.items()), ""]
+        with atomic_path(self.adapted) as partial:
+            partial.write_text("\n".join(lines), encoding="utf-8")
 
 
 def _streams_for(tokens: int, config: RunConfig) -> int:
