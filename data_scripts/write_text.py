@@ -57,10 +57,11 @@ def write_text(
     times = dict.fromkeys((shard.source for shard in shards), 1.0)
     for given in sources:
         name, _, number = given.rpartition("=")
-        if name not in times or not 0 <= float(number) <= MOST_TIMES:
+        value = float(number) if number.replace(".", "", 1).isdecimal() else -1.0
+        if name not in times or not 0 <= value <= MOST_TIMES:
             known = ", ".join(filter(None, times)) or "none, since its text has no names"
             raise InputError(f"--sources {given}: give NAME=X, a source ({known}), and X from 0 to {MOST_TIMES:,}")
-        times[name] = float(number)
+        times[name] = value
     total = sum(times[shard.source] * shard.tokens for shard in shards)
     if tokens is not None and tokens < total:
         times = {name: each * tokens / total for name, each in times.items()}

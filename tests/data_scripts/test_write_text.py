@@ -76,7 +76,7 @@ def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: P
     assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
 
 
-@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=1001"], ["news=0", "talk=0"]])
+@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=abc"], ["news=1001"], ["news=0", "talk=0"]])
 def test_what_cannot_be_is_refused(
     corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str]
 ) -> None:
