@@ -8,7 +8,7 @@ Words that were left out by `--min-count` are `<unk>`.
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil
+from math import ceil, nan
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +57,10 @@ def write_text(
     times = dict.fromkeys((shard.source for shard in shards), 1.0)
     for given in sources:
         name, _, number = given.rpartition("=")
-        value = float(number) if number.replace(".", "", 1).isdecimal() else -1.0
+        try:
+            value = float(number)
+        except ValueError:
+            value = nan
         if name not in times or not 0 <= value <= MOST_TIMES:
             known = ", ".join(filter(None, times)) or "none, since its text has no names"
             raise InputError(f"--sources {given}: give NAME=X, a source ({known}), and X from 0 to {MOST_TIMES:,}")

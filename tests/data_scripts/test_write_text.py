@@ -52,7 +52,7 @@ def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path)
 def test_each_source_is_written_as_often_as_asked(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(corpus.path, tmp_path / "text.txt", sources=["news=0.4", "talk=2.3"])
+    write_text(corpus.path, tmp_path / "text.txt", sources=["news=4e-1", "talk=2.3"])
     expected = [*first(NEWS[:15], 0.4), *TALK, *first(NEWS[15:], 0.4), *TALK, *first(TALK, 0.3)]
     assert sentences(tmp_path / "text.txt") == expected
     assert f"text.txt: {sum(map(len, expected)):,} words" in capsys.readouterr().out
