@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from downstream.inputs.sources import InputSources, Sentence, open_sources
-from downstream.printing import Column, Table, say, text_table
+from downstream.printing import Column, Table, counted, say, text_table
 from downstream.readers.columns import read_columns
 from downstream.settings import INPUT_KINDS, add_source_options
 from elmoc.devices import checked_device
-from elmoc.errors import InputError, counted
+from elmoc.errors import InputError
 from elmoc.process import progress_bar
 
 # Columns by name: of CoNLL-2012 and, the others, of CoNLL-U.

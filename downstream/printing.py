@@ -16,6 +16,11 @@ def say(text: str, *, note: bool = False) -> None:
     print(f"note: {shown}" if note else shown, file=sys.stderr if note else sys.stdout, flush=True)
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 class Column(NamedTuple):
     """Cells of text under a header; numbers are aligned to the right."""
 

@@ -121,11 +121,6 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
 def duration(seconds: float) -> str:
     """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
     if seconds < 90:

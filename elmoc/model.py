@@ -12,13 +12,8 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
-from elmoc.encoders.bidirectional import (
-    BidirectionalEncoder,
-    CarriedState,
-    InferenceEncoder,
-    encode_next,
-    length_bucketed,
-)
+from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files import all_finite

@@ -15,7 +15,6 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -25,13 +24,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, read_tensors
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.weights import check_weights, contiguous, packed_weights, read_tensors, unpacked_weights
 from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored, stored_kinds
 from elmoc.word_vectors.sources import TRANSFORMS, VectorSource, WordVectors, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
@@ -39,10 +39,7 @@ from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT, VERSION = "elmoc-model", 3
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
-WEIGHT_TYPES = ("float32", "float16", "int8")
 _OF_TARGETS = "targets."
-_SCALE = ".scale"
-_LEAST_SCALE = 2.0**-100  # of a row of zeros
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a busy core. A model of the
 # paper's size has weights of 372 MB; of a larger file, such as a fastText model, only the ends are checked.
 _CHECKED_WHOLE = 1 << 29
@@ -269,41 +266,3 @@ def _model_path(path: Path) -> Path:
         if (folder / "config.json").exists() and not (folder / "checkpoints").is_dir():
             return folder
     raise InputError(f"{path} is not a model directory (no config.json), nor a run directory with a model")
-
-
-def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a state dict as safetensors takes them."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-
-
-def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str, Tensor]:
-    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors (biases, norms) in float32.
-
-    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows], which has the bits of a
-    bfloat16 number: 127 times it is exact, so weights that were read are written again as the same numbers.
-    """
-    packed = dict(weights)
-    for name, matrix in weights.items():
-        if matrix.dim() < 2 or weight_type == "float32":
-            continue
-        packed[name] = matrix.half()
-        if weight_type == "int8":
-            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float().clamp(min=_LEAST_SCALE)
-            packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
-            packed[name + _SCALE] = scale
-    return packed
-
-
-def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
-    """Weights in float32 from the tensors of a file, and the type of its matrices."""
-    unpacked, weight_type = {}, "float32"
-    for name, tensor in tensors.items():
-        if tensor.dtype == torch.int8:
-            weight_type = "int8"
-            unpacked[name] = tensor.float().mul_(tensors[name + _SCALE][:, None])
-        elif tensor.dtype == torch.float16:
-            weight_type = "float16"
-            unpacked[name] = tensor.float()
-        elif name.removesuffix(_SCALE) == name:
-            unpacked[name] = tensor
-    return unpacked, weight_type

@@ -19,7 +19,8 @@ from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, say
 from elmoc.files import human_bytes, read_lines
 from elmoc.model import ElmoC
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, contiguous, packed_weights, unpacked_weights
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord
+from elmoc.weights import contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import Contents, FastTextVectors, NgramKind

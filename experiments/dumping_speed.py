@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from elmoc.devices import has_bf16
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, InferenceEncoder
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.allennlp_cell import allennlp_states

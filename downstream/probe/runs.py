@@ -25,13 +25,13 @@ from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import encoder_identity, mean_and_deviation
 from downstream.settings import INPUT_KINDS, InputKind, TrainingSettings, layer_rows, settings_of_inputs
 from elmoc.devices import checked_device
-from elmoc.encoders.bidirectional import read_tensors
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_record
 from elmoc.settings import given_values
 from elmoc.version import VERSION
+from elmoc.weights import contiguous, read_tensors
 
 FORMAT, FORMAT_VERSION = "elmoc-probe", 4
 RECORD, WEIGHTS = "probe.json", "probe.safetensors"
@@ -50,9 +50,8 @@ class ProbeRecord:
 
 def save_probe(path: Path, probe: Probe[Any, Any], vocabulary: dict[str, Any], record: dict[str, Any]) -> None:
     """Write a probe's directory; `record` is its line of results, of one seed."""
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in probe.state_dict().items()}
     with atomic_directory(path) as partial:
-        safetensors.torch.save_file(weights, partial / WEIGHTS)
+        safetensors.torch.save_file(contiguous(probe.state_dict()), partial / WEIGHTS)
         content = ProbeRecord(vocabulary=vocabulary, record=record, weights=FileChecksum.of(partial / WEIGHTS))
         write_record(partial / RECORD, content, format=FORMAT, version=FORMAT_VERSION)
 

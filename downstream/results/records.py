@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from downstream.printing import counted
 from downstream.settings import AS_THEY_ARE, SMALL_MIX_RATE
-from elmoc.errors import InputError, counted, reading
+from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 
 Facts = dict[str, Any]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from downstream.printing import say
+from downstream.printing import counted, say
 from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit
 from downstream.results.rows import Tasks, compared_rows
@@ -19,7 +19,7 @@ from downstream.suite.jobs import Job, make_jobs, run_jobs
 from downstream.suite.plan import INPUTS, read_suite
 from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
-from elmoc.errors import InputError, counted, reading
+from elmoc.errors import InputError, reading
 from elmoc.files import locked, open_text, refuse_existing
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.errors import counted
 from elmoc.settings import setting
 
 
@@ -30,7 +29,7 @@ class PlainLstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        return f"{counted(self.layers, 'plain LSTM layer')} of {self.projection_size}"
+        return f"plain LSTM of {self.layers} × {self.projection_size}"
 
 
 class PlainLstm(Encoder):

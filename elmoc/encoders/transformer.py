@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.errors import InputError, counted
+from elmoc.errors import InputError
 from elmoc.settings import setting
 
 
@@ -45,10 +45,8 @@ class TransformerSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        return (
-            f"{counted(self.layers, 'Transformer layer')} of {self.projection_size}, "
-            f"{self.heads} heads, feed-forward {self.feedforward_size}"
-        )
+        size = f"{self.layers} × {self.projection_size}"
+        return f"Transformer of {size}, {self.heads} heads, feed-forward {self.feedforward_size}"
 
 
 class Transformer(Encoder):

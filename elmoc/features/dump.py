@@ -18,13 +18,13 @@ import numpy as np
 import xxhash
 from torch import Tensor, distributed
 
-from elmoc.encoders.bidirectional import length_bucketed
+from elmoc.encoders.inference import CarriedState, length_bucketed
 from elmoc.errors import InputError, reading, say
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, converted
 from elmoc.features.reader import FeatureFile
 from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
-from elmoc.model import BATCH_SIZE, BATCH_WORDS, CarriedState, ElmoC
+from elmoc.model import BATCH_SIZE, BATCH_WORDS, ElmoC
 from elmoc.process import progress_bar
 from elmoc.text.sentences import Sentence, SentenceInput, buffered, count_words, opened_input, survey
 

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import reading
 from elmoc.files.records import convert
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
+from elmoc.weights import check_finite, check_weights
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform

@@ -62,7 +62,7 @@ def read_stored(path: Path | str) -> Any:
 
     Raises `InputError` when the file is missing, damaged, of another version, or has numbers that are not finite.
     """
-    from elmoc.encoders.bidirectional import read_tensors
+    from elmoc.weights import read_tensors
 
     require_file(path)
     with reading(path):

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
 from elmoc.settings import check_settings, setting
+from elmoc.weights import check_weights
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     UTF8_PADDING,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmoc import ElmoC
-from elmoc.encoders.bidirectional import length_bucketed
+from elmoc.encoders.inference import length_bucketed
 from elmoc.errors import InputError
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", "cat", "sat", "."], ["x"] * 30]

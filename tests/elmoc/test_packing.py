@@ -16,13 +16,8 @@ from safetensors.torch import load_file, save_file
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.model_directory import (
-    WEIGHT_TYPES,
-    packed_weights,
-    read_model_directory,
-    unpacked_weights,
-    write_model_directory,
-)
+from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.weights import WEIGHT_TYPES, packed_weights, unpacked_weights
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from tests.tiny import forget_checksums, tiny_model

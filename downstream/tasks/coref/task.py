@@ -17,6 +17,7 @@ import numpy as np
 
 from downstream.inputs.sources import Sentence
 from downstream.metrics import METRICS, Mention, chain_metrics, count_chains, without_singletons
+from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
     CONLL_2012,
@@ -31,7 +32,7 @@ from downstream.readers.conll2012 import (
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
-from elmoc.errors import InputError, counted
+from elmoc.errors import InputError
 
 # Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`.
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")

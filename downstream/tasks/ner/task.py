@@ -25,11 +25,11 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sources import Sentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.modules.tagging import BiLstm, transition_mask, viterbi
-from downstream.printing import say
+from downstream.printing import counted, say
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
-from elmoc.errors import InputError, counted
+from elmoc.errors import InputError
 from elmoc.settings import setting
 
 # Ids of the special symbols; the characters' ids follow.

@@ -24,6 +24,7 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sources import Sentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
+from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
@@ -34,7 +35,6 @@ from downstream.settings import (
     dropout_setting,
     size_setting,
 )
-from elmoc.errors import counted
 from elmoc.settings import setting
 
 

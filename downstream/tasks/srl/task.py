@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from downstream.metrics import count_arguments, count_roles, label_table, precision_recall_f1
-from downstream.printing import say
+from downstream.printing import counted, say
 from downstream.probe.task import Task
 from downstream.readers.columns import ColumnSentence, Span, outermost
 from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, arguments_of, read_documents
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.srl.model import Proposition, Roles, SrlProbe, SrlSentence, SrlSettings
-from elmoc.errors import InputError, counted
+from elmoc.errors import InputError
 
 
 def read_propositions(path: Path) -> list[SrlSentence]:

@@ -24,9 +24,10 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sources import Sentence, make_sentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
+from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
-from elmoc.errors import InputError, counted, reading
+from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.settings import setting
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS, EncoderState
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, InferenceEncoder
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
 

@@ -69,7 +69,7 @@ def test_of_a_padded_batch_the_state_is_that_after_the_last_word() -> None:
 
 def test_the_defaults_are_the_papers() -> None:
     sizes = PlainLstmSizes()
-    assert sizes.description == "1 plain LSTM layer of 2048"
+    assert sizes.description == "plain LSTM of 1 × 2048"
     with torch.device("meta"):
         stack = sizes.build(fast=True)
     assert sum(weight.numel() for weight in stack.parameters()) == 4 * 2048 * (2048 + 2048 + 2)

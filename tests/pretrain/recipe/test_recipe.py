@@ -14,8 +14,9 @@ from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files import read_lines
-from elmoc.model_directory import contiguous, packed_weights, read_model_directory
+from elmoc.model_directory import read_model_directory
 from elmoc.packing import packed_model
+from elmoc.weights import contiguous, packed_weights
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable

@@ -1,0 +1,85 @@
+"""Weights in safetensors files: how they are read, checked, and packed in few bytes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from elmoc.errors import InputError
+from elmoc.files import MOST_RECORD_BYTES
+
+WEIGHT_TYPES = ("float32", "float16", "int8")
+_SCALE = ".scale"
+_LEAST_SCALE = 2.0**-100  # of a row of zeros
+
+
+def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` unless weights have the names, shapes and types of the `expected` ones."""
+    for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
+        if names:
+            raise InputError(f"{what} tensors: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
+    for name, tensor in weights.items():
+        found, wanted = (f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name]))
+        if found != wanted:
+            raise InputError(f"{name} is {found}, where {wanted} is expected")
+
+
+def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """The metadata and the tensors of a safetensors file, all of finite numbers; for callers within `reading(path)`."""
+    with open(path, "rb") as start:
+        if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
+            raise InputError(f"its header is larger than {MOST_RECORD_BYTES >> 20} MiB")
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata() or {}
+    check_finite(tensors)
+    return metadata, tensors
+
+
+def check_finite(weights: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` for a weight with a number that is NaN or infinite."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel():
+            least, largest = tensor.aminmax()  # NaN where there is any
+            if not (least.isfinite() and largest.isfinite()):
+                raise InputError(f"{name} has a number that is not finite")
+
+
+def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a state dict as safetensors takes them."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+
+def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str, Tensor]:
+    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors (biases, norms) in float32.
+
+    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows], which has the bits of a
+    bfloat16 number: 127 times it is exact, so weights that were read are written again as the same numbers.
+    """
+    packed = dict(weights)
+    for name, matrix in weights.items():
+        if matrix.dim() < 2 or weight_type == "float32":
+            continue
+        packed[name] = matrix.half()
+        if weight_type == "int8":
+            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float().clamp(min=_LEAST_SCALE)
+            packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
+            packed[name + _SCALE] = scale
+    return packed
+
+
+def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
+    """Weights in float32 from the tensors of a file, and the type of its matrices."""
+    unpacked, weight_type = {}, "float32"
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int8:
+            weight_type = "int8"
+            unpacked[name] = tensor.float().mul_(tensors[name + _SCALE][:, None])
+        elif tensor.dtype == torch.float16:
+            weight_type = "float16"
+            unpacked[name] = tensor.float()
+        elif not name.endswith(_SCALE):
+            unpacked[name] = tensor
+    return unpacked, weight_type
