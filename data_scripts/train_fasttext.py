@@ -45,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("--dim", "dim", "width of the vectors (300)"),
         ("--epochs", "epoch", "passes over the corpus (5 up to 10M words, 1 from 50M)"),
         ("--buckets", "bucket", "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
+        ("--minn", "minn", "characters of the shortest subwords (3)"),
+        ("--maxn", "maxn", "characters of the longest subwords (6)"),
         ("--min-count", "minCount", "rarer words have only subwords, no row of their own (2 up to 2M words, then 5)"),
     ):
         parser.add_argument(option, dest=name, type=positive, default=argparse.SUPPRESS, metavar="N", help=text)
@@ -58,6 +60,8 @@ def sizes_for(words: int) -> dict[str, int]:
     """What suits a text of this number of words, by fastText's names."""
     return {
         "dim": 300,
+        "minn": 3,
+        "maxn": 6,
         # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to fifteen minutes of two cores for up to 50M words
         "epoch": min(5, max(1, math.ceil(50e6 / max(1, words)))),
         # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
@@ -112,7 +116,7 @@ def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     thread = threading.Thread(target=_print_progress, args=(reading, shown))
     thread.start()
     try:
-        trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **numbers)
+        trained = fasttext.train_unsupervised(str(text), model="skipgram", verbose=2, **numbers)
     finally:
         os.dup2(shown, 2)
         thread.join()

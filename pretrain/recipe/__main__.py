@@ -37,6 +37,11 @@ def parser() -> argparse.ArgumentParser:
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText trained on the text, or the model's)"
     )
     parser.add_argument(
+        "--fasttext",
+        metavar="OPTIONS",
+        help="options of data_scripts.train_fasttext, e.g. '--minn 2 --maxn 5' for a language of many endings",
+    )
+    parser.add_argument(
         "--targets", default="whiten", metavar="WHAT", help="how target vectors are post-processed (%(default)s)"
     )
     parser.add_argument("--init-from", metavar="MODEL", help="the model or run directory to go on from")

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ _KEPT = ("encoder", "output_layer", "train", "optimiser")
 _NOT_KEPT = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
 _SLOWER = 0.5
 # Options that decide the content of the output: a recipe that goes on needs the same.
-_FIXED = ("text", "held_out", "leave_out", "vectors", "targets", "init_from", "general", "general_share")
+_FIXED = ("text", "held_out", "leave_out", "vectors", "fasttext", "targets", "init_from", "general", "general_share")
 
 
 class Recipe:
@@ -65,6 +66,8 @@ class Recipe:
             self._start_from_model()
         if any(each.partition("=")[0].strip() == "data.corpus" for each in given.set):
             raise InputError("--set data.corpus: the corpus is made here, of the text: leave it out")
+        if given.fasttext and (given.vectors or self.model):
+            raise InputError("--fasttext is for word vectors that are trained here, without --vectors and --init-from")
         if given.targets not in TRANSFORMS:
             raise InputError(f"--targets must be one of {', '.join(TRANSFORMS)}, not {given.targets}")
         if given.max_time is not None:
@@ -129,7 +132,7 @@ class Recipe:
         build = ["data_scripts.build_corpus", *self.texts, corpus, *options]
         steps.append(Step("a corpus of the text", lambda: build, corpus / "corpus.json"))
         if not (given.vectors or self.model):
-            fasttext = ["data_scripts.train_fasttext", corpus, self.vectors]
+            fasttext = ["data_scripts.train_fasttext", corpus, self.vectors, *shlex.split(given.fasttext or "")]
             steps.append(Step("fastText vectors of the corpus", lambda: fasttext, Path(self.vectors)))
         like = ["--like", given.init_from] if self.model else []
         inputs = ["data_scripts.build_vectors", corpus, self.vectors, "--name", "input", *like]

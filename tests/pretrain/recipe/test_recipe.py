@@ -88,7 +88,8 @@ def test_text_becomes_a_model_with_a_card(
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
     assert recipe(*texts, out, *options) == 1
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
-    for wrong in ("--set=encoder.layers=0", "--max-time=soon", "--set=data.corpus=other", "--targets=white"):
+    others = ("--targets=white", "--fasttext=--dim 8")
+    for wrong in ("--set=encoder.layers=0", "--max-time=soon", "--set=data.corpus=other", *others):
         assert recipe(*texts, out, *options, wrong) == 1
     assert not steps_here, "what cannot be is found before anything is made"
     assert not out.exists()
@@ -148,9 +149,11 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
     out, left_out = tmp_path / "out", tmp_path / "dev.txt"
     left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
     options = ["--bundle", "--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
+    options += ["--fasttext", "--minn 2 --maxn 5"]
     (tmp_path / "apart.txt").write_text("w1 w2 w3\n" * 40)
     assert recipe(*texts, out, "--config", tmp_path / "tiny.toml", *options) == 0
     assert (out / "model/vectors.bin").samefile(out / "vectors.bin")
+    assert steps_here[1][2:] == [str(out / "vectors.bin"), "--minn", "2", "--maxn", "5"]
     corpus = Corpus(out / "corpus")
     assert set(corpus.held_out_sources) == {"one", "two"}
     assert sum(shard.tokens for shard in corpus.held_out if shard.source == "one") == 5 * 40
