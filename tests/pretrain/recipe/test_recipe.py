@@ -142,6 +142,8 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
     texts: list[str], tmp_path: Path, steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_vectors(words: list[str]) -> int:
+        if "--mixn" in words:
+            return 2
         Path(words[1]).write_bytes(fasttext_bytes())
         return 0
 
@@ -149,11 +151,12 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
     out, left_out = tmp_path / "out", tmp_path / "dev.txt"
     left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
     options = ["--bundle", "--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
-    options += ["--fasttext", "--minn 2 --maxn 5"]
     (tmp_path / "apart.txt").write_text("w1 w2 w3\n" * 40)
-    assert recipe(*texts, out, "--config", tmp_path / "tiny.toml", *options) == 0
+    for fasttext, status in (("--mixn 2", 1), ("--minn 2 --maxn 5", 0), ("--minn 3", 1)):
+        own = ["--config", tmp_path / "tiny.toml", "--fasttext", fasttext]
+        assert recipe(*texts, out, *own, *options) == status, "a mistake can be mended until there are vectors"
     assert (out / "model/vectors.bin").samefile(out / "vectors.bin")
-    assert steps_here[1][2:] == [str(out / "vectors.bin"), "--minn", "2", "--maxn", "5"]
+    assert steps_here[2][2:] == [str(out / "vectors.bin"), "--minn", "2", "--maxn", "5"]
     corpus = Corpus(out / "corpus")
     assert set(corpus.held_out_sources) == {"one", "two"}
     assert sum(shard.tokens for shard in corpus.held_out if shard.source == "one") == 5 * 40
