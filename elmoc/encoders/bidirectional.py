@@ -17,7 +17,7 @@ from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
-from elmoc.weights import check_weights
+from elmoc.weights import check_weights, contiguous
 
 # All encoders, by their names in configs and model directories.
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
@@ -142,10 +142,8 @@ class BidirectionalEncoder(nn.Module):
 
     def fingerprint(self) -> str:
         """A content hash of the weights."""
-        weights = sorted(self.weights().items())
-        return fingerprint(
-            name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes() for name, tensor in weights
-        )
+        weights = sorted(contiguous(self.weights()).items())
+        return fingerprint(name.encode() + tensor.numpy().tobytes() for name, tensor in weights)
 
     def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
         """Take over weights by their names in files, copied, or with `assign` as they are.

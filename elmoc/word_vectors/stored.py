@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from elmoc.weights import contiguous
 from elmoc.word_vectors.sources import WordVectors
 
 T = TypeVar("T")
@@ -42,8 +43,7 @@ class StoredVectors(WordVectors, ABC):
 
     def write(self, path: Path | str) -> None:
         """Write the file in place, into a directory that is written as a whole or at a path that is renamed."""
-        tensors = {name: tensor.contiguous() for name, tensor in self.tensors().items()}
-        save_file(tensors, path, metadata={"elmoc": json.dumps(self.description())})
+        save_file(contiguous(self.tensors()), path, metadata={"elmoc": json.dumps(self.description())})
 
 
 def as_bytes(value: Any) -> Tensor:

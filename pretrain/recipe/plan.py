@@ -89,6 +89,7 @@ class Recipe:
         if any(each.name not in not_made for each in self.output.iterdir()):
             if not self.record.exists():
                 raise InputError(f"{self.output} is not empty, and not begun by this command: choose another directory")
+            # options of fastText decide nothing until it has trained: a mistake in them can be mended
             not_used = {} if Path(self.vectors).exists() else {"fasttext": self.given.fasttext}
             if differing := differences(self._begun() | not_used, now):
                 raise InputError(f"{self.output} was begun with another {', '.join(differing)}: choose another one")
