@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pretrain.cuda_graph import graphed
 from pretrain.data.batches import Batch
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.optimiser import clip_gradients, set_rate, values_of
@@ -56,6 +57,7 @@ class TrainStep:
             initializer = partial(torch.set_num_threads, threads)
             self._pool = ThreadPoolExecutor(len(self._groups), "direction", initializer=initializer)
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
+        self._encoders = {direction: graphed(state.encoder.direction(direction), setup) for direction in self._groups}
         self._output_layers = {direction: state.output_layers.direction(direction) for direction in self._groups}
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
@@ -78,16 +80,16 @@ class TrainStep:
         """
         state, group, optimiser = self._state, self._groups[direction], self._state.optimisers[direction]
         streams = len(batch.token_ids[direction]) * group.world_size
-        encoder = state.encoder.direction(direction)
+        encoder = state.encoder.direction(direction).encoder
         # drawn for all the streams, so that it does not matter which process reads which
         masks = [
             mask if mask is None else mask[group.stream_slice(streams)]  # [B / world_size, P]
-            for mask in encoder.encoder.draw_dropout_masks(streams, state.generators[direction])
+            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
         set_rate(optimiser, rate)
         with self._execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
-            output = encoder(words, state.recurrent[direction], dropout_masks=masks)
+            output = self._encoders[direction](words, state.recurrent[direction], dropout_masks=masks)
             own: Loss = self._output_layers[direction](output.layer_states[-1], batch.targets(direction))
         everywhere = Loss(*group.all_reduce(own.total.detach(), own.counted, own.masked))
         counted = everywhere.counted.clamp(min=1)

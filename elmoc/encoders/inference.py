@@ -137,13 +137,17 @@ class InferenceEncoder:
         return inputs
 
     def _padded_batches(self, vectors: Tensor, lengths: Tensor) -> list[Tensor]:
-        """`sentences` in padded batches of similar length."""
-        pieces = vectors.split(lengths.tolist())
+        """`sentences` in padded batches of similar length; the padding stays on the device."""
+        pieces = vectors.to(self.device).split(lengths.tolist())
         states: list[Tensor] = [vectors] * len(pieces)
         for batch in length_bucketed([len(piece) - 2 for piece in pieces], _PADDED_WORDS, len(pieces)):
             padded = torch.nn.utils.rnn.pad_sequence([pieces[index] for index in batch], batch_first=True)
-            for index, each in zip(batch, self(padded, lengths[batch]).cpu(), strict=True):
-                states[index] = each[:, : len(pieces[index])].clone()  # the rest of the batch is free again
+            made = [
+                each[:, : len(pieces[index])] for index, each in zip(batch, self(padded, lengths[batch]), strict=True)
+            ]
+            together = torch.cat([each.flatten() for each in made]).cpu().split([each.numel() for each in made])
+            for index, each, flat in zip(batch, made, together, strict=True):
+                states[index] = flat.view(each.shape)
         return states
 
     def _autocast(self) -> torch.autocast:
