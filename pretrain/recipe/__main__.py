@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--config",
         metavar="TOML",
-        help="settings of the training (default: small.toml or fast.toml of pretrain/configs, as text and time allow)",
+        help="settings of the training (default: of pretrain/configs the one for text, time and machine)",
     )
     parser.add_argument(
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText trained on the text, or the model's)"

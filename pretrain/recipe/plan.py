@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, open_binary
@@ -106,8 +108,10 @@ class Recipe:
         if self.model is not None:
             return self.adapted
         words = self._words()
-        enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
-        name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
+        large = "gpu.toml" if torch.cuda.is_available() else "small.toml"
+        needed = 0 if large == "gpu.toml" else SMALL_FROM_SECONDS
+        enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= needed
+        name = large if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
         time = "no limit of time" if self.given.max_time is None else self.given.max_time
         print(f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)")
         return str(CONFIGS / name)

@@ -164,18 +164,21 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
 
 
 @pytest.mark.parametrize(
-    ("words", "time", "config"),
+    ("gpu", "words", "time", "config"),
     [
-        (20_000_000, None, "small.toml"),
-        (20_000_000, "3h", "small.toml"),
-        (20_000_000, "1h", "fast.toml"),
-        (2_000_000, None, "fast.toml"),
-        (2_000_000, "9h", "fast.toml"),
+        (False, 20_000_000, None, "small.toml"),
+        (False, 20_000_000, "3h", "small.toml"),
+        (False, 20_000_000, "1h", "fast.toml"),
+        (False, 2_000_000, None, "fast.toml"),
+        (False, 2_000_000, "9h", "fast.toml"),
+        (True, 20_000_000, "5m", "gpu.toml"),
+        (True, 2_000_000, None, "fast.toml"),
     ],
 )
-def test_the_config_follows_from_text_and_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, time: str | None, config: str
+def test_the_config_follows_from_text_time_and_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool, words: int, time: str | None, config: str
 ) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
     monkeypatch.setattr("pretrain.recipe.plan.estimate_text_bytes", lambda _file: 4 * words)
     (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
     given = ["--max-time", time] if time else []
