@@ -51,10 +51,10 @@ class GraphedEncoder:
     def __init__(self, encoder: DirectionEncoder, execution: Execution, words: Tensor) -> None:
         masks = tuple(mask for mask in encoder.encoder.draw_dropout_masks(len(words)) if mask is not None)
         module = _Window(encoder, execution)
-        with torch.no_grad():  # a backward pass that could follow would hold the weights to this stream
+        with torch.no_grad():  # what could be followed by a backward pass would bind the gradients to this stream
             _, layers = module(words, (), masks)
         self._start = tuple(tuple(torch.zeros_like(tensor) for tensor in layer) for layer in layers)
-        # gradients are added up in the stream of the recording, whose waits are in what training_speed measured
+        # they are added up in the stream of the recording, as is meant
         warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream does not match")
         sample: Any = (words, self._start, masks)  # tuples of tensors, too, whatever the annotation says
         self._graphs: Any = torch.cuda.make_graphed_callables(module, sample)
