@@ -56,7 +56,8 @@ class GraphedEncoder:
         self._start = tuple(tuple(torch.zeros_like(tensor) for tensor in layer) for layer in layers)
         # they are added up in the stream of the recording, as is meant
         warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream does not match")
-        sample: Any = (words, self._start, masks)  # tuples of tensors, too, whatever the annotation says
+        # what windows bring is copied into these; tuples of tensors are taken, too, whatever the annotation says
+        sample: Any = (words, layers, masks)
         self._graphs: Any = torch.cuda.make_graphed_callables(module, sample)
 
     def __call__(
@@ -79,6 +80,6 @@ class _Window(nn.Module):
         self, words: Tensor, layers: tuple[tuple[Tensor, ...], ...], masks: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
         state = EncoderState(layers) if layers else None
-        with self.execution.autocast():
+        with self.execution.autocast(cache=False):  # as graphs ask for
             output = self.encoder(words, state, dropout_masks=masks or None)
         return output.layer_states[-1], output.state.map(Tensor.detach).layers

@@ -25,9 +25,9 @@ class Execution:
         """Of the factors of matrix products."""
         return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
-    def autocast(self) -> torch.autocast:
-        """The context in which encoder and output layers compute."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
+    def autocast(self, *, cache: bool = True) -> torch.autocast:
+        """The context in which encoder and output layers compute; `cache` keeps weights in bf16 while it lasts."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=cache)
 
 
 def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int = 0) -> Execution:

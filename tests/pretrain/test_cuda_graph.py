@@ -1,6 +1,9 @@
 """CUDA graphs: an update by them is an update (nothing is recorded on the CPU here; test_gpu.py trains by them)."""
 
+from collections.abc import Callable
 from contextlib import closing
+from itertools import chain
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +16,29 @@ from pretrain.step import DirectionStep, TrainStep
 from tests.pretrain.conftest import TinyRuns
 
 
-def three_updates(setup: TrainingSetup) -> list[dict[str, DirectionStep]]:
-    with closing(TrainStep(setup, setup.new_state())) as train_step:
-        return [train_step(batch, 0.01) for batch in first_batches(setup, 3)]
+def updates(setup: TrainingSetup) -> list[dict[str, DirectionStep]]:
+    """Two updates, and one more from zero state."""
+    state, done = setup.new_state(), []
+    with closing(TrainStep(setup, state)) as train_step:
+        for number, batch in enumerate(first_batches(setup, 3)):
+            if number == 2:
+                state.recurrent = dict.fromkeys(state.recurrent)
+            done.append(train_step(batch, 0.01))
+    return done
+
+
+def recorded(module: torch.nn.Module, sample: Any) -> Callable[..., Any]:
+    """As PyTorch's graphs do it: what is given is copied to where the sample lies, and computed with from there."""
+
+    def tensors(words: torch.Tensor, layers: Any, masks: Any) -> list[torch.Tensor]:
+        return [words, *chain.from_iterable(layers), *masks]
+
+    def run(*given: Any) -> Any:
+        for own, new in zip(tensors(*sample), tensors(*given), strict=True):
+            own.copy_(new)
+        return module(*sample)
+
+    return run
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -24,12 +47,12 @@ def test_an_update_by_graphs_is_an_update(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, carry_state: bool, dropout: float
 ) -> None:
     settings = {"train__carry_state": carry_state, "encoder__dropout": dropout}
-    expected = three_updates(runs.setup(**settings))
+    expected = updates(runs.setup(**settings))
 
     def as_on_a_gpu(encoder: DirectionEncoder, setup: TrainingSetup) -> GraphedEncoder:
         assert graphed(encoder, setup) is encoder
         return GraphedEncoder(encoder, setup.execution, torch.zeros(4, 5, 8))
 
-    monkeypatch.setattr("torch.cuda.make_graphed_callables", lambda module, _: module)
+    monkeypatch.setattr("torch.cuda.make_graphed_callables", recorded)
     monkeypatch.setattr("pretrain.step.graphed", as_on_a_gpu)
-    assert three_updates(runs.setup(**settings)) == expected
+    assert updates(runs.setup(**settings)) == expected
