@@ -54,7 +54,7 @@ class GraphedEncoder:
         with torch.no_grad():  # what could be followed by a backward pass would bind the gradients to this stream
             _, layers = module(words, (), masks)
         self._start = tuple(tuple(torch.zeros_like(tensor) for tensor in layer) for layer in layers)
-        # they are added up in the stream of the recording, as is meant
+        # gradients are added up in the stream of the recording, as is meant
         warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream does not match")
         # what windows bring is copied into these; tuples of tensors are taken, too, whatever the annotation says
         sample: Any = (words, layers, masks)

@@ -108,11 +108,10 @@ class Recipe:
         if self.model is not None:
             return self.adapted
         words = self._words()
-        large = "gpu.toml" if torch.cuda.is_available() else "small.toml"
-        needed = 0 if large == "gpu.toml" else SMALL_FROM_SECONDS
-        enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= needed
-        name = large if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
-        time = "no limit of time" if self.given.max_time is None else self.given.max_time
+        gpu, limit = torch.cuda.is_available(), self.given.max_time
+        large = words >= SMALL_FROM_WORDS and (gpu or limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS)
+        name = ("gpu.toml" if gpu else "small.toml") if large else "fast.toml"
+        time = "no limit of time" if limit is None else limit
         print(f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)")
         return str(CONFIGS / name)
 
