@@ -111,7 +111,7 @@ class Recipe:
         gpu, limit = torch.cuda.is_available(), self.given.max_time
         large = words >= SMALL_FROM_WORDS and (gpu or limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS)
         name = ("gpu.toml" if gpu else "small.toml") if large else "fast.toml"
-        time = "no limit of time" if limit is None else limit
+        time = limit or "no limit of time"
         print(f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)")
         return str(CONFIGS / name)
 

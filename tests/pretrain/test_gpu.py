@@ -65,7 +65,8 @@ def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: st
         }.items()
     }
     assert losses["gpu"] == pytest.approx(losses["cpu"], rel=1e-3)
-    assert losses["bf16"] == pytest.approx(losses["cpu"], rel=0.15)  # at large steps: 0.08 was seen
+    assert losses["bf16"][:4] == pytest.approx(losses["cpu"][:4], rel=0.05)
+    assert losses["bf16"] == pytest.approx(losses["cpu"], rel=0.1)  # large steps add up: 0.08 was seen after the fourth
     assert ElmoC.from_pretrained(runs.folder / "gpu", device="cuda").embed(SENTENCES[0]).isfinite().all()
 
 
