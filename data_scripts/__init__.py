@@ -1,1 +1,3 @@
-"""Data scripts: raw text to a corpus directory with its vector tables, one command a module."""
+"""Data scripts: raw text to a corpus directory with its vector tables, one command a
+module.
+"""

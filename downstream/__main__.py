@@ -1,11 +1,14 @@
-"""The `downstream` command: probes by task, the sentences of a task, linear classifiers, and the table.
+"""The `downstream` command: probes by task, the sentences of a task, linear
+classifiers, and the table.
 
-python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
-python -m downstream sentences TASK|columns FILES…    print the sentences, as `elmoc dump-features` takes them
-python -m downstream suite SUITE.toml --model RUN    run many probes, and give the encoder's worth in one number
-python -m downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier finds in each layer
-python -m downstream similarity VECTORS|MODEL FILES…    do cosines of words rank pairs of them as people do?
-python -m downstream table RESULTS…    gather the results of many runs into one table
+python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]
+train and score a probe python -m downstream sentences TASK|columns FILES…    print the
+sentences, as `elmoc dump-features` takes them python -m downstream suite SUITE.toml
+--model RUN    run many probes, and give the encoder's worth in one number python -m
+downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier
+finds in each layer python -m downstream similarity VECTORS|MODEL FILES…    do cosines
+of words rank pairs of them as people do? python -m downstream table RESULTS…    gather
+the results of many runs into one table
 """
 
 import argparse
@@ -37,30 +40,40 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `python -m downstream` with `arguments` (by default the process's); returns the exit status."""
-    return run_command(lambda: _dispatch(list(sys.argv[1:] if arguments is None else arguments)))
+    """Run `python -m downstream` with `arguments` (by default the process's); returns
+    the exit status.
+    """
+    return run_command(
+        lambda: _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+    )
 
 
 def _dispatch(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m downstream",
         description="Train and score a probe: what are frozen features worth on a task?",
-        epilog="\n".join(f"{name:10} {what}" for name, what in (TASKS | COMMANDS).items())
+        epilog="\n".join(
+            f"{name:10} {what}" for name, what in (TASKS | COMMANDS).items()
+        )
         + "\n\nEach command has a --help of its own.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=[*TASKS, *COMMANDS])
-    command, rest = parser.parse_args(arguments[:1]).command, arguments[1:]
+    command = parser.parse_args(arguments[:1]).command
+    rest = arguments[1:]
     wait_without_spinning()
     tasks = {name: partial(_task, name) for name in TASKS}
     if command == "sentences":
         parser = argparse.ArgumentParser(
-            prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."
+            prog="python -m downstream sentences",
+            description="Print the sentences of a task's files, one a line.",
         )
         text = "whose reader reads them; columns: any file of columns, as `layers` reads it"
         parser.add_argument("task", choices=[*TASKS, "columns"], help=text)
         name = parser.parse_args(rest[:1]).task
-        import_module("downstream.probe.cli").print_sentences(_task(name) if name in TASKS else None, rest[1:])
+        import_module("downstream.probe.cli").print_sentences(
+            _task(name) if name in TASKS else None, rest[1:]
+        )
     elif command == "suite":
         import_module("downstream.suite.cli").run_suite(rest, tasks)
     elif command == "table":

@@ -1,8 +1,10 @@
-"""The command `python -m downstream similarity`: do word vectors, or layers, rank pairs of words as people do?
+"""The command `python -m downstream similarity`: do word vectors, or layers, rank pairs
+of words as people do?
 
 python -m downstream similarity VECTORS|MODEL FILES…
 
-Of an encoder layer 0, its input projection, is a word vector: it does not depend on the words around.
+Of an encoder layer 0, its input projection, is a word vector: it does not depend on the
+words around.
 """
 
 import argparse
@@ -32,7 +34,9 @@ _TAGGED = re.compile(r".+-[ajnrv]")
 
 @dataclass(frozen=True)
 class WordPairs:
-    """Pairs of words of a file, and how similar people found them: scores [N], higher is more similar."""
+    """Pairs of words of a file, and how similar people found them: scores [N], higher
+    is more similar.
+    """
 
     name: str
     pairs: Sequence[tuple[str, str]]
@@ -53,42 +57,63 @@ def run_similarity(arguments: Sequence[str]) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
-    words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
+    words = list(
+        dict.fromkeys(word for file in files for pair in file.pairs for word in pair)
+    )
     vectors = vectors_of(options.source, words)
     correlations = {
-        name: [correlation(file, dict(zip(words, found, strict=True))) for file in files]
+        name: [
+            correlation(file, dict(zip(words, found, strict=True))) for file in files
+        ]
         for name, found in vectors.items()
     }
     columns = [
         Column("pairs of words", [file.name for file in files]),
         Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True),
-        Column("found", [f"{found:,}" for _, found in next(iter(correlations.values()))], right=True),
+        Column(
+            "found",
+            [f"{found:,}" for _, found in next(iter(correlations.values()))],
+            right=True,
+        ),
     ]
     for name, values in correlations.items():
-        columns.append(Column(name, ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values], right=True))
+        columns.append(
+            Column(
+                name,
+                ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values],
+                right=True,
+            )
+        )
     title = f"Spearman's ρ × 100 of cosines and human judgements: {options.source}"
     say(text_table(Table(title, columns)))
 
 
 def read_pairs(path: Path) -> WordPairs:
-    """Pairs of words and their scores; an `InputError` for the first line that is something else.
+    """Pairs of words and their scores; an `InputError` for the first line that is
+    something else.
 
-    Cells are separated by tabs, commas, semicolons or spaces. These files are read as they are handed out:
+    Cells are separated by tabs, commas, semicolons or spaces. These files are read as
+    they are handed out:
 
     | file | a line | what else |
     |---|---|---|
-    | WordSim-353, MTurk, RG-65 and others | word, word, score | a heading; comments (#); scores of each judge |
-    | SimLex-999, SimVerb-3500 | word, word, part of speech, score | a heading; other figures |
+    | WordSim-353, MTurk, RG-65 and others | word, word, score | a heading; comments
+    (#); scores of each judge |
+    | SimLex-999, SimVerb-3500 | word, word, part of speech, score | a heading; other
+    figures |
     | MEN | word-n, word-n, score | a part of speech after each word |
     """
-    pairs, scores = [], []
+    pairs = []
+    scores = []
     heading = ""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
         separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        score = "".join(cells[3:4] if "".join(cells[2:3]) in PARTS_OF_SPEECH else cells[2:3])
+        score = "".join(
+            cells[3:4] if "".join(cells[2:3]) in PARTS_OF_SPEECH else cells[2:3]
+        )
         if _NUMBER.fullmatch(score):
             pairs.append((cells[0], cells[1]))
             scores.append(float(score))
@@ -97,18 +122,24 @@ def read_pairs(path: Path) -> WordPairs:
             raise InputError(f"{path}, line {number}: {needed}")
         else:
             heading = line
-            say(f"{path}: its first line is read as a heading: {shortened(line)}", note=True)
+            say(
+                f"{path}: its first line is read as a heading: {shortened(line)}",
+                note=True,
+            )
     if not pairs:
         raise InputError(f"{path} holds no pairs of words")
     if all(_TAGGED.fullmatch(word) for pair in pairs for word in pair):
         pairs = [(first[:-2], second[:-2]) for first, second in pairs]
-    return WordPairs(unpacked_name(path.name).removesuffix(".txt"), pairs, np.array(scores))
+    return WordPairs(
+        unpacked_name(path.name).removesuffix(".txt"), pairs, np.array(scores)
+    )
 
 
 def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
 
-    Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
+    Of a model that reads subwords, layer 0 alone. A word that the word vectors do not
+    know has zeros in both.
     """
     if not os.path.isdir(source):
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
@@ -121,16 +152,24 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     return {"vectors": vectors, "layer 0": layer_0 * vectors.any(axis=1, keepdims=True)}
 
 
-def correlation(file: WordPairs, vectors: Mapping[str, np.ndarray]) -> tuple[float, int]:
-    """Spearman's ρ of the cosines with the scores, and over how many pairs: those whose words both have a vector.
+def correlation(
+    file: WordPairs, vectors: Mapping[str, np.ndarray]
+) -> tuple[float, int]:
+    """Spearman's ρ of the cosines with the scores, and over how many pairs: those whose
+    words both have a vector.
 
-    Ranks of equal values are their mean. ρ is not a number for fewer than three pairs, or where all are alike.
+    Ranks of equal values are their mean. ρ is not a number for fewer than three pairs,
+    or where all are alike.
     """
-    cosines, scores = [], []
+    cosines = []
+    scores = []
     for (first, second), score in zip(file.pairs, file.scores, strict=True):
-        a, b = vectors[first], vectors[second]
+        a = vectors[first]
+        b = vectors[second]
         if a.any() and b.any():
             cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
             scores.append(score)
     enough = len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1
-    return float(spearmanr(cosines, scores).statistic) if enough else math.nan, len(scores)
+    return float(spearmanr(cosines, scores).statistic) if enough else math.nan, len(
+        scores
+    )

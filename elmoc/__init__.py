@@ -1,4 +1,5 @@
-"""Contextual word representations pretrained with continuous outputs (ELMo-C): load a model and use it.
+"""Contextual word representations pretrained with continuous outputs (ELMo-C): load a
+model and use it.
 
 from elmoc import ElmoC
 elmo = ElmoC.from_pretrained("runs/quickstart/run")
@@ -26,7 +27,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name's module when the name is first used, so that `import elmoc` stays light."""
+    """Import a public name's module when the name is first used, so that `import elmoc`
+    stays light.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module 'elmoc' has no attribute {name!r}")
     from importlib import import_module

@@ -9,7 +9,8 @@ from elmoc.errors import run_command
 from elmoc.process import wait_without_spinning
 from elmoc.version import VERSION
 
-# what each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`, imported where it is asked for
+# what each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`, imported
+# where it is asked for
 COMMANDS = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
     "inspect": "say what a feature file holds, and check it",
@@ -34,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"elmoc {VERSION}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        subparser = subparsers.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         if name in argv:
             command = import_module(f"elmoc.commands.{name.replace('-', '_')}")
             command.add_arguments(subparser)

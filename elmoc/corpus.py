@@ -1,32 +1,35 @@
 """Corpus directory: which files it has, how they are read, and how it is finished.
 
-corpus.json       version, counts, the shards of both splits, sources, checksums; written last, so that a directory
-                  without it is not a corpus yet
+corpus.json       version, counts, the shards of both splits, sources, checksums;
+                  written last, so that a directory without it is not a corpus yet
 lexicon.txt       one word type a line, most frequent first; id = row
 counts.npy        int64 [V], occurrences in the training shards
 shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
-shards/NAME.documents.npy   int64, for each document of the shard the position of its first `<s>`
-subwords.json     of a corpus of subwords, how words are split into them (see `elmoc/word_vectors/subwords.py`)
-vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
+shards/NAME.documents.npy   int64, for each document of the shard the position of its
+first `<s>` subwords.json     of a corpus of subwords, how words are split into them
+(see `elmoc/word_vectors/subwords.py`) vectors/NAME.npy  vector tables (see
+`elmoc/word_vectors/table.py`)
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from elmoc.errors import InputError, reading
 from elmoc.files import load_array, locked, open_text, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
-from elmoc.settings import setting
 
 FORMAT = "elmoc-corpus"
 VERSION = 1
-BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
+BEGIN = "<s>"
+END = "</s>"
+UNKNOWN = "<unk>"
 ID_DTYPE = np.dtype("<u4")
 # the name of a source, as a pattern: a key of TOML without quotes
 SOURCE_NAME = r"[A-Za-z0-9_-]+"
@@ -39,13 +42,14 @@ SUBWORDS = "subwords.json"
 class Shard:
     """One token shard: `tokens` counts every id, sentence boundaries included.
 
-    source: the kind of text that all of it is of, by the name that the corpus was built with; "" where none was given.
+    source: the kind of text that all of it is of, by the name that the corpus was built
+    with; "" where none was given.
     """
 
     file: str
-    tokens: int = setting(least=1)
-    sentences: int = setting(least=1)
-    documents: int = setting(least=1)
+    tokens: Annotated[int, Meta(ge=1)]
+    sentences: Annotated[int, Meta(ge=1)]
+    documents: Annotated[int, Meta(ge=1)]
     source: str = ""
 
     @property
@@ -56,13 +60,14 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusRecord:
-    """What `corpus.json` holds: `train_tokens` and the like are sums over the shards of a split.
+    """What `corpus.json` holds: `train_tokens` and the like are sums over the shards of
+    a split.
 
     subwords: whether the types are subwords, and not words.
     checksums: of every file by its path in the directory.
     """
 
-    types: int = setting(least=2)
+    types: Annotated[int, Meta(ge=2)]
     lexicon_fingerprint: str
     begin_id: int
     end_id: int
@@ -84,8 +89,8 @@ class CorpusRecord:
 class Corpus:
     """A corpus directory opened for reading.
 
-    Raises `InputError` when the directory is missing, unfinished, of another version, or has a file that is missing,
-    truncated, or damaged in its first or last block.
+    Raises `InputError` when the directory is missing, unfinished, of another version,
+    or has a file that is missing, truncated, or damaged in its first or last block.
 
     train_tokens: of the training shards, sentence boundaries included.
     checksums: those that the corpus was written with, by file.
@@ -94,38 +99,69 @@ class Corpus:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         if not (self.path / "corpus.json").exists():
-            raise InputError(f"{self.path} is not a finished corpus directory (no corpus.json)")
-        self.record = record = read_record(self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION)
-        self.types, self.lexicon_fingerprint = record.types, record.lexicon_fingerprint
-        self.begin_id, self.end_id = record.begin_id, record.end_id
-        self.train, self.held_out, self.train_tokens = record.train, record.held_out, record.train_tokens
-        self.checksums = {self.path / name: checksum for name, checksum in record.checksums.items()}
+            raise InputError(
+                f"{self.path} is not a finished corpus directory (no corpus.json)"
+            )
+        self.record = record = read_record(
+            self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION
+        )
+        self.types = record.types
+        self.lexicon_fingerprint = record.lexicon_fingerprint
+        self.begin_id = record.begin_id
+        self.end_id = record.end_id
+        self.train = record.train
+        self.held_out = record.held_out
+        self.train_tokens = record.train_tokens
+        self.checksums = {
+            self.path / name: checksum for name, checksum in record.checksums.items()
+        }
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
 
     @property
     def marks(self) -> dict[str, int]:
         """`<s>`, `</s>` and, where there is one, `<unk>`, with their ids."""
-        marks = {BEGIN: self.begin_id, END: self.end_id, UNKNOWN: self.record.unknown_id}
+        marks = {
+            BEGIN: self.begin_id,
+            END: self.end_id,
+            UNKNOWN: self.record.unknown_id,
+        }
         return {mark: row for mark, row in marks.items() if row is not None}
 
     @property
     def sources(self) -> list[str]:
-        """The sources of the training shards, in their order; [""] where text was not named."""
+        """The sources of the training shards, in their order; [""] where text was not
+        named.
+        """
         return list(dict.fromkeys(shard.source for shard in self.train))
 
     @property
     def held_out_sources(self) -> list[str]:
-        """The sources of the held-out shards, in their order; [""] where text was not named."""
+        """The sources of the held-out shards, in their order; [""] where text was not
+        named.
+        """
         return list(dict.fromkeys(shard.source for shard in self.held_out))
 
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
-        with reading(self.path / "lexicon.txt"):  # whose first word may begin with a byte order mark
-            words = (self.path / "lexicon.txt").read_bytes().decode().removesuffix("\n").split("\n")
-        if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
-            raise InputError(f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus")
+        with reading(
+            self.path / "lexicon.txt"
+        ):  # whose first word may begin with a byte order mark
+            words = (
+                (self.path / "lexicon.txt")
+                .read_bytes()
+                .decode()
+                .removesuffix("\n")
+                .split("\n")
+            )
+        if (
+            len(words) != self.types
+            or lexicon_fingerprint(words) != self.lexicon_fingerprint
+        ):
+            raise InputError(
+                f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus"
+            )
         return words
 
     @cached_property
@@ -147,23 +183,37 @@ class Corpus:
         """Raise an `InputError` where the types are subwords."""
         if self.record.subwords:
             words = self.record.settings.get("words")
-            raise InputError(f"{self.path} is a corpus of subwords: name the corpus of words behind it ({words})")
+            raise InputError(
+                f"{self.path} is a corpus of subwords: name the corpus of words behind it ({words})"
+            )
 
-    def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
-        """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""
+    def read_shard(
+        self, shard: Shard, start: int = 0, end: int | None = None
+    ) -> np.ndarray:
+        """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below
+        the number of types.
+        """
         ids = self.map_shard(shard)[start:end]
         if (largest := int(ids.max())) >= self.types:
             path = self.path / shard.file
-            raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types")
+            raise InputError(
+                f"{path} has the id {largest}, but the corpus has {self.types:,} types"
+            )
         return ids
 
     def map_shard(self, shard: Shard) -> np.ndarray:
-        """uint32 [tokens], memory-mapped read-only; that they are types of the corpus is not checked."""
-        return np.memmap(self.path / shard.file, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
+        """uint32 [tokens], memory-mapped read-only; that they are types of the corpus
+        is not checked.
+        """
+        return np.memmap(
+            self.path / shard.file, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,)
+        )
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""
-        return load_array(self.path / shard.documents_file, shape=(shard.documents,), dtype=np.int64)
+        return load_array(
+            self.path / shard.documents_file, shape=(shard.documents,), dtype=np.int64
+        )
 
 
 def finish_corpus(
@@ -177,15 +227,25 @@ def finish_corpus(
     settings: dict[str, Any],
     subwords: bool = False,
 ) -> None:
-    """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all else is in place."""
+    """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all else is in
+    place.
+    """
     path = Path(path)
     with locked(path / "corpus.json"):
         with open_text(path / "lexicon.txt") as file:
             file.writelines(f"{word}\n" for word in lexicon)
         save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
-        positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
+        positions = {
+            word: row
+            for row, word in enumerate(lexicon)
+            if word in (BEGIN, END, UNKNOWN)
+        }
         files = ["lexicon.txt", "counts.npy", *([SUBWORDS] if subwords else [])]
-        files += [name for shard in (*train, *held_out) for name in (shard.file, shard.documents_file)]
+        files += [
+            name
+            for shard in (*train, *held_out)
+            for name in (shard.file, shard.documents_file)
+        ]
         totals = {
             f"{split}_{what}": sum(getattr(shard, what) for shard in shards)
             for split, shards in (("train", train), ("held_out", held_out))

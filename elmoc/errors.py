@@ -1,4 +1,6 @@
-"""Errors: how a command tells its user in one line what is wrong, and how text is made fit to be printed."""
+"""Errors: how a command tells its user in one line what is wrong, and how text is made
+fit to be printed.
+"""
 
 import io
 import os
@@ -23,7 +25,9 @@ _LONGEST = 800
 
 
 class InputError(Exception):
-    """Something the user gave cannot be used; the message names it, on one line that can be printed."""
+    """Something the user gave cannot be used; the message names it, on one line that
+    can be printed.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -31,26 +35,37 @@ class InputError(Exception):
 
 def printable(text: str) -> str:
     """A text with escapes for the characters that steer a terminal; ends of lines stay."""
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    return "".join(
+        each if each.isprintable() or each == "\n" else repr(each)[1:-1]
+        for each in text
+    )
 
 
 def one_line(text: str) -> str:
-    """A text on one line, without control characters, and cut in the middle where it is long."""
+    """A text on one line, without control characters, and cut in the middle where it is
+    long.
+    """
     line = printable(" ".join(text.splitlines()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
+    return (
+        line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
+    )
 
 
 def say(text: str, *, file: TextIO | None = None) -> None:
-    """Print a line, be it of what a file holds: without control characters, and cut where it is long (`one_line`)."""
+    """Print a line, be it of what a file holds: without control characters, and cut
+    where it is long (`one_line`).
+    """
     print(one_line(text), file=file, flush=True)
 
 
 @contextmanager
 def reading(path: object) -> Iterator[None]:
-    """Name `path` for whatever goes wrong while the block reads it: the one boundary of damaged and foreign files.
+    """Name `path` for whatever goes wrong while the block reads it: the one boundary of
+    damaged and foreign files.
 
-    An `InputError` gets the path where it does not name it. An `OSError` that names its file, lack of memory and of a
-    package pass as they are. All else becomes "PATH cannot be read (reason): it may be damaged or of another kind".
+    An `InputError` gets the path where it does not name it. An `OSError` that names its
+    file, lack of memory and of a package pass as they are. All else becomes "PATH
+    cannot be read (reason): it may be damaged or of another kind".
     """
     try:
         yield
@@ -59,20 +74,28 @@ def reading(path: object) -> Iterator[None]:
             raise
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
-        named = isinstance(error, ModuleNotFoundError) or (isinstance(error, OSError) and error.filename)
+        named = isinstance(error, ModuleNotFoundError) or (
+            isinstance(error, OSError) and error.filename
+        )
         if named or ran_out_of_memory(error):
             raise
-        raise InputError(f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind") from error
+        raise InputError(
+            f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind"
+        ) from error
 
 
 def run_command(command: Callable[[], None]) -> int:
-    """Run a command's body and return its exit status: 0, 1 after an error, 130 after an interrupt.
+    """Run a command's body and return its exit status: 0, 1 after an error, 130 after
+    an interrupt.
 
-    Every exception becomes one line on standard error: an `InputError` as it stands, an `OSError` with its file, lack
-    of memory, and whatever else as "unexpected: …". With ELMOC_TRACEBACK=1 the traceback is printed before it.
+    Every exception becomes one line on standard error: an `InputError` as it stands, an
+    `OSError` with its file, lack of memory, and whatever else as "unexpected: …". With
+    ELMOC_TRACEBACK=1 the traceback is printed before it.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
         command()
@@ -100,11 +123,15 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
-        files = " and ".join(str(each) for each in (error.filename, error.filename2) if each)
+        files = " and ".join(
+            str(each) for each in (error.filename, error.filename2) if each
+        )
         return ": ".join(filter(None, [files, error.strerror or str(error)]))
     if ran_out_of_memory(error):
         return f"memory ran out ({reason(error)}): use smaller sizes, or a machine with more of it"
-    if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+    if isinstance(error, ModuleNotFoundError) and (
+        extra := _EXTRAS.get((error.name or "").partition(".")[0])
+    ):
         return f"{error.name} is not installed: `pip install -e '.[{extra}]'` in the checkout installs it"
     return f"unexpected: {type(error).__name__}: {reason(error)} (ELMOC_TRACEBACK=1 in the environment prints where)"
 
@@ -112,7 +139,8 @@ def describe_error(error: BaseException) -> str:
 def ran_out_of_memory(error: BaseException) -> bool:
     """Whether this process was refused memory, on the CPU or on a GPU."""
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+        isinstance(error, RuntimeError)
+        and any(text in str(error) for text in _OUT_OF_MEMORY)
     )
 
 
@@ -125,21 +153,30 @@ def duration(seconds: float) -> str:
     """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
-    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    minutes = round(seconds / 60)
+    hours = round(seconds / 3600)
     if minutes < 90:
         return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+    return (
+        f"{minutes // 60} h {minutes % 60} min"
+        if hours < 48
+        else f"{hours // 24} d {hours % 24} h"
+    )
 
 
 def reason(error: object) -> str:
-    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    """What a library's exception says, as a sentence can quote it: on one line, of
+    printable characters, not long.
+    """
     return shortened(one_line(" ".join(str(error).split())), 200)
 
 
 def drop_output() -> None:
-    """Drop what standard output or standard error does not take, now and from now on; one that takes it stays.
+    """Drop what standard output or standard error does not take, now and from now on;
+    one that takes it stays.
 
-    So the interpreter does not try again when it ends, and what is printed later does not fail.
+    So the interpreter does not try again when it ends, and what is printed later does
+    not fail.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

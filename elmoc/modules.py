@@ -1,8 +1,10 @@
 """Modules: what puts an `ElmoC` into a PyTorch model of one's own.
 
-`LayerStates` computes the layer states of a batch, with a frozen encoder or a trained one; `ScalarMix` is the
-trained weighting of layers; `ElmoEmbedding` is both together, with dropout.
-Letters: B sentences of a batch, T the longest of them in tokens, P projection, L layers.
+`LayerStates` computes the layer states of a batch, with a frozen encoder or a trained
+one; `ScalarMix` is the trained weighting of layers; `ElmoEmbedding` is both together,
+with dropout.
+Letters: B sentences of a batch, T the longest of them in tokens, P projection, L
+layers.
 """
 
 from collections.abc import Sequence
@@ -18,18 +20,24 @@ NORM_EPSILON = 1e-13  # AllenNLP's, which is added to the variance
 
 
 class LayerStates(nn.Module):
-    """The layer states of sentences in a padded batch, each from zero state between `<s>` and `</s>`.
+    """The layer states of sentences in a padded batch, each from zero state between
+    `<s>` and `</s>`.
 
-    Without `requires_grad` the encoder is `elmo`'s, runs without autograd and dropout whatever the mode, and is
-    no part of the state dict. Trained on, it is a copy, a submodule like any other. The word vectors are never trained
+    Without `requires_grad` the encoder is `elmo`'s, runs without autograd and dropout
+    whatever the mode, and is no part of the state dict. Trained on, it is a copy, a
+    submodule like any other. The word vectors are never trained
     on and never in the state dict: the module is made from the same model to load one.
     """
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
         super().__init__()
         self._elmo = elmo
-        self.encoder = deepcopy(elmo.encoder).requires_grad_().train() if requires_grad else None
-        self.register_buffer("_place", torch.empty(0, device=elmo.device), persistent=False)  # moves with the module
+        self.encoder = (
+            deepcopy(elmo.encoder).requires_grad_().train() if requires_grad else None
+        )
+        self.register_buffer(
+            "_place", torch.empty(0, device=elmo.device), persistent=False
+        )  # moves with the module
 
     @property
     def elmo(self) -> ElmoC:
@@ -39,54 +47,82 @@ class LayerStates(nn.Module):
         return self._elmo.with_encoder(deepcopy(self.encoder).requires_grad_(False))
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool [B, T + 2], where none is."""
+        """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool
+        [B, T + 2], where none is.
+        """
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:
-            return place.new_zeros(0, self._elmo.layers, 2, self._elmo.width), place.new_zeros(0, 2, dtype=torch.bool)
+            return place.new_zeros(
+                0, self._elmo.layers, 2, self._elmo.width
+            ), place.new_zeros(0, 2, dtype=torch.bool)
         rows = self._elmo.look_up(sentences)
         vectors, lengths = rows.padded()
         if self.encoder is None:
             if self._elmo.device != place.device:
                 self._elmo = self._elmo.to(place.device)
             encoded = self._elmo.encode(vectors, lengths)
-            states = encoded.to(place.dtype, copy=True)  # no inference tensor, which autograd cannot save
+            states = encoded.to(
+                place.dtype, copy=True
+            )  # no inference tensor, which autograd cannot save
         else:
             weight = next(self.encoder.parameters())
             states = self.encoder(vectors.to(weight), lengths.to(weight.device))
         states, lengths = self._elmo.of_words(rows, states, lengths)
-        mask = torch.arange(states.shape[2], device=states.device) < lengths.to(states.device).unsqueeze(1)
+        mask = torch.arange(states.shape[2], device=states.device) < lengths.to(
+            states.device
+        ).unsqueeze(1)
         return states.masked_fill(~mask[:, None, :, None], 0.0), mask
 
 
 class ScalarMix(nn.Module):
-    """gamma · Σ_l softmax(weights)_l · states_l (Peters et al. 2018, equation 1), as AllenNLP's module of that name.
+    """gamma · Σ_l softmax(weights)_l · states_l (Peters et al. 2018, equation 1), as
+    AllenNLP's module of that name.
 
     Args:
         layers: how many there are.
         weights: before the softmax; zeros, which give the mean, where None is given.
-        layer_norm: whether each layer is first brought to mean 0 and variance 1, over all numbers of a batch that are
-            not padding.
+        layer_norm: whether each layer is first brought to mean 0 and variance 1, over
+            all numbers of a batch that are not padding.
         trainable: whether weights and gamma are trained.
     """
 
     def __init__(
-        self, layers: int, *, weights: Sequence[float] | None = None, layer_norm: bool = False, trainable: bool = True
+        self,
+        layers: int,
+        *,
+        weights: Sequence[float] | None = None,
+        layer_norm: bool = False,
+        trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = torch.zeros(layers) if weights is None else torch.tensor(weights, dtype=torch.get_default_dtype())
+        values = (
+            torch.zeros(layers)
+            if weights is None
+            else torch.tensor(weights, dtype=torch.get_default_dtype())
+        )
         self.weights = nn.Parameter(values, requires_grad=trainable)  # [L + 1]
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
         self.layer_norm = layer_norm
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Layer states [B, L + 1, T, D], and the bool mask [B, T], true where a word is → [B, T, D]."""
+        """Layer states [B, L + 1, T, D], and the bool mask [B, T], true where a word is
+        → [B, T, D].
+        """
         if self.layer_norm:
-            mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool) if mask is None else mask
+            mask = (
+                torch.ones_like(states[:, 0, :, 0], dtype=torch.bool)
+                if mask is None
+                else mask
+            )
             kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]
             count = mask.sum().clamp(min=1) * states.shape[-1]
-            mean = (states * kept).sum((0, 2, 3), keepdim=True) / count  # [1, L + 1, 1, 1]
-            variance = ((states - mean).square() * kept).sum((0, 2, 3), keepdim=True) / count
+            mean = (states * kept).sum(
+                (0, 2, 3), keepdim=True
+            ) / count  # [1, L + 1, 1, 1]
+            variance = ((states - mean).square() * kept).sum(
+                (0, 2, 3), keepdim=True
+            ) / count
             states = (states - mean) / (variance + NORM_EPSILON).sqrt()
         return self.gamma * torch.einsum("l,bltd->btd", self.weights.softmax(0), states)
 
@@ -94,28 +130,33 @@ class ScalarMix(nn.Module):
 class ElmoRepresentations(NamedTuple):
     """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens."""
 
-    representations: list[Tensor]  # [B, T, 2P] for each scalar mix; zeros where there is padding
+    representations: list[
+        Tensor
+    ]  # [B, T, 2P] for each scalar mix; zeros where there is padding
     mask: Tensor  # bool [B, T], where there is a token
 
 
 class ElmoEmbedding(nn.Module):
-    """Scalar mixes of the layer states of sentences, with dropout (Peters et al. 2018, Section 3.2).
+    """Scalar mixes of the layer states of sentences, with dropout (Peters et al. 2018,
+    Section 3.2).
 
-        embedding = ElmoEmbedding(ElmoC.from_pretrained("runs/quickstart/run"), dropout=0.2)
-        representations, mask = embedding([["The", "cat", "sat", "."], ["Stop", "!"]])
+        embedding = ElmoEmbedding(ElmoC.from_pretrained("runs/quickstart/run"),
+        dropout=0.2) representations, mask = embedding([["The", "cat", "sat", "."],
+        ["Stop", "!"]])
 
-    What AllenNLP's `Elmo` does, for lists of tokens. The state dict holds the mixes, and the encoder where that is
-    trained on; never the word vectors.
+    What AllenNLP's `Elmo` does, for lists of tokens. The state dict holds the mixes,
+    and the encoder where that is trained on; never the word vectors.
 
     Args:
         elmo: the model.
-        num_output_representations: how many mixes, each with its own weights; e.g. 2 for a task model that reads one
-            in its first layer and one in its last.
+        num_output_representations: how many mixes, each with its own weights; e.g. 2
+            for a task model that reads one in its first layer and one in its last.
         dropout: of the representations, in training.
-        requires_grad: whether the encoder is trained on; its own dropout then runs in training, too.
+        requires_grad: whether the encoder is trained on; its own dropout then runs in
+            training, too.
         layer_norm: whether the mixes normalise the layers first.
-        mix_weights: of every mix, before the softmax; the mixes are not trained then. By default they are zeros, which
-            give the mean, and trained.
+        mix_weights: of every mix, before the softmax; the mixes are not trained then.
+            By default they are zeros, which give the mean, and trained.
     """
 
     def __init__(
@@ -131,7 +172,12 @@ class ElmoEmbedding(nn.Module):
         super().__init__()
         self.states = LayerStates(elmo, requires_grad=requires_grad)
         self.mixes = nn.ModuleList(
-            ScalarMix(elmo.layers, weights=mix_weights, layer_norm=layer_norm, trainable=mix_weights is None)
+            ScalarMix(
+                elmo.layers,
+                weights=mix_weights,
+                layer_norm=layer_norm,
+                trainable=mix_weights is None,
+            )
             for _ in range(num_output_representations)
         ).to(elmo.device)
         self.dropout = nn.Dropout(dropout)
@@ -143,7 +189,9 @@ class ElmoEmbedding(nn.Module):
 
     @property
     def elmo(self) -> ElmoC:
-        """The model with the encoder as it is now; of one that was trained on, `save_pretrained` keeps the training."""
+        """The model with the encoder as it is now; of one that was trained on,
+        `save_pretrained` keeps the training.
+        """
         return self.states.elmo
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> ElmoRepresentations:
@@ -151,4 +199,6 @@ class ElmoEmbedding(nn.Module):
         states, mask = self.states(sentences)
         words = mask[:, 2:]  # n tokens with their two boundaries are n + 2 positions
         mixed = [self.dropout(mix(states, mask)[:, 1:-1]) for mix in self.mixes]
-        return ElmoRepresentations([torch.where(words.unsqueeze(-1), each, 0.0) for each in mixed], words)
+        return ElmoRepresentations(
+            [torch.where(words.unsqueeze(-1), each, 0.0) for each in mixed], words
+        )

@@ -1,74 +1,122 @@
-"""Settings: how dataclass fields say which values are possible, and the one check of them.
+"""Settings: how a frozen dataclass says which values a job can be given, and how values
+are checked against it.
 
-Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value; `add_options` makes options of a command of the
-fields, `chosen` reads them.
+Every part of the project declares what it can be told as a frozen dataclass beside its
+code. A field's annotation holds the type, the bounds and the help:
+
+    streams: Annotated[int, Meta(ge=1, description="parallel streams")] = 768
+    order: Literal["sentences", "documents"] = "sentences"
+
+From these are made the reader of JSON and TOML (`convert`), the check of options that
+were given in Python (`checked`), the command line (`elmoc.command_line`), and the page
+of settings.
 """
 
-import argparse
 import math
-import operator
 import re
 import reprlib
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, field, fields, replace
-from typing import Any, TypeVar
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from elmoc.errors import InputError
+import msgspec
+from msgspec import Meta
 
-Settings = TypeVar("Settings")
+from elmoc.errors import InputError, reading
 
-_BOUNDS = {
-    "least": ("at least", operator.ge),
-    "above": ("above", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("below", operator.lt),
-}
+T = TypeVar("T")
+
+# What a bound of `Meta` is in words.
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+# Seconds of a unit of time.
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def setting(
-    default: Any = MISSING,
-    *,
-    help: str = "",
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    choices: Sequence[str] | None = None,
-) -> Any:
-    """A dataclass field whose value is bounded.
+@dataclass(frozen=True)
+class Setting:
+    """One field of a dataclass of settings.
 
-    Args:
-        default: of the field; without it the field has none.
-        help: one line for the command line.
-        least, above, most, below: bounds of a number, included (`least`, `most`) or not (`above`, `below`).
-        choices: the possible strings.
+    name: of the field.
+    type: of its values, without bounds and None.
+    default: `dataclasses.MISSING` where one has to be given.
+    help: what it is, in one line.
+    choices: the possible values, where they can be listed.
+    bounds: of a number, or of the numbers of a list, in words: `at least 1`.
+    extra: what else its `Meta` says; `elmoc.command_line` reads it.
     """
-    given = {"least": least, "above": above, "most": most, "below": below}
-    bounds = {name: each for name, each in given.items() if each is not None}
-    metadata = {"help": help, "choices": choices, "bounds": bounds}
-    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    choices: tuple[str, ...]
+    bounds: str
+    extra: Mapping[str, Any]
 
 
-def check_settings(settings: Any, name: Callable[[str], str]) -> None:
-    """Raise an `InputError` for the first impossible value of a dataclass.
+def settings_of(kind: type) -> list[Setting]:
+    """The fields of a dataclass, in their order."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    found = []
+    for each in fields(kind):
+        default = each.default
+        if each.default_factory is not MISSING:
+            default = each.default_factory()
+        type_, metas = _unwrapped(hints[each.name])
+        inherited = [
+            meta
+            for base in kind.__mro__[1:]
+            for meta in _unwrapped(
+                base.__dict__.get("__annotations__", {}).get(each.name)
+            )[1]
+        ]
+        descriptions = [m.description for m in metas + inherited if m.description]
+        bounds = [
+            f"{words} {getattr(meta, bound):,}"
+            for meta in metas
+            for bound, words in _BOUNDS.items()
+            if getattr(meta, bound) is not None
+        ]
+        extra: dict[str, Any] = {}
+        for meta in metas:
+            extra |= meta.extra or {}
+        choices = typing.get_args(type_) if typing.get_origin(type_) is Literal else ()
+        found.append(
+            Setting(
+                name=each.name,
+                type=type_,
+                default=default,
+                help=descriptions[0] if descriptions else "",
+                choices=choices,
+                bounds=" and ".join(bounds),
+                extra=extra,
+            )
+        )
+    return found
 
-    Args:
-        settings: the dataclass instance; a number has to be finite, whether `setting` made its field or not.
-        name: what the user calls a field, e.g. `train.streams` or `--batch-size`.
-    """
-    for each in fields(settings):
-        value, needed = getattr(settings, each.name), ""
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        choices, bounds = each.metadata.get("choices"), each.metadata.get("bounds", {})
-        if choices and value not in choices:
-            needed = f"one of {', '.join(choices)}"
-        elif isinstance(value, float) and not math.isfinite(value):
-            needed = "a finite number"
-        elif is_number and not all(_BOUNDS[bound][1](value, limit) for bound, limit in bounds.items()):
-            needed = " and ".join(f"{_BOUNDS[bound][0]} {limit}" for bound, limit in bounds.items())
-        if needed:
-            raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
+
+def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
+    """A type without `Annotated` and `| None`, and the `Meta`s inside, outermost first."""
+    metas: list[Meta] = []
+    while True:
+        origin = typing.get_origin(hint)
+        if origin is Annotated:
+            metas += [each for each in hint.__metadata__ if isinstance(each, Meta)]
+            hint = hint.__origin__
+        elif origin in (types.UnionType, typing.Union):
+            others = [each for each in typing.get_args(hint) if each is not type(None)]
+            if len(others) > 1:
+                return hint, metas
+            hint = others[0]
+        else:
+            break
+    for inner in typing.get_args(hint):  # of the items of a list
+        if typing.get_origin(inner) is Annotated:
+            metas += [each for each in inner.__metadata__ if isinstance(each, Meta)]
+    return hint, metas
 
 
 def option_name(name: str) -> str:
@@ -76,35 +124,194 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def add_options(group: argparse._ActionsContainer, defaults: Any) -> None:
-    """Add an option for each field of a dataclass; its value is None where the command line does not give it."""
-    for each in fields(defaults):
-        default, choices = getattr(defaults, each.name), each.metadata["choices"]
-        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        if isinstance(default, bool):
-            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+def checked(options: T, name: Callable[[str], str] = str) -> T:
+    """`options`, a dataclass instance, where all of its values are possible.
+
+    A call from Python checks its options so, once, before it begins.
+
+    Args:
+        options: the instance; dataclasses inside it are checked in the same way.
+        name: what the user calls the field with a path, e.g. `option_name`.
+
+    Raises:
+        InputError: names the first field with an impossible value.
+    """
+    return _converted(_plain(options), type(options), name=name)
+
+
+def convert(
+    value: Any,
+    kind: type[T],
+    *,
+    where: str,
+    prefix: str = "",
+    name: Callable[[str], str] | None = None,
+) -> T:
+    """A value of JSON, TOML or a command line as a dataclass, or any other type that
+    annotations can name.
+
+    Args:
+        value: of objects, lists, strings, numbers, booleans and null.
+        kind: what it has to be; dataclasses inside are checked in the same way.
+        where: what the `InputError` calls the source, e.g. a file; may be empty.
+        prefix: of the paths of fields, e.g. `train.` for a section.
+        name: what the user calls the field with a path, in place of `prefix`.
+
+    Raises:
+        InputError: an unknown key, a missing one, or an impossible value.
+    """
+
+    def prefixed(path: str) -> str:
+        return f"{prefix}{path}"
+
+    if not where:
+        return _converted(value, kind, name=name or prefixed)
+    with reading(where):
+        return _converted(value, kind, name=name or prefixed)
+
+
+def _converted(value: Any, kind: type[T], *, name: Callable[[str], str]) -> T:
+    for path, known in _unknown_keys(value, kind):
+        names = ", ".join(name(each) for each in known)
+        raise InputError(f"unknown key {name(path)} (known: {names})")
+    try:
+        record = msgspec.convert(value, kind, dec_hook=_path_of)
+    except msgspec.ValidationError as error:
+        raise InputError(_explained(str(error), value, kind, name)) from error
+    for path, number in _numbers(record):
+        if not math.isfinite(number):
+            raise InputError(f"{name(path)} must be a finite number, not {number}")
+    return record
+
+
+def _path_of(kind: type, value: Any) -> Any:
+    """Paths are strings in JSON and TOML; msgspec asks how they are read."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries of their fields; `asdict` would copy all else."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+def _unknown_keys(value: Any, kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The path of each key that its dataclass does not know, and the paths it knows."""
+    kind, _ = _unwrapped(kind)
+    inside = f"{path}." if path else ""
+    if isinstance(value, Mapping) and is_dataclass(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        known = [each.name for each in fields(kind)]
+        for key, each in value.items():
+            if key not in known:
+                yield f"{inside}{key}", [f"{inside}{other}" for other in known]
+            else:
+                yield from _unknown_keys(each, hints[key], f"{inside}{key}")
+    arguments = typing.get_args(kind)
+    if isinstance(value, Mapping) and typing.get_origin(kind) is dict:
+        for key, each in value.items():
+            yield from _unknown_keys(each, arguments[1], f"{inside}{key}")
+    if isinstance(value, list | tuple) and arguments:
+        for index, each in enumerate(value):
+            yield from _unknown_keys(each, arguments[0], f"{path}[{index}]")
+
+
+def _numbers(record: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """The path and the value of every float of a record."""
+    inside = f"{path}." if path else ""
+    if isinstance(record, float):
+        yield path, record
+    elif is_dataclass(record):
+        for each in fields(record):
+            yield from _numbers(getattr(record, each.name), f"{inside}{each.name}")
+    elif isinstance(record, dict):
+        for key, each in record.items():
+            yield from _numbers(each, f"{inside}{key}")
+    elif isinstance(record, list | tuple):
+        for index, each in enumerate(record):
+            yield from _numbers(each, f"{path}[{index}]")
+
+
+def _explained(said: str, value: Any, kind: Any, name: Callable[[str], str]) -> str:
+    """What msgspec says of a value that does not fit, as a sentence that names its
+    field, its bounds, and the value.
+    """
+    reason, _, place = said.partition(" - at `$")
+    path = place.strip("`").removeprefix(".")
+    missing = re.search(r"missing required field `(\w+)`", reason)
+    if missing:
+        return f"{name(f'{path}.{missing[1]}' if path else missing[1])} is missing"
+    if not path:
+        whole = name("").rstrip(".")
+        return f"{whole} must be {_expected(reason)}" if whole else said
+    needed = reason[0].lower() + reason[1:]
+    for step in re.findall(r"[^.\[\]]+", path.partition("[...]")[0]):
+        value = value[int(step) if isinstance(value, list | tuple) else step]
+        kind, _ = _unwrapped(kind)
+        if not is_dataclass(kind):
+            kind = (*typing.get_args(kind), Any)[0]
+            continue
+        setting = next(each for each in settings_of(kind) if each.name == step)
+        kind = setting.type
+        if setting.choices:
+            needed = f"must be one of {', '.join(map(str, setting.choices))}"
+        elif setting.bounds and _is_number(value):
+            needed = f"must be {setting.bounds}"
         else:
-            metavar = "|".join(choices) if choices else "N"
-            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
+            needed = f"must be {_expected(reason)}"
+    if "[...]" in path:  # msgspec does not say under which key
+        outer = path.partition("[...]")[0]
+        for key, each in value.items():
+            _converted(
+                each,
+                typing.get_args(kind)[1],
+                name=lambda inner, key=key: name(f"{outer}.{key}.{inner}".rstrip(".")),
+            )
+    return f"{name(path)} {needed}, not {reprlib.repr(value)}"
 
 
-def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
-    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
-    settings = replace(defaults, **given_values(options, defaults))  # type: ignore[type-var]
-    check_settings(settings, option_name)
-    return settings
+def _expected(reason: str) -> str:
+    """The kind of value that msgspec expected, in words."""
+    match = re.match(r"Expected `([^`]*)`", reason)
+    words = {
+        "int": "a whole number",
+        "float": "a number",
+        "str": "a string",
+        "bool": "true or false",
+        "array": "a list",
+        "object": "an object",
+    }
+    if match is None:
+        return reason
+    kinds = [words.get(each, each) for each in match[1].split(" | ")]
+    return " or ".join(each for each in kinds if each != "null")
 
 
-def given_values(options: argparse.Namespace, settings: Any) -> dict[str, Any]:
-    """The values of the fields that the command line gives."""
-    values = {each.name: getattr(options, each.name) for each in fields(settings)}
-    return {name: value for name, value in values.items() if value is not None}
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, or a string that holds one."""
+    try:
+        return not isinstance(value, bool) and bool(float(value) is not None)
+    except (TypeError, ValueError):
+        return False
 
 
 def parse_duration(text: str) -> float:
-    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
+    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names
+    `--max-time`.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
+    seconds = 0.0
+    if match is not None:
+        seconds = float(match[1]) * _SECONDS[match[2]]
     if not seconds:
-        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
+        raise InputError(
+            f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}"
+        )
     return seconds

@@ -15,19 +15,32 @@ _SCALE = ".scale"
 _LEAST_SCALE = 2.0**-100  # of a row of zeros
 
 
-def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Raise an `InputError` unless weights have the names, shapes and types of the `expected` ones."""
-    for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
+def check_weights(
+    weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]
+) -> None:
+    """Raise an `InputError` unless weights have the names, shapes and types of the
+    `expected` ones.
+    """
+    for what, names in (
+        ("lacks", expected.keys() - weights.keys()),
+        ("has unknown", weights.keys() - expected.keys()),
+    ):
         if names:
-            raise InputError(f"{what} tensors: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
+            raise InputError(
+                f"{what} tensors: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}"
+            )
     for name, tensor in weights.items():
-        found, wanted = (f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name]))
+        found, wanted = (
+            f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name])
+        )
         if found != wanted:
             raise InputError(f"{name} is {found}, where {wanted} is expected")
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """The metadata and the tensors of a safetensors file, all of finite numbers; for callers within `reading(path)`."""
+    """The metadata and the tensors of a safetensors file, all of finite numbers; for
+    callers within `reading(path)`.
+    """
     with open(path, "rb") as start:
         if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
             raise InputError(f"its header is larger than {MOST_RECORD_BYTES >> 20} MiB")
@@ -52,11 +65,16 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
 
-def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str, Tensor]:
-    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors (biases, norms) in float32.
+def packed_weights(
+    weights: Mapping[str, Tensor], weight_type: str
+) -> dict[str, Tensor]:
+    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors
+    (biases, norms) in float32.
 
-    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32 [rows], which has the bits of a
-    bfloat16 number: 127 times it is exact, so weights that were read are written again as the same numbers.
+    A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32
+    [rows], which has the bits of a
+    bfloat16 number: 127 times it is exact, so weights that were read are written again
+    as the same numbers.
     """
     packed = dict(weights)
     for name, matrix in weights.items():
@@ -64,7 +82,12 @@ def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str,
             continue
         packed[name] = matrix.half()
         if weight_type == "int8":
-            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float().clamp(min=_LEAST_SCALE)
+            scale = (
+                (matrix.abs().amax(dim=1) / 127)
+                .bfloat16()
+                .float()
+                .clamp(min=_LEAST_SCALE)
+            )
             packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
             packed[name + _SCALE] = scale
     return packed
@@ -72,7 +95,8 @@ def packed_weights(weights: Mapping[str, Tensor], weight_type: str) -> dict[str,
 
 def unpacked_weights(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
     """Weights in float32 from the tensors of a file, and the type of its matrices."""
-    unpacked, weight_type = {}, "float32"
+    unpacked = {}
+    weight_type = "float32"
     for name, tensor in tensors.items():
         if tensor.dtype == torch.int8:
             weight_type = "int8"

@@ -1,1 +1,3 @@
-"""Experiments: plain scripts that measure speed and compare with the papers and with what people train instead."""
+"""Experiments: plain scripts that measure speed and compare with the papers and with
+what people train instead.
+"""

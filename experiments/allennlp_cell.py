@@ -1,7 +1,8 @@
-"""AllenNLP's cell with an encoder's weights: the published way to compute and to train it, stepped through time.
+"""AllenNLP's cell with an encoder's weights: the published way to compute and to train
+it, stepped through time.
 
-The cell is `allennlp_light`'s. Layer normalisation and the clip of the projection, for which it has no place, are put
-behind its projection.
+The cell is `allennlp_light`'s. Layer normalisation and the clip of the projection, for
+which it has no place, are put behind its projection.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,9 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.recurrence import LSTMState
 
 
-def allennlp_cell(layer: nn.Module, sizes: LstmSizes, *, dropout: float = 0.0) -> nn.Module:
+def allennlp_cell(
+    layer: nn.Module, sizes: LstmSizes, *, dropout: float = 0.0
+) -> nn.Module:
     """AllenNLP's cell with the weights of a layer, which both then share."""
     with torch.device("meta"):
         cell = LstmCellWithProjection(
@@ -39,11 +42,18 @@ def allennlp_cell(layer: nn.Module, sizes: LstmSizes, *, dropout: float = 0.0) -
     return cell
 
 
-def allennlp_states(encoder: BidirectionalEncoder) -> Callable[[Tensor, Tensor], Tensor]:
-    """A function that computes what `encoder` does: word vectors [B, T, E], lengths [B] → states [B, L + 1, T, 2P]."""
+def allennlp_states(
+    encoder: BidirectionalEncoder,
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """A function that computes what `encoder` does: word vectors [B, T, E], lengths [B]
+    → states [B, L + 1, T, 2P].
+    """
     sizes = encoder.config.sizes
     cells = {
-        name: [allennlp_cell(layer, sizes) for layer in encoder.direction(name).encoder.layers]
+        name: [
+            allennlp_cell(layer, sizes)
+            for layer in encoder.direction(name).encoder.layers
+        ]
         for name in encoder.directions
     }
 
@@ -53,12 +63,24 @@ def allennlp_states(encoder: BidirectionalEncoder) -> Callable[[Tensor, Tensor],
         sides = []
         for direction, stack in cells.items():
             backward = direction == "backward"
-            read = reverse_padded(vectors[order], lengths) if backward else vectors[order]
+            read = (
+                reverse_padded(vectors[order], lengths) if backward else vectors[order]
+            )
             layers = [encoder.direction(direction).input_layer(read)]
             for index, cell in enumerate(stack):
                 outputs, _ = cell(layers[-1], lengths.tolist())
-                layers.append(outputs + layers[-1] if sizes.residual and index > 0 else outputs)
-            sides.append(torch.stack([reverse_padded(each, lengths) if backward else each for each in layers], 1))
+                layers.append(
+                    outputs + layers[-1] if sizes.residual and index > 0 else outputs
+                )
+            sides.append(
+                torch.stack(
+                    [
+                        reverse_padded(each, lengths) if backward else each
+                        for each in layers
+                    ],
+                    1,
+                )
+            )
         joined = torch.cat(sides, -1)
         return torch.empty_like(joined).index_copy_(0, order, joined)
 
@@ -73,19 +95,35 @@ class AllenNLPLayer(nn.Module):
         self.cell = allennlp_cell(layer, sizes, dropout=sizes.dropout)
 
     def forward(
-        self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
+        self,
+        inputs: Tensor,
+        state: LSTMState | None,
+        *,
+        lengths: None,
+        dropout_mask: None,
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
-        initial = None if state is None else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
-        outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
+        initial = (
+            None
+            if state is None
+            else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
+        )
+        outputs, (hidden, cell) = self.cell(
+            inputs, [inputs.shape[1]] * len(inputs), initial
+        )
         return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
 
 def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
-    """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
+    """The same function as `encoder`, with weights of its own and AllenNLP's cells for
+    its layers.
+    """
     other = deepcopy(encoder)
     for name in other.directions:
-        stack, sizes = other.direction(name).encoder, encoder.config.sizes
+        stack = other.direction(name).encoder
+        sizes = encoder.config.sizes
         stack.dropout = 0.0  # no masks from here: the cells draw theirs
-        stack.layers = nn.ModuleList(AllenNLPLayer(layer, sizes) for layer in stack.layers)
+        stack.layers = nn.ModuleList(
+            AllenNLPLayer(layer, sizes) for layer in stack.layers
+        )
     return other

@@ -1,10 +1,12 @@
-"""Speed of dumping: words a second of the encoder in batches and one sentence at a time, beside AllenNLP's cell.
+"""Speed of dumping: words a second of the encoder in batches and one sentence at a
+time, beside AllenNLP's cell.
 
     python -m experiments.dumping_speed [paper|small]
 
-All read the same made-up sentences with the same random weights, and take turns; figures are of the best turn. A word
-is a word of a sentence: boundaries are read, but not counted, and neither is padding. Where there is a GPU, it is
-measured, with the way of the states back to main memory.
+All read the same made-up sentences with the same random weights, and take turns;
+figures are of the best turn. A word
+is a word of a sentence: boundaries are read, but not counted, and neither is padding.
+Where there is a GPU, it is measured, with the way of the states back to main memory.
 """
 
 import sys
@@ -23,7 +25,8 @@ from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.allennlp_cell import allennlp_states
 
 SIZES = {"paper": LstmSizes(), "small": LstmSizes(projection_size=256, cell_size=1024)}
-SENTENCES, BASELINE_SENTENCES = 1024, 64
+SENTENCES = 1024
+BASELINE_SENTENCES = 64
 ALONE = 4  # sentences that are read one at a time
 TURNS = 3
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -31,7 +34,9 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 def random_encoder(sizes: LstmSizes) -> BidirectionalEncoder:
     """An encoder with random weights, on which the speed does not depend."""
-    with torch.device("meta"):  # orthogonal weights would take longer than the measurement
+    with torch.device(
+        "meta"
+    ):  # orthogonal weights would take longer than the measurement
         encoder = BidirectionalEncoder(EncoderConfig(sizes), fast=True)
     encoder.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(1)
@@ -42,10 +47,21 @@ def random_encoder(sizes: LstmSizes) -> BidirectionalEncoder:
 
 
 def random_sentences(width: int) -> list[Tensor]:
-    """The word vectors [n + 2, E] of sentences whose lengths are spread as in news: 22 words on average."""
+    """The word vectors [n + 2, E] of sentences whose lengths are spread as in news: 22
+    words on average.
+    """
     generator = torch.Generator().manual_seed(1)
-    drawn = torch.randn(SENTENCES, generator=generator).mul(0.5).add(2.97).exp().long().clamp(1, 120)
-    return [torch.randn(int(length) + 2, width, generator=generator) for length in drawn]
+    drawn = (
+        torch.randn(SENTENCES, generator=generator)
+        .mul(0.5)
+        .add(2.97)
+        .exp()
+        .long()
+        .clamp(1, 120)
+    )
+    return [
+        torch.randn(int(length) + 2, width, generator=generator) for length in drawn
+    ]
 
 
 def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -61,23 +77,40 @@ def main() -> None:
     encoder = random_encoder(SIZES[sys.argv[1] if len(sys.argv) > 1 else "paper"])
     sentences = random_sentences(encoder.config.word_vector_size)
     lengths = torch.tensor([len(sentence) for sentence in sentences])
-    middle = sorted(sentences, key=len)[(SENTENCES - BASELINE_SENTENCES) // 2 :][:BASELINE_SENTENCES]
-    runs: dict[str, tuple[int, Callable[[], object]]] = {}  # by name the words that are read, and the call
+    middle = sorted(sentences, key=len)[(SENTENCES - BASELINE_SENTENCES) // 2 :][
+        :BASELINE_SENTENCES
+    ]
+    runs: dict[
+        str, tuple[int, Callable[[], object]]
+    ] = {}  # by name the words that are read, and the call
 
     def words_of(some: list[Tensor]) -> int:
         return sum(map(len, some)) - 2 * len(some)
 
     batch = padded(middle)
     states = allennlp_states(encoder)
-    runs["allennlp_light, batches of 64"] = words_of(middle), lambda: states(*(each.to(DEVICE) for each in batch)).cpu()
+    runs["allennlp_light, batches of 64"] = (
+        words_of(middle),
+        lambda: states(*(each.to(DEVICE) for each in batch)).cpu(),
+    )
     for name, dtype in {"float32": torch.float32, "bf16": torch.bfloat16}.items():
         if name == "bf16" and not has_bf16(DEVICE):
             continue
         inference = InferenceEncoder(encoder, dtype=dtype)
         alone = [padded([sentence]) for sentence in sentences[:ALONE]]
-        runs[f"{name}, batches"] = words_of(sentences), partial(inference.sentences, torch.cat(sentences), lengths)
-        one_by_one = partial(lambda read, batches: [read(*each).cpu() for each in batches], inference, alone)
-        runs[f"{name}, one sentence at a time"] = words_of(sentences[:ALONE]), one_by_one
+        runs[f"{name}, batches"] = (
+            words_of(sentences),
+            partial(inference.sentences, torch.cat(sentences), lengths),
+        )
+        one_by_one = partial(
+            lambda read, batches: [read(*each).cpu() for each in batches],
+            inference,
+            alone,
+        )
+        runs[f"{name}, one sentence at a time"] = (
+            words_of(sentences[:ALONE]),
+            one_by_one,
+        )
     best = dict.fromkeys(runs, float("inf"))
     for turn in range(1 + TURNS):  # the first, which is not counted, warms up
         for name, (_, run) in runs.items():
@@ -89,7 +122,9 @@ def main() -> None:
     speeds = {name: words / best[name] for name, (words, _) in runs.items()}
     print(f"{encoder.config.sizes.description}; {torch.get_num_threads()} threads")
     for name, speed in speeds.items():
-        print(f"{name:32}{speed:10,.0f} words/s {speed / speeds[baseline]:6.2f} × allennlp_light")
+        print(
+            f"{name:32}{speed:10,.0f} words/s {speed / speeds[baseline]:6.2f} × allennlp_light"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The README's picture: what features gain over word vectors alone, by the words that the encoder has read.
+"""The README's picture: what features gain over word vectors alone, by the words that
+the encoder has read.
 
 python -m experiments.gain_by_words docs/gain_by_words.png
 """
@@ -10,7 +11,8 @@ from matplotlib.figure import Figure
 
 from elmoc.looking.figures import save_figure
 
-# One training of small.toml, quick suite, development parts; docs/results.md has the whole table and its intervals.
+# One training of small.toml, quick suite, development parts; docs/results.md has the
+# whole table and its intervals.
 MILLION_WORDS = (0, 10.9, 53.8, 79.4)
 GAINS = {
     "semantic roles (PropBank EWT, F1)": (0, 6.04, 8.11, 8.38),

@@ -1,10 +1,12 @@
-"""Tables 4 and 5 of the paper in miniature: what output layers take, by vocabulary and by encoder, over CONT.
+"""Tables 4 and 5 of the paper in miniature: what output layers take, by vocabulary and
+by encoder, over CONT.
 
     python -m experiments.paper_speed 4|5
 
-Every row makes updates in turn with the continuous output layer, on made-up text, with the same streams and the small
-twins' sizes (Li et al. 2019, Section 5.2; the paper takes for each the largest batch that fits into 12 GB). Ratios are
-of the time for as many words; docs/results.md has them beside the paper's.
+Every row makes updates in turn with the continuous output layer, on made-up text, with
+the same streams and the small twins' sizes (Li et al. 2019, Section 5.2; the paper
+takes for each the largest batch that fits into 12 GB). Ratios are of the time for as
+many words; docs/results.md has them beside the paper's.
 """
 
 import gc
@@ -34,9 +36,14 @@ from pretrain.setup import set_up
 from pretrain.step import TrainStep
 
 TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}  # 800K: One Billion Word
-SUBWORDS, UNITS_OF_A_WORD = 32_000, 1.1  # Li et al. 2019, Section 5.2.1
-STREAMS, ONE = 64, 1
-BATCHES, WARM_UP, UPDATES = 4, 1, 3
+# Li et al. 2019, Section 5.2.1
+SUBWORDS = 32_000
+UNITS_OF_A_WORD = 1.1
+STREAMS = 64
+ONE = 1
+BATCHES = 4
+WARM_UP = 1
+UPDATES = 3
 TOKENS = 1_000_000  # of the made-up text, more than the batches read
 
 
@@ -52,7 +59,8 @@ class Row(NamedTuple):
 def output_layers() -> list[Row]:
     """The rows of Table 4, CONT first, and the contrastive output layer beside them."""
     cont, adaptive, sampled = (
-        load_config(CONFIGS / f"twins/small_{name}.toml").output_layer for name in ("elmo_c", "elmo_a", "elmo")
+        load_config(CONFIGS / f"twins/small_{name}.toml").output_layer
+        for name in ("elmo_c", "elmo_a", "elmo")
     )
     return [
         Row("CONT", "", cont),
@@ -75,41 +83,73 @@ class Column(NamedTuple):
 
 
 def encoders(elmo: EncoderSizes) -> dict[str, Column]:
-    """The columns of Table 5; an eighth of the paper's LSTM, a quarter of the width of its Transformers.
+    """The columns of Table 5; an eighth of the paper's LSTM, a quarter of the width of
+    its Transformers.
 
     Of GPT the forward model alone is trained, as in the paper.
     """
     gpt = TransformerSizes(projection_size=192, layers=4, heads=6, feedforward_size=768)
     return {
         "LSTM": Column(PlainLstmSizes(projection_size=256, layers=1)),
-        "TRANS BASE": Column(TransformerSizes(projection_size=128, layers=2, heads=4, feedforward_size=512)),
+        "TRANS BASE": Column(
+            TransformerSizes(
+                projection_size=128, layers=2, heads=4, feedforward_size=512
+            )
+        ),
         "ELMo": Column(elmo),
         "GPT": Column(gpt, 128, DIRECTIONS[:1]),
     }
 
 
-def update_of(config: RunConfig, row: Row, column: Column, corpus: Path, streams: int) -> tuple[Callable, int]:
+def update_of(
+    config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
+) -> tuple[Callable, int]:
     """A function that gives the seconds of one update of a row, and its parameters."""
-    train = replace(config.train, streams=streams, window=column.window, directions=column.directions, precision="auto")
+    train = replace(
+        config.train,
+        streams=streams,
+        window=column.window,
+        directions=column.directions,
+        precision="auto",
+    )
     data = replace(config.data, corpus=str(corpus))
-    setup = set_up(replace(config, data=data, train=train, encoder=column.sizes, output_layer=row.settings))
-    step, batches = TrainStep(setup, setup.new_state()), cycle(first_batches(setup, BATCHES))
+    setup = set_up(
+        replace(
+            config,
+            data=data,
+            train=train,
+            encoder=column.sizes,
+            output_layer=row.settings,
+        )
+    )
+    step = TrainStep(setup, setup.new_state())
+    batches = cycle(first_batches(setup, BATCHES))
 
     def update() -> float:
-        batch, started = next(batches), perf_counter()
+        batch = next(batches)
+        started = perf_counter()
         step(batch, config.schedule.base)
         return perf_counter() - started
 
     parts = (setup.encoder, setup.output_layers)
-    return update, sum(parameter.numel() for part in parts for parameter in part.parameters())
+    return update, sum(
+        parameter.numel() for part in parts for parameter in part.parameters()
+    )
 
 
 def compare(
-    config: RunConfig, rows: tuple[Row, Row], column: Column, corpora: tuple[Path, Path], streams: int
+    config: RunConfig,
+    rows: tuple[Row, Row],
+    column: Column,
+    corpora: tuple[Path, Path],
+    streams: int,
 ) -> tuple[float, float, int]:
-    """Of two rows in turn: the second's seconds for a million words, its ratio to the first, and its parameters."""
+    """Of two rows in turn: the second's seconds for a million words, its ratio to the
+    first, and its parameters.
+    """
     (first, _), (second, count) = (
-        update_of(config, row, column, corpus, streams) for row, corpus in zip(rows, corpora, strict=True)
+        update_of(config, row, column, corpus, streams)
+        for row, corpus in zip(rows, corpora, strict=True)
     )
     for _ in range(WARM_UP):
         first(), second()
@@ -117,17 +157,26 @@ def compare(
     gc.collect()
     steps = rows[1].steps_of_a_word
     million = 1e6 / (streams * column.window)
-    return steps * million * median(b for _, b in pairs), steps * median(b / a for a, b in pairs), count
+    return (
+        steps * million * median(b for _, b in pairs),
+        steps * median(b / a for a, b in pairs),
+        count,
+    )
 
 
 def main() -> None:
-    """Print a line a row: Table 4 for ELMo's encoder, Table 5 for every encoder at 800K."""
+    """Print a line a row: Table 4 for ELMo's encoder, Table 5 for every encoder at
+    800K.
+    """
     wait_without_spinning()
     keep_freed_memory()
-    config, rows = load_config(CONFIGS / "twins/small_elmo_c.toml"), output_layers()
-    columns, streams = {"ELMo": Column(config.encoder)}, (STREAMS, ONE)
+    config = load_config(CONFIGS / "twins/small_elmo_c.toml")
+    rows = output_layers()
+    columns = {"ELMo": Column(config.encoder)}
+    streams = (STREAMS, ONE)
     if sys.argv[1] == "5":
-        columns, streams = encoders(config.encoder), (STREAMS,)
+        columns = encoders(config.encoder)
+        streams = (STREAMS,)
         rows = [row for row in rows if row.vocabulary in ("", "800K")]
     tables = {config.data.input_vectors, config.data.target_vectors}
     with ExitStack() as stack:
@@ -135,14 +184,19 @@ def main() -> None:
             types: stack.enter_context(made_up_corpus(types, TOKENS, tables=tables))
             for types in sorted({TYPES[row.vocabulary] for row in rows})
         }
-        print("encoder      output layer      streams   parameters   s a million words   over CONT")
+        print(
+            "encoder      output layer      streams   parameters   s a million words   over CONT"
+        )
         for name, column in columns.items():
             for row, number in product(rows, streams):
                 of_both = corpora[TYPES[""]], corpora[TYPES[row.vocabulary]]
-                seconds, ratio, count = compare(config, (rows[0], row), column, of_both, number)
+                seconds, ratio, count = compare(
+                    config, (rows[0], row), column, of_both, number
+                )
                 label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
                 print(
-                    f"{name:12} {label:16} {number:8} {count / 1e6:10.1f} M {seconds:19.1f} {ratio:11.2f}", flush=True
+                    f"{name:12} {label:16} {number:8} {count / 1e6:10.1f} M {seconds:19.1f} {ratio:11.2f}",
+                    flush=True,
                 )
 
 

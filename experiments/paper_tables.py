@@ -1,9 +1,12 @@
-"""Tables 2 and 3 of the paper in miniature: its systems at small sizes, trained equally long, and scored by probes.
+"""Tables 2 and 3 of the paper in miniature: its systems at small sizes, trained equally
+long, and scored by probes.
 
-    python -m experiments.paper_tables CORPUS OUT --vectors FILE --suite SUITE.toml --max-time 15m [--rows NAME…]
+    python -m experiments.paper_tables CORPUS OUT --vectors FILE --suite SUITE.toml
+    --max-time 15m [--rows NAME…]
 
-The twins of the paper's configs (pretrain/configs/twins) are trained on one corpus, one after the other; a suite of
-probes is run for each (Li et al. 2019, Sections 4 and 5.1). What is finished is not made again.
+The twins of the paper's configs (pretrain/configs/twins) are trained on one corpus, one
+after the other; a suite of probes is run for each (Li et al. 2019, Sections 4 and 5.1).
+What is finished is not made again.
 """
 
 import argparse
@@ -41,7 +44,8 @@ SYSTEMS = {
     "elmo_c_cnn": System("elmo_c_cnn", needs=("cnn",)),
     "elmo_c_cnn_cc": System("elmo_c_cnn_cc", needs=("cnn",)),
     "elmo_c_cc_cnn": System("elmo_c_cc_cnn", needs=("cnn",)),
-    # random input vectors, which the paper found brittle, and the contrastive output layer
+    # random input vectors, which the paper found brittle, and the contrastive output
+    # layer
     "elmo_c_rnd_input": System("elmo_c", ("data.input_vectors=random",), ("random",)),
     "contrastive": System("elmo_c", ("output_layer.kind=contrastive",)),
 }
@@ -61,7 +65,9 @@ def make_table(corpus: Path, name: str, origin: object) -> None:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Make the tables and the corpus of subwords that the rows need; `cnn` comes from the row `elmo`."""
+    """Make the tables and the corpus of subwords that the rows need; `cnn` comes from
+    the row `elmo`.
+    """
     needed = {table for name in options.rows for table in SYSTEMS[name].needs}
     for name in ("input", "target"):
         make_table(options.corpus, name, options.vectors)
@@ -72,18 +78,27 @@ def prepare(options: argparse.Namespace) -> None:
         if not own.exists():
             run("data_scripts.train_fasttext", options.corpus, own)
         make_table(options.corpus, "one_billion", own)
-    if "elmo_sub" in options.rows and not (options.out / "subwords/corpus.json").exists():
+    if (
+        "elmo_sub" in options.rows
+        and not (options.out / "subwords/corpus.json").exists()
+    ):
         run("data_scripts.build_subwords", options.corpus, options.out / "subwords")
 
 
 def make_row(options: argparse.Namespace, name: str) -> None:
     """Train a row, unless its probes are done, and run the suite for it."""
-    system, trained = SYSTEMS[name], options.out / "runs" / name
+    system = SYSTEMS[name]
+    trained = options.out / "runs" / name
     if "cnn" in system.needs:
         make_table(options.corpus, "cnn", options.out / "runs/elmo/model")
     config = CONFIGS / f"twins/small_{system.config}.toml"
     corpus = options.out / "subwords" if system.config == "elmo_sub" else options.corpus
-    sets = [f"data.corpus={corpus}", f"evaluation.every_updates={ONCE}", *system.sets, *options.set]
+    sets = [
+        f"data.corpus={corpus}",
+        f"evaluation.every_updates={ONCE}",
+        *system.sets,
+        *options.set,
+    ]
     more = [word for each in sets for word in ("--set", each)]
     if not (options.out / "probes" / name / "suite.json").exists():
         resume = ["--resume"] if (trained / "checkpoints").exists() else []
@@ -100,42 +115,96 @@ def run_suite(options: argparse.Namespace, name: str, *what: object) -> None:
 
 
 def row_of(options: argparse.Namespace, name: str) -> list[str]:
-    """The cells of a row: million words, accuracies and perplexity held out, and the gain of every probe."""
+    """The cells of a row: million words, accuracies and perplexity held out, and the
+    gain of every probe.
+    """
     metrics = read_metrics(options.out / "runs" / name, "evaluation")[-1]
     report = json.loads((options.out / "probes" / name / "suite.json").read_text())
     cells = [name, f"{metrics['words'] / 1e6:.2f}"]
-    for key, form in (("accuracy_at_1", ".3f"), ("accuracy_at_10", ".3f"), ("perplexity", ".1f")):
+    for key, form in (
+        ("accuracy_at_1", ".3f"),
+        ("accuracy_at_10", ".3f"),
+        ("perplexity", ".1f"),
+    ):
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")
     for each in report["rows"]:
-        both, (low, high) = each["scores"]["both"]["mean"], each["gains"]["both"]["interval"]
+        both = each["scores"]["both"]["mean"]
+        (low, high) = each["gains"]["both"]["interval"]
         cells.append(f"{both:.2f} [{low:+.2f}, {high:+.2f}]")
     return cells
 
 
 def main() -> None:
     """Make the rows that are asked for, and print the table of all that are there."""
-    parser = argparse.ArgumentParser(description="Make Tables 2 and 3 of the paper in miniature.")
-    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory; it gets the tables of vectors")
-    parser.add_argument("out", type=Path, metavar="OUT", help="where runs and results go")
-    parser.add_argument("--vectors", required=True, metavar="FILE", help="fastText vectors")
+    parser = argparse.ArgumentParser(
+        description="Make Tables 2 and 3 of the paper in miniature."
+    )
+    parser.add_argument(
+        "corpus",
+        type=Path,
+        metavar="CORPUS",
+        help="corpus directory; it gets the tables of vectors",
+    )
+    parser.add_argument(
+        "out", type=Path, metavar="OUT", help="where runs and results go"
+    )
+    parser.add_argument(
+        "--vectors", required=True, metavar="FILE", help="fastText vectors"
+    )
     parser.add_argument("--suite", required=True, type=Path, metavar="SUITE.toml")
     parser.add_argument("--quick", action="store_true", help="run the quick suite")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of the suite are relative to")
-    parser.add_argument("--max-time", required=True, metavar="TIME", help="of each training, e.g. 15m")
-    parser.add_argument("--rows", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="of every training")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="what paths of the suite are relative to",
+    )
+    parser.add_argument(
+        "--max-time", required=True, metavar="TIME", help="of each training, e.g. 15m"
+    )
+    parser.add_argument(
+        "--rows", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="of every training",
+    )
     options = parser.parse_args()
     prepare(options)
     run_suite(options, "word_vectors", "--inputs", "vectors")
     for name in options.rows:
         make_row(options, name)
-    done = [name for name in SYSTEMS if (options.out / "probes" / name / "suite.json").exists()]
+    done = [
+        name
+        for name in SYSTEMS
+        if (options.out / "probes" / name / "suite.json").exists()
+    ]
     report = json.loads((options.out / "probes" / done[0] / "suite.json").read_text())
-    heading = ["", "M words", "acc@1", "acc@10", "perplexity", *(each["dataset"] for each in report["rows"])]
-    alone = ["vectors alone", *[""] * 4, *(f"{each['scores']['vectors']['mean']:.2f}" for each in report["rows"])]
+    heading = [
+        "",
+        "M words",
+        "acc@1",
+        "acc@10",
+        "perplexity",
+        *(each["dataset"] for each in report["rows"]),
+    ]
+    alone = [
+        "vectors alone",
+        *[""] * 4,
+        *(f"{each['scores']['vectors']['mean']:.2f}" for each in report["rows"]),
+    ]
     for cells in (heading, alone, *(row_of(options, name) for name in done)):
-        print(f"{cells[0]:18}", *(f"{cell:>10}" for cell in cells[1:5]), *(f"{cell:>24}" for cell in cells[5:]))
-    print("probes: word vectors with features, and the 95 % interval of their gain over word vectors alone")
+        print(
+            f"{cells[0]:18}",
+            *(f"{cell:>10}" for cell in cells[1:5]),
+            *(f"{cell:>24}" for cell in cells[5:]),
+        )
+    print(
+        "probes: word vectors with features, and the 95 % interval of their gain over word vectors alone"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A made-up corpus, for measurements of speed: random words as frequent as those of English, random float16 vectors."""
+"""A made-up corpus, for measurements of speed: random words as frequent as those of
+English, random float16 vectors.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,31 +18,44 @@ from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 VECTOR_SIZE = 300
 SENTENCE = 25  # tokens from <s> to </s>
 HELD_OUT = 2_000  # tokens
-# The frequency of the word of rank r is in proportion to (r + SHIFT)^-EXPONENT: of 793,471 types those from the 4,000th
-# on make 11 % of a text, from the 40,000th on 3.5 %; in 137 million words of nine kinds of English 14 and 3.2 %.
-EXPONENT, SHIFT = 1.4, 20
+# The frequency of the word of rank r is in proportion to (r + SHIFT)^-EXPONENT: of
+# 793,471 types those from the 4,000th on make 11 % of a text, from the 40,000th on 3.5
+# %; in 137 million words of nine kinds of English 14 and 3.2 %.
+EXPONENT = 1.4
+SHIFT = 20
 
 
 @contextmanager
 def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Path]:
-    """The path of a corpus of `types` word types and about `tokens` tokens while the block lasts."""
+    """The path of a corpus of `types` word types and about `tokens` tokens while the
+    block lasts.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder)
         lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, types))]
         generator = np.random.default_rng(0)
-        shards, counts = {}, np.zeros(types, dtype=np.int64)
+        shards = {}
+        counts = np.zeros(types, dtype=np.int64)
         (path / "shards").mkdir()
         for name, size in (("train", tokens), ("held-out", HELD_OUT)):
             sentences = -(-size // SENTENCE)
             most, least = ((rank + SHIFT) ** (1 - EXPONENT) for rank in (2, types))
             chances = generator.random((sentences, SENTENCE))
-            ranks = (most - chances * (most - least)) ** (1 / (1 - EXPONENT)) - SHIFT  # from 2 to the number of types
+            ranks = (most - chances * (most - least)) ** (
+                1 / (1 - EXPONENT)
+            ) - SHIFT  # from 2 to the number of types
             ids = ranks.clip(2, types - 1).astype(ID_DTYPE)
             ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
             ids.tofile(path / f"shards/{name}.bin")
-            save_array(path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64))
+            save_array(
+                path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64)
+            )
             shards[name] = [Shard(f"shards/{name}.bin", ids.size, sentences, 1)]
-            counts = counts if name == "held-out" else np.bincount(ids.ravel(), minlength=types)
+            counts = (
+                counts
+                if name == "held-out"
+                else np.bincount(ids.ravel(), minlength=types)
+            )
         finish_corpus(
             path,
             lexicon=lexicon,
@@ -51,10 +66,17 @@ def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Pat
             settings={},
         )
         vectors = RandomVectors(seed=1, size=VECTOR_SIZE)
-        transform = VectorTransform(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE))))
+        transform = VectorTransform(
+            boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE)))
+        )
         rows = transform.lookup(lexicon, vectors).astype(np.float16)
         for name in tables:
             write_vector_table(
-                Corpus(path), name, rows=rows, vectors=vectors, transform=transform, post_processing="none"
+                Corpus(path),
+                name,
+                rows=rows,
+                vectors=vectors,
+                transform=transform,
+                post_processing="none",
             )
         yield path

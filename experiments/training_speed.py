@@ -1,10 +1,11 @@
-"""Speed of training: words a second of the same encoder trained in four ways, update by update in turn.
+"""Speed of training: words a second of the same encoder trained in four ways, update by
+update in turn.
 
     python -m experiments.training_speed [CONFIG.toml [STREAMS…]]
 
-By default the paper's sizes with 128 streams. The ways: AllenNLP's cell, one direction after the other, as published;
-the plain recurrence; the fused one in float32 and in bf16. All begin with the same
-weights and read the same made-up text.
+By default the paper's sizes with 128 streams. The ways: AllenNLP's cell, one direction
+after the other, as published; the plain recurrence; the fused one in float32 and in
+bf16. All begin with the same weights and read the same made-up text.
 """
 
 import sys
@@ -32,17 +33,23 @@ from pretrain.step import TrainStep
 
 TYPES = 200_000
 BATCHES = 4  # windows that are read again and again, so that nobody waits for data
-WARM_UP, UPDATES = 2, 5
+WARM_UP = 2
+UPDATES = 5
 
 
 def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder:
     """A copy of an encoder that runs by the fused recurrence, or by the plain one."""
-    other = BidirectionalEncoder(encoder.config, directions=encoder.directions, fast=fast)
-    other.load_weights({name: value.clone() for name, value in encoder.weights().items()})
+    other = BidirectionalEncoder(
+        encoder.config, directions=encoder.directions, fast=fast
+    )
+    other.load_weights(
+        {name: value.clone() for name, value in encoder.weights().items()}
+    )
     return other
 
 
-# Ways of training: what makes an encoder of the same function, and the precision of the products.
+# Ways of training: what makes an encoder of the same function, and the precision of the
+# products.
 WAYS = {
     "allennlp": (allennlp_encoder, "fp32"),
     "plain": (partial(copied, fast=False), "fp32"),
@@ -52,7 +59,9 @@ WAYS = {
 
 
 def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
-    """A function that makes one update of a way of training from a batch, and gives its seconds."""
+    """A function that makes one update of a way of training from a batch, and gives its
+    seconds.
+    """
     encoder_of, precision = WAYS[name]
     own = replace(
         setup,
@@ -73,10 +82,18 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
 
 def compare(config_file: str, streams: int, corpus: Path) -> None:
     """Print a line a way of training, with this number of streams."""
-    overrides = [f"data.corpus={corpus}", f"train.streams={streams}", "train.precision=fp32"]
+    overrides = [
+        f"data.corpus={corpus}",
+        f"train.streams={streams}",
+        "train.precision=fp32",
+    ]
     setup = set_up(load_config(config_file, overrides))
     device = setup.execution.device
-    names = [name for name, (_, precision) in WAYS.items() if precision == "fp32" or has_bf16(device)]
+    names = [
+        name
+        for name, (_, precision) in WAYS.items()
+        if precision == "fp32" or has_bf16(device)
+    ]
     batches = cycle(first_batches(setup, BATCHES))
     updates = {name: updates_of(setup, name) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -87,14 +104,18 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
         for name, update in updates.items():
             seconds[name].append(update(next(batches)))
     words = setup.data.words_per_update
-    operations = operations_a_word(setup.encoder) + operations_a_word(setup.output_layers)
+    operations = operations_a_word(setup.encoder) + operations_a_word(
+        setup.output_layers
+    )
     print(
         f"{streams} streams × {setup.data.window}, {setup.encoder.config.sizes.description}, "
         f"{device}, {torch.get_num_threads()} threads"
     )
     for name, taken in seconds.items():
         speeds = sorted(words / each for each in taken)
-        ratio = median(one / other for one, other in zip(seconds[names[0]], taken, strict=True))
+        ratio = median(
+            one / other for one, other in zip(seconds[names[0]], taken, strict=True)
+        )
         print(
             f"  {name:17} {median(speeds):9,.0f} words/s ({speeds[0]:,.0f} to {speeds[-1]:,.0f}) "
             f"{ratio:6.2f} × {names[0]} {operations * median(speeds) / 1e9:8,.0f} GFLOP/s"

@@ -1,9 +1,10 @@
-"""Speed of word vectors: how long a fastText file takes to open, in how much memory, and how fast words are found.
+"""Speed of word vectors: how long a fastText file takes to open, in how much memory,
+and how fast words are found.
 
     python -m experiments.vectors_speed [WORDS]
 
-The file is made up, by default of the published size (2 million words and buckets, 7.2 GB on disk). The library is
-measured beside, each in a process of its own.
+The file is made up, by default of the published size (2 million words and buckets, 7.2
+GB on disk). The library is measured beside, each in a process of its own.
 """
 
 import json
@@ -18,10 +19,16 @@ from pathlib import Path
 import numpy as np
 
 WORDS = 2_000_000
-DIM, SAMPLE, ROUNDS = 300, 20_000, 5
-LETTERS, DISTINCT, STEP = 26, 26**6, 48271  # STEP has no factor 2 or 13, so that multiples of it are all different
+DIM = 300
+SAMPLE = 20_000
+ROUNDS = 5
+# STEP has no factor 2 or 13, so that multiples of it are all different
+LETTERS = 26
+DISTINCT = 26**6
+STEP = 48271
 BLOCK_BYTES = 1 << 24
-FASTTEXT_MAGIC, FASTTEXT_VERSION = 793712314, 12
+FASTTEXT_MAGIC = 793712314
+FASTTEXT_VERSION = 12
 
 
 def made_up_words(first: int, count: int) -> list[bytes]:
@@ -29,15 +36,25 @@ def made_up_words(first: int, count: int) -> list[bytes]:
     numbers = np.arange(first, first + count, dtype=np.int64) * STEP % DISTINCT
     more = np.random.default_rng(first).integers(LETTERS, size=(count, 4))
     digits = numbers[:, None] // LETTERS ** np.arange(6) % LETTERS
-    letters = (np.concatenate((digits, more), axis=1) + ord("a")).astype(np.uint8).tobytes()
+    letters = (
+        (np.concatenate((digits, more), axis=1) + ord("a")).astype(np.uint8).tobytes()
+    )
     return [letters[10 * row : 10 * row + 6 + row % 5] for row in range(count)]
 
 
 def write_fasttext_file(path: Path, words: int) -> None:
-    """Write a fastText file of made-up words and as many buckets; the output matrix, which is not read, is a hole."""
-    behind = b"\0" + struct.pack("<qb", 5, 0)  # the count of an entry of the dictionary, and its type
+    """Write a fastText file of made-up words and as many buckets; the output matrix,
+    which is not read, is a hole.
+    """
+    behind = b"\0" + struct.pack(
+        "<qb", 5, 0
+    )  # the count of an entry of the dictionary, and its type
     size = 4 * DIM * 2 * words
-    block = np.random.default_rng(0).standard_normal(BLOCK_BYTES // 4, dtype=np.float32).tobytes()
+    block = (
+        np.random.default_rng(0)
+        .standard_normal(BLOCK_BYTES // 4, dtype=np.float32)
+        .tobytes()
+    )
     with open(path, "wb") as file:
         numbers = (DIM, 5, 5, 5, 5, 1, 3, 2, words, 3, 6, 100, 1e-4)
         file.write(struct.pack("<2i12id", FASTTEXT_MAGIC, FASTTEXT_VERSION, *numbers))
@@ -51,7 +68,9 @@ def write_fasttext_file(path: Path, words: int) -> None:
 
 
 def measure(who: str, path: Path) -> dict[str, float]:
-    """Seconds of an opening, resident GB after it, and words looked up a second of one core, known and unseen."""
+    """Seconds of an opening, resident GB after it, and words looked up a second of one
+    core, known and unseen.
+    """
     start = time.perf_counter()
     if who == "elmoc":
         from elmoc.word_vectors.fasttext import FastTextVectors
@@ -67,7 +86,10 @@ def measure(who: str, path: Path) -> dict[str, float]:
 
     seconds = time.perf_counter() - start
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    figures = {"seconds": seconds, "resident GB": pages * os.sysconf("SC_PAGE_SIZE") / 1e9}
+    figures = {
+        "seconds": seconds,
+        "resident GB": pages * os.sysconf("SC_PAGE_SIZE") / 1e9,
+    }
     for kind, first in (("known", 0), ("unseen", DISTINCT // 2)):
         words = [word.decode() for word in made_up_words(first, SAMPLE)]
         look_up(words)  # maps the pages: what is measured is not the disk
@@ -91,11 +113,23 @@ def main() -> None:
         write_fasttext_file(path, words)
         print(f"{words:,} words and buckets, {path.stat().st_size / 1e9:.1f} GB")
         for who in ("elmoc", "fasttext"):
-            command = [sys.executable, "-m", "experiments.vectors_speed", "measure", who, str(path)]
+            command = [
+                sys.executable,
+                "-m",
+                "experiments.vectors_speed",
+                "measure",
+                who,
+                str(path),
+            ]
             environment = os.environ | {"OMP_NUM_THREADS": "1"}
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+            done = subprocess.run(
+                command, env=environment, stdout=subprocess.PIPE, check=True
+            )
             figures = json.loads(done.stdout)
-            print(f"{who:9}" + ", ".join(f"{value:,.2f} {name}" for name, value in figures.items()))
+            print(
+                f"{who:9}"
+                + ", ".join(f"{value:,.2f} {name}" for name, value in figures.items())
+            )
 
 
 if __name__ == "__main__":

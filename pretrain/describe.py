@@ -1,4 +1,6 @@
-"""The description of a run: how large it is, and the time and memory that one update takes here."""
+"""The description of a run: how large it is, and the time and memory that one update
+takes here.
+"""
 
 import resource
 import time
@@ -12,19 +14,29 @@ from pretrain.data.batches import Batch, gather
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
-# operations of training for a weight of a matrix product, and a word: a multiplication and an addition each for the
-# output, for the gradient of the input, and for the gradient of the weight
+# operations of training for a weight of a matrix product, and a word: a multiplication
+# and an addition each for the output, for the gradient of the input, and for the
+# gradient of the weight
 TRAINED = 6
 
 
 def describe(setup: TrainingSetup) -> str:
-    """Parameters, operations a word, length, and what one trial update takes; it changes no weight."""
+    """Parameters, operations a word, length, and what one trial update takes; it
+    changes no weight.
+    """
     data = setup.data
-    parts: dict[str, nn.Module] = {"encoder": setup.encoder, "output layer": setup.output_layers}
+    parts: dict[str, nn.Module] = {
+        "encoder": setup.encoder,
+        "output layer": setup.output_layers,
+    }
     if setup.input_network is not None:
         parts = {setup.input_network.title: setup.input_network, **parts}
-    counts = {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in parts.items()}
-    unit, words = data.corpus.unit, data.words_per_update
+    counts = {
+        name: sum(parameter.numel() for parameter in part.parameters())
+        for name, part in parts.items()
+    }
+    unit = data.corpus.unit
+    words = data.words_per_update
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(data.directions)}",
         f"trainable parameters: {sum(counts.values()):,}",
@@ -33,7 +45,11 @@ def describe(setup: TrainingSetup) -> str:
             for name, part in parts.items()
         ),
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens"
-        + (f", {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
+        + (
+            f", {data.targets.zero_rows:,} types without a target vector"
+            if data.reads_targets
+            else ""
+        ),
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} ({data.updates_per_epoch:,} an "
         f"epoch), {setup.updates * words / 1e6:,.1f}M {unit}",
         *([] if data.unread_text is None else [f"warning: {data.unread_text}"]),
@@ -49,17 +65,23 @@ def describe(setup: TrainingSetup) -> str:
 
 
 def operations_a_word(module: nn.Module) -> int:
-    """Floating-point operations of training in the products with the weights of a module, for a word.
+    """Floating-point operations of training in the products with the weights of a
+    module, for a word.
 
-    All weights of two or more axes are taken for factors of products, lookups and convolutions included.
+    All weights of two or more axes are taken for factors of products, lookups and
+    convolutions included.
     """
-    return TRAINED * sum(parameter.numel() for parameter in module.parameters() if parameter.ndim > 1)
+    return TRAINED * sum(
+        parameter.numel() for parameter in module.parameters() if parameter.ndim > 1
+    )
 
 
 def measure(setup: TrainingSetup) -> tuple[float, int]:
-    """Seconds of one update, and the peak of memory in bytes: of the GPU, or of this process on a CPU.
+    """Seconds of one update, and the peak of memory in bytes: of the GPU, or of this
+    process on a CPU.
 
-    The update before it, which allocates and compiles, is not timed. With a learning rate of 0 no weight changes.
+    The update before it, which allocates and compiles, is not timed. With a learning
+    rate of 0 no weight changes.
     """
     device = setup.execution.device
     batches = first_batches(setup, 2)
@@ -76,7 +98,8 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
 
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows of this process with their vectors, on the device."""
-    device, processes = setup.execution.device, setup.processes
+    device = setup.execution.device
+    processes = setup.processes
     maker = setup.data.batch_maker()
     own = processes.stream_slice(setup.data.streams)
     windows = setup.data.windows(directions=tuple(processes.groups), own=own)

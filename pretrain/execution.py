@@ -26,15 +26,25 @@ class Execution:
         return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
     def autocast(self, *, cache: bool = True) -> torch.autocast:
-        """The context in which encoder and output layers compute; `cache` keeps weights in bf16 while it lasts."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=cache)
+        """The context in which encoder and output layers compute; `cache` keeps weights
+        in bf16 while it lasts.
+        """
+        return torch.autocast(
+            self.device.type,
+            torch.bfloat16,
+            enabled=self.precision == "bf16",
+            cache_enabled=cache,
+        )
 
 
-def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int = 0) -> Execution:
-    """The device called `device` and the precision called `precision`, where `auto` takes the best that there is.
+def choose_execution(
+    *, device: str, precision: str, fast: bool, local_rank: int = 0
+) -> Execution:
+    """The device called `device` and the precision called `precision`, where `auto`
+    takes the best that there is.
 
-    `local_rank` is the number of this process's GPU. Raises `InputError` for a device that is none or is not there, and
-    where it lacks bf16 instructions.
+    `local_rank` is the number of this process's GPU. Raises `InputError` for a device
+    that is none or is not there, and where it lacks bf16 instructions.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -44,8 +54,12 @@ def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int
         raise InputError(f"train.device: {error}") from None
     bf16 = precision != "fp32" and has_bf16(chosen)
     if precision == "bf16" and not bf16:
-        raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")
+        raise InputError(
+            f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32"
+        )
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)  # which CUDA graphs, and what names none, take
-        torch.backends.cudnn.allow_tf32 = bf16  # on by default: convolutions and LSTMs in fp32 would be less precise
+        torch.backends.cudnn.allow_tf32 = (
+            bf16  # on by default: convolutions and LSTMs in fp32 would be less precise
+        )
     return Execution(chosen, "bf16" if bf16 else "fp32", fast)

@@ -1,50 +1,107 @@
-"""Optimiser: how weights follow their gradients, and how the learning rate follows the progress of a run."""
+"""Optimiser: how weights follow their gradients, and how the learning rate follows the
+progress of a run.
+"""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
+from msgspec import Meta
 from torch import Tensor
 from torch.optim import Adagrad, AdamW, Optimizer
 
 from elmoc.errors import InputError
-from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """The schedule of Chen et al. 2018 as the published ELMo-C code has it, and two linear ends for short runs.
-
-    base: the learning rate of one worker's batch.
-    streams_per_worker: n = max(1, streams / streams_per_worker) is how many workers' batches an update has.
-    warmup_updates: the rate rises from base to n · base over this many updates, or over warmup_fraction of the run.
-    warmup_fraction: the same as a fraction of the run; the shorter one counts.
-    decay_start: where the rate begins to fall, as a fraction of the run.
-    decay_end: where it would have fallen to base / 2, as a fraction of the run.
-    minimum: the rate never falls below this fraction of base (but for the cool-down).
-    linear_warmup_updates: over this many first updates the rate rises linearly from zero (0: none).
-    linear_cooldown: over this last fraction of the run the rate falls linearly to zero (0: none).
+    """The schedule of Chen et al. 2018 as the published ELMo-C code has it, and two
+    linear ends for short runs.
     """
 
-    base: float = setting(1e-4, above=0, most=1e6)
-    streams_per_worker: int = setting(128, least=1)
-    warmup_updates: int = setting(10_000, least=1)
-    warmup_fraction: float = setting(0.1, above=0, most=1)
-    decay_start: float = setting(0.4, least=0, most=1e6)
-    decay_end: float = setting(2.0, most=1e6)
-    minimum: float = setting(0.5, least=0, most=1)
-    linear_warmup_updates: int = setting(0, least=0)
-    linear_cooldown: float = setting(0.0, least=0, most=1)
+    base: Annotated[
+        float, Meta(gt=0, le=1e6, description="the learning rate of one worker's batch")
+    ] = 1e-4
+    streams_per_worker: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="n = max(1, streams / streams_per_worker) is how many "
+            "workers' batches an update has",
+        ),
+    ] = 128
+    warmup_updates: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="the rate rises from base to n · base over this many "
+            "updates, or over warmup_fraction of the run",
+        ),
+    ] = 10_000
+    warmup_fraction: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="the same as a fraction of the run; the shorter one counts",
+        ),
+    ] = 0.1
+    decay_start: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1e6,
+            description="where the rate begins to fall, as a fraction of the run",
+        ),
+    ] = 0.4
+    decay_end: Annotated[
+        float,
+        Meta(
+            le=1e6,
+            description="where it would have fallen to base / 2, as a fraction of "
+            "the run",
+        ),
+    ] = 2.0
+    minimum: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="the rate never falls below this fraction of base (but for "
+            "the cool-down)",
+        ),
+    ] = 0.5
+    linear_warmup_updates: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="over this many first updates the rate rises linearly from "
+            "zero (0: none)",
+        ),
+    ] = 0
+    linear_cooldown: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="over this last fraction of the run the rate falls linearly "
+            "to zero (0: none)",
+        ),
+    ] = 0.0
 
     def __post_init__(self) -> None:
         if self.decay_end <= self.decay_start:
-            raise InputError(f"schedule.decay_end={self.decay_end} must be above decay_start={self.decay_start}")
+            raise InputError(
+                f"schedule.decay_end={self.decay_end} must be above decay_start={self.decay_start}"
+            )
 
 
 class Progress(NamedTuple):
-    """How far a run is: the part done, and the whole, both in updates or, with `--max-time`, in seconds."""
+    """How far a run is: the part done, and the whole, both in updates or, with
+    `--max-time`, in seconds.
+    """
 
     done: float
     whole: float
@@ -65,20 +122,30 @@ class Progress(NamedTuple):
         return int(10 * self.done // self.whole)
 
 
-def learning_rate(config: ScheduleConfig, *, update: int, progress: Progress, streams: int) -> float:
-    """The learning rate of update `update` (from 0), with `streams` streams over all processes.
+def learning_rate(
+    config: ScheduleConfig, *, update: int, progress: Progress, streams: int
+) -> float:
+    """The learning rate of update `update` (from 0), with `streams` streams over all
+    processes.
 
         n = max(1, streams / streams_per_worker)
-        lr = base · min(1 + t(n−1)/warmup, n, n·(2n)^((s−p)/(e−s))), never under base · minimum
+        lr = base · min(1 + t(n−1)/warmup, n, n·(2n)^((s−p)/(e−s))), never under base ·
+        minimum
 
-    where t is the update, p the progress and warmup the shorter one of the two in the config; times the linear warm-up
-    and cool-down, where they are set.
+    where t is the update, p the progress and warmup the shorter one of the two in the
+    config; times the linear warm-up and cool-down, where they are set.
     """
     done, whole = progress
     n = max(1.0, streams / config.streams_per_worker)
-    rise = max(update * (n - 1) / config.warmup_updates, done * (n - 1) / (config.warmup_fraction * whole))
-    start, end = config.decay_start * whole, config.decay_end * whole
-    decay = min(0.0, (start - done) / max(end - start, sys.float_info.min))  # before it starts, n is the smaller
+    rise = max(
+        update * (n - 1) / config.warmup_updates,
+        done * (n - 1) / (config.warmup_fraction * whole),
+    )
+    start = config.decay_start * whole
+    end = config.decay_end * whole
+    decay = min(
+        0.0, (start - done) / max(end - start, sys.float_info.min)
+    )  # before it starts, n is the smaller
     rate = config.base * max(config.minimum, min(1 + rise, n, n * (2 * n) ** decay))
     if config.linear_warmup_updates:
         rate *= min(1.0, (update + 1) / config.linear_warmup_updates)
@@ -89,30 +156,48 @@ def learning_rate(config: ScheduleConfig, *, update: int, progress: Progress, st
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW with a bound on the gradient norm of each direction (they are separate models) and of each shared part.
-
-    beta1: decay of Adam's mean of the gradient.
-    beta2: decay of Adam's mean of its square.
-    epsilon: what Adam adds to the root of that.
-    gradient_norm: the bound.
-    weight_decay: an update at the rate r multiplies matrices, not biases or layer norms, by 1 − r · weight_decay.
+    """AdamW with a bound on the gradient norm of each direction (they are separate
+    models) and of each shared part.
     """
 
-    beta1: float = setting(0.9, least=0, below=1)
-    beta2: float = setting(0.999, least=0, below=1)
-    epsilon: float = setting(1e-6, above=0, most=1e3)
-    gradient_norm: float = setting(1.0, above=0)
-    weight_decay: float = setting(0.0, least=0, most=1e3)
+    beta1: Annotated[
+        float, Meta(ge=0, lt=1, description="decay of Adam's mean of the gradient")
+    ] = 0.9
+    beta2: Annotated[
+        float, Meta(ge=0, lt=1, description="decay of Adam's mean of its square")
+    ] = 0.999
+    epsilon: Annotated[
+        float, Meta(gt=0, le=1e3, description="what Adam adds to the root of that")
+    ] = 1e-6
+    gradient_norm: Annotated[float, Meta(gt=0, description="the bound")] = 1.0
+    weight_decay: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1e3,
+            description="an update at the rate r multiplies matrices, not biases or "
+            "layer norms, by 1 − r · weight_decay",
+        ),
+    ] = 0.0
 
 
-def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device) -> AdamW:
-    """The optimiser of the weights of a direction. Those that decay are a group of their own, where there are any."""
+def new_optimiser(
+    parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device
+) -> AdamW:
+    """The optimiser of the weights of a direction. Those that decay are a group of
+    their own, where there are any.
+    """
     groups: dict[float, list[Tensor]] = {}
     for parameter in parameters:
-        groups.setdefault(config.weight_decay if parameter.ndim > 1 else 0.0, []).append(parameter)
+        groups.setdefault(
+            config.weight_decay if parameter.ndim > 1 else 0.0, []
+        ).append(parameter)
     on_gpu = device.type == "cuda"
     return AdamW(
-        [{"params": members, "weight_decay": decay} for decay, members in groups.items()],
+        [
+            {"params": members, "weight_decay": decay}
+            for decay, members in groups.items()
+        ],
         lr=torch.zeros((), device=device) if on_gpu else 0.0,  # set before every update
         capturable=on_gpu,
         betas=(config.beta1, config.beta2),
@@ -121,16 +206,22 @@ def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device:
     )
 
 
-def new_adagrad(parameters: Sequence[Tensor], *, rate_factor: float, accumulator: float) -> Adagrad:
-    """Adagrad (Duchi et al. 2011) for weights with sparse gradients: rows without a gradient stay as they are.
+def new_adagrad(
+    parameters: Sequence[Tensor], *, rate_factor: float, accumulator: float
+) -> Adagrad:
+    """Adagrad (Duchi et al. 2011) for weights with sparse gradients: rows without a
+    gradient stay as they are.
 
     Args:
         parameters: the weights.
         rate_factor: how many times the learning rate of the schedule its own is.
         accumulator: what the sum of squares of the gradients begins with.
     """
-    torch.sparse.check_sparse_tensor_invariants.disable()  # which is the default; saying so avoids a warning
-    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=accumulator)  # the rate is set every time
+    # which is the default; saying so avoids a warning
+    torch.sparse.check_sparse_tensor_invariants.disable()
+    optimiser = Adagrad(
+        parameters, lr=0.0, initial_accumulator_value=accumulator
+    )  # the rate is set every time
     for group in optimiser.param_groups:
         group["rate_factor"] = rate_factor
     return optimiser
@@ -146,16 +237,22 @@ def set_rate(optimiser: Optimizer, rate: float) -> None:
 
 
 def clip_gradients(parameters: Sequence[Tensor], most: float) -> Tensor:
-    """Scale gradients, dense or sparse and coalesced, down to the norm `most`; their norm before that, a scalar."""
+    """Scale gradients, dense or sparse and coalesced, down to the norm `most`; their
+    norm before that, a scalar.
+    """
     gradients = [values_of(parameter) for parameter in parameters]
-    norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]).norm()
+    norm = torch.stack(
+        [torch.linalg.vector_norm(gradient) for gradient in gradients]
+    ).norm()
     for gradient in gradients:
         gradient.mul_((most / (norm + 1e-6)).clamp(max=1))
     return norm
 
 
 def values_of(parameter: Tensor) -> Tensor:
-    """The numbers of a parameter's gradient; where it is sparse, and coalesced, of the rows that it has."""
+    """The numbers of a parameter's gradient; where it is sparse, and coalesced, of the
+    rows that it has.
+    """
     gradient = parameter.grad
     assert gradient is not None
     return gradient._values() if gradient.is_sparse else gradient

@@ -21,9 +21,11 @@ PANELS = {
 
 
 def plot(runs: Sequence[str], output: str) -> None:
-    """Draw held-out metrics of runs against words read, a panel each; the best constant predictions are dashed.
+    """Draw held-out metrics of runs against words read, a panel each; the best constant
+    predictions are dashed.
 
-    A run that lacks a metric, as one with a softmax lacks the cosine, is left out of its panel.
+    A run that lacks a metric, as one with a softmax lacks the cosine, is left out of
+    its panel.
     """
     from matplotlib.figure import Figure  # of an extra
 
@@ -31,21 +33,41 @@ def plot(runs: Sequence[str], output: str) -> None:
     evaluations = {run: read_metrics(run, "evaluation") for run in runs}
     for run, lines in evaluations.items():
         if not lines:
-            raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
-    panels = [metric for metric in PANELS if any(metric in lines[-1] for lines in evaluations.values())]
-    figure = Figure(figsize=(5 * len(panels), 4.5 + 0.2 * len(runs)), layout="constrained")
-    for axes, metric in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            raise InputError(
+                f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer"
+            )
+    panels = [
+        metric
+        for metric in PANELS
+        if any(metric in lines[-1] for lines in evaluations.values())
+    ]
+    figure = Figure(
+        figsize=(5 * len(panels), 4.5 + 0.2 * len(runs)), layout="constrained"
+    )
+    for axes, metric in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+    ):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:
-                draw(axes, lines, metric, color=f"C{number % 10}", label=run, marker="o")
-                draw(axes, lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
+                draw(
+                    axes, lines, metric, color=f"C{number % 10}", label=run, marker="o"
+                )
+                draw(
+                    axes,
+                    lines,
+                    f"constant_{metric}",
+                    color=f"C{number % 10}",
+                    linestyle="--",
+                )
         axes.plot([], [], "k--", label="best constant prediction")
         axes.set(title=PANELS[metric], xlabel="million words read")
         axes.grid(alpha=0.3)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
     save_figure(figure, output, dpi=120)
     for run, lines in evaluations.items():
-        print(f"{run}: {len(lines):,} evaluations, {lines[-1]['words'] / 1e6:.2f} million words")
+        print(
+            f"{run}: {len(lines):,} evaluations, {lines[-1]['words'] / 1e6:.2f} million words"
+        )
     print(output)
 
 
@@ -53,12 +75,21 @@ def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) 
     """A metric against millions of words; what was not finite leaves a gap."""
     values = [line.get(metric) for line in lines]
     words = [line["words"] / 1e6 for line in lines]
-    axes.plot(words, [float("nan") if value is None else value for value in values], markersize=3, **style)
+    axes.plot(
+        words,
+        [float("nan") if value is None else value for value in values],
+        markersize=3,
+        **style,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m pretrain.plot", description=__doc__.split("\n")[0])
-    parser.add_argument("run", nargs="+", help="a run directory, or several to be compared")
+    parser = argparse.ArgumentParser(
+        prog="python -m pretrain.plot", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument(
+        "run", nargs="+", help="a run directory, or several to be compared"
+    )
     parser.add_argument("output", help="the .png, .pdf or .svg file to write")
     arguments = parser.parse_args(argv)
     return run_command(lambda: plot(arguments.run, arguments.output))

@@ -1,4 +1,6 @@
-"""The set-up of a run: everything that has to be opened, made and checked before the first update."""
+"""The set-up of a run: everything that has to be opened, made and checked before the
+first update.
+"""
 
 import os
 from dataclasses import asdict, dataclass
@@ -27,8 +29,9 @@ from pretrain.optimiser import new_adagrad, new_optimiser
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
 
-# Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed, the directions
-# 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes the last 32 bits of a seed alone.
+# Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1
+# − seed, the directions 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes
+# the last 32 bits of a seed alone.
 SHARED_SEED = 2**31
 
 
@@ -37,9 +40,11 @@ class TrainingSetup:
     """The parts of a run, all of them checked.
 
     updates: of the whole run as the config has it.
-    stored_vectors: the word vectors that the encoder reads, where they go with models (see `ModelDirectory`).
+    stored_vectors: the word vectors that the encoder reads, where they go with models
+    (see `ModelDirectory`).
     input_network: makes word vectors, if the run trains one.
-    started_from: the training record of the model that the run started from, where it did.
+    started_from: the training record of the model that the run started from, where it
+    did.
     """
 
     config: RunConfig
@@ -64,11 +69,17 @@ class TrainingSetup:
     @property
     def output_record(self) -> dict[str, Any]:
         """What tells the output layers apart from others, for model directories."""
-        return self.config.output_layer.record(corpus=self.data.corpus, targets=self.data.targets)
+        return self.config.output_layer.record(
+            corpus=self.data.corpus, targets=self.data.targets
+        )
 
     def training_record(self) -> dict[str, object]:
-        """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
-        corpus, train, weights = self.data.corpus, self.config.train, self.config.data.sources
+        """What a model directory says of how it was trained, apart from how far; no
+        clocks: equal runs, equal files.
+        """
+        corpus = self.data.corpus
+        train = self.config.train
+        weights = self.config.data.sources
         record = {
             **asdict(self.config.card),
             "corpus": os.path.abspath(corpus.path),
@@ -76,7 +87,9 @@ class TrainingSetup:
             "corpus_tokens": corpus.train_tokens,
             "corpus_types": corpus.types,
             "tokens_by_source": {
-                source: sum(shard.tokens for shard in corpus.train if shard.source == source)
+                source: sum(
+                    shard.tokens for shard in corpus.train if shard.source == source
+                )
                 for source in corpus.sources
                 if source and weights.get(source) != 0
             },
@@ -87,38 +100,56 @@ class TrainingSetup:
             "units_of_a_word": corpus.record.settings.get("units_of_a_word"),
             "started_from": self.started_from,
         }
-        return {name: value for name, value in record.items() if value or name == "sources"}
+        return {
+            name: value for name, value in record.items() if value or name == "sources"
+        }
 
     def new_state(self) -> TrainState:
-        """The state before the first update, of the directions that this process trains."""
-        device, config, seed = self.execution.device, self.config.optimiser, self.config.train.seed
+        """The state before the first update, of the directions that this process
+        trains.
+        """
+        device = self.execution.device
+        config = self.config.optimiser
+        seed = self.config.train.seed
         state = TrainState(
             encoder=self.encoder.to(device),
             output_layers=self.output_layers.to(device),
             optimisers={},
             generators={
-                direction: torch.Generator(device).manual_seed(2 * seed + DIRECTIONS.index(direction))
+                direction: torch.Generator(device).manual_seed(
+                    2 * seed + DIRECTIONS.index(direction)
+                )
                 for direction in self.processes.groups
             },
             recurrent=dict.fromkeys(self.processes.groups),
-            input_network=None if self.input_network is None else self.input_network.to(device),
+            input_network=None
+            if self.input_network is None
+            else self.input_network.to(device),
             updates=self.updates,
         )
         for name in [*self.processes.groups, *state.shared_parts]:
             parameters = state.parameters(name)
-            adagrad = self.output_layers.direction(SHARED).adagrad if name == SHARED else None
+            adagrad = (
+                self.output_layers.direction(SHARED).adagrad if name == SHARED else None
+            )
             state.optimisers[name] = (
-                new_optimiser(parameters, config, device) if adagrad is None else new_adagrad(parameters, **adagrad)
+                new_optimiser(parameters, config, device)
+                if adagrad is None
+                else new_adagrad(parameters, **adagrad)
             )
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
-        transform, word_vectors, stored = self.data.inputs.transform, self.data.inputs.source, self.stored_vectors
+        transform = self.data.inputs.transform
+        word_vectors = self.data.inputs.source
+        stored = self.stored_vectors
         if self.input_network is not None:
             stored = self.input_network.stored()
             transform = VectorTransform(boundary=stored.lookup([BEGIN, END]))
-            word_vectors = VectorSource(stored.file_name, stored.fingerprint, stored.size, "none")
+            word_vectors = VectorSource(
+                stored.file_name, stored.fingerprint, stored.size, "none"
+            )
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
@@ -159,11 +190,15 @@ def set_up(
     )
     shared = config.input_layer.shared or config.output_layer.shared
     if shared and train.parallel == "directions" and processes.world_size > 1:
-        raise InputError('train.parallel="directions" is for directions that share nothing: leave it out')
+        raise InputError(
+            'train.parallel="directions" is for directions that share nothing: leave it out'
+        )
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
-    by_epochs = max(1, round(train.epochs * data.updates_per_epoch))  # where there is too little text, it says so
+    by_epochs = max(
+        1, round(train.epochs * data.updates_per_epoch)
+    )  # where there is too little text, it says so
     encoder, output_layers, network = initial_modules(config, data, fast=execution.fast)
     for direction in train.directions:
         encoder.direction(direction).encoder.recompute = train.recompute
@@ -178,24 +213,42 @@ def set_up(
         input_network=network,
     )
     if init_from is not None:
-        before = initialise_from(init_from, encoder, output_layers, setup.output_record, data=data, network=network)
-        setup.started_from, setup.stored_vectors = before.training, before.stored_vectors
+        before = initialise_from(
+            init_from,
+            encoder,
+            output_layers,
+            setup.output_record,
+            data=data,
+            network=network,
+        )
+        setup.started_from = before.training
+        setup.stored_vectors = before.stored_vectors
     if processes.is_rank0 and network is None:
-        setup.stored_vectors = read_stored_vectors(data.inputs.source, own_model, setup.stored_vectors)
+        setup.stored_vectors = read_stored_vectors(
+            data.inputs.source, own_model, setup.stored_vectors
+        )
     return setup
 
 
 def open_data(config: RunConfig) -> TrainingData:
     """The corpus and tables of a run, checked, and how it cuts them.
 
-    Where no target vectors are read, the input table stands in the place of theirs, which need not be there.
+    Where no target vectors are read, the input table stands in the place of theirs,
+    which need not be there.
     """
-    train, layer = config.train, config.output_layer
+    train = config.train
+    layer = config.output_layer
     if not config.data.corpus:
-        raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
+        raise InputError(
+            "data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR"
+        )
     corpus = Corpus(config.data.corpus)
     inputs = config.input_layer.open_table(corpus, config.data.input_vectors)
-    targets = VectorTable(corpus, config.data.target_vectors) if layer.reads_target_vectors else inputs
+    targets = (
+        VectorTable(corpus, config.data.target_vectors)
+        if layer.reads_target_vectors
+        else inputs
+    )
     require_held_out(corpus, train.window)
     for table in (inputs, targets):
         table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
@@ -218,8 +271,14 @@ def open_data(config: RunConfig) -> TrainingData:
 def initial_modules(
     config: RunConfig, data: TrainingData, *, fast: bool
 ) -> tuple[BidirectionalEncoder, OutputLayers, InputNetwork | None]:
-    """Modules with random weights; a direction gets the same whichever others are trained."""
-    size = config.encoder.projection_size if config.input_layer.shared else data.inputs.size
+    """Modules with random weights; a direction gets the same whichever others are
+    trained.
+    """
+    size = (
+        config.encoder.projection_size
+        if config.input_layer.shared
+        else data.inputs.size
+    )
     encoder_config = EncoderConfig(config.encoder, size)
     sources: dict[str, Any] = {
         "projection_size": config.encoder.projection_size,
@@ -227,7 +286,9 @@ def initial_modules(
         "targets": data.targets,
     }
     with torch.device("meta"):  # without weights of their own
-        encoder = BidirectionalEncoder(encoder_config, directions=data.directions, fast=fast)
+        encoder = BidirectionalEncoder(
+            encoder_config, directions=data.directions, fast=fast
+        )
     layers = {}
     with torch.random.fork_rng(devices=[]):
         for index, direction in enumerate(DIRECTIONS):
@@ -236,7 +297,9 @@ def initial_modules(
                 alone = BidirectionalEncoder(encoder_config, directions=(direction,))
                 if not config.output_layer.shared:
                     layers[direction] = config.output_layer.build(**sources)
-                encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
+                encoder.direction(direction).load_state_dict(
+                    alone.direction(direction).state_dict(), assign=True
+                )
         if config.output_layer.shared:
             torch.manual_seed(SHARED_SEED + data.seed)
             layers[SHARED] = config.output_layer.build(**sources)
@@ -244,6 +307,8 @@ def initial_modules(
         network = config.input_layer.build(config.encoder.projection_size, data.inputs)
     if SHARED in layers and (rows := layers[SHARED].tied_rows) is not None:
         if network is None:
-            raise InputError("output_layer.tied needs a trained input layer: choose input_layer.kind=words or subwords")
+            raise InputError(
+                "output_layer.tied needs a trained input layer: choose input_layer.kind=words or subwords"
+            )
         network.tie(rows)
     return encoder, OutputLayers(layers), network

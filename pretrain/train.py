@@ -19,29 +19,43 @@ ALL_TENTHS = 10
 
 
 def train(
-    setup: TrainingSetup, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None
+    setup: TrainingSetup,
+    run: RunDirectory,
+    *,
+    resumed: dict[str, Any] | None,
+    max_seconds: float | None,
 ) -> bool:
-    """Train to the end of the run, or until a signal asks to stop; returns whether the end was reached.
+    """Train to the end of the run, or until a signal asks to stop; returns whether the
+    end was reached.
 
     Args:
         setup: the parts of the run.
         run: its directory, started or resumed.
         resumed: the checkpoint to go on from, if there is one.
-        max_seconds: of the whole run, in place of updates; None goes on as the run was started.
+        max_seconds: of the whole run, in place of updates; None goes on as the run was
+            started.
     """
-    config, data, processes = setup.config, setup.data, setup.processes
+    config = setup.config
+    data = setup.data
+    processes = setup.processes
     state = starting_state(setup, run, resumed)
     if max_seconds is not None and not (resumed is not None and state.progress.is_over):
         state.max_seconds = max_seconds
-        state.tenths = min(state.tenths, state.progress.tenths)  # of a longer time fewer are over
+        state.tenths = min(
+            state.tenths, state.progress.tenths
+        )  # of a longer time fewer are over
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=tuple(processes.groups), own=own)
     device = setup.execution.device
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder = stack.enter_context(closing(Recorder(setup, state, run, resumed=resumed, stop=stop)))
-        batches = stack.enter_context(closing(stream_batches(windows, data.batch_maker(), device)))
+        recorder = stack.enter_context(
+            closing(Recorder(setup, state, run, resumed=resumed, stop=stop))
+        )
+        batches = stack.enter_context(
+            closing(stream_batches(windows, data.batch_maker(), device))
+        )
         train_step = stack.enter_context(closing(TrainStep(setup, state)))
         if resumed is None:
             recorder.evaluate()
@@ -52,18 +66,32 @@ def train(
             started = time.monotonic()
             batch = next(batches)
             rate = learning_rate(
-                config.schedule, update=state.update, progress=state.progress, streams=config.train.streams
+                config.schedule,
+                update=state.update,
+                progress=state.progress,
+                streams=config.train.streams,
             )
-            numbers = processes.broadcast_from_leaders(train_step(batch, rate), len(DirectionStep._fields))
-            steps = {direction: DirectionStep.of(values) for direction, values in numbers.items()}
+            numbers = processes.broadcast_from_leaders(
+                train_step(batch, rate), len(DirectionStep._fields)
+            )
+            steps = {
+                direction: DirectionStep.of(values)
+                for direction, values in numbers.items()
+            }
             require_finite(steps, state.update + 1)
             state.position = batch.next
             state.update += 1
             state.words += data.words_per_update
             state.masked += sum(step.masked for step in steps.values())
             recorder.add(steps, rate, time.monotonic() - started)
-            every = 0 if state.max_seconds else config.evaluation.every_updates  # 0: at each tenth of the run
-            due = state.update % every == 0 if every else state.progress.tenths > state.tenths
+            every = (
+                0 if state.max_seconds else config.evaluation.every_updates
+            )  # 0: at each tenth of the run
+            due = (
+                state.update % every == 0
+                if every
+                else state.progress.tenths > state.tenths
+            )
             if due or state.progress.is_over:
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
@@ -74,8 +102,11 @@ def train(
     return state.progress.is_over
 
 
-def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None) -> TrainState:
-    """The state before the first update, or of a checkpoint; from now on gradients are summed over processes.
+def starting_state(
+    setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None
+) -> TrainState:
+    """The state before the first update, or of a checkpoint; from now on gradients are
+    summed over processes.
 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
@@ -87,7 +118,9 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, A
         with processes.raise_together():
             setup.data.require_same_data(resumed["data"])
             with reading(run.checkpoint_path(resumed["update"])):
-                state.load(resumed, own=processes.stream_slice(setup.config.train.streams))
+                state.load(
+                    resumed, own=processes.stream_slice(setup.config.train.streams)
+                )
             for name in ("encoder", "heads", "optimisers"):  # the state has copies
                 resumed[name].clear()
     processes.connect_groups(setup.execution.device)

@@ -26,17 +26,24 @@ PLAIN = (
 
 @dataclass
 class TrainState:
-    """Weights, optimiser, recurrent state, random state, data position, schedule, and the running totals.
+    """Weights, optimiser, recurrent state, random state, data position, schedule, and
+    the running totals.
 
-    optimisers: one a direction (each is a model of its own), and one of each part that the directions share.
-    generators: one a direction: dropout masks are drawn from it, so that one direction alone draws the same.
+    optimisers: one a direction (each is a model of its own), and one of each part that
+    the directions share.
+    generators: one a direction: dropout masks are drawn from it, so that one direction
+    alone draws the same.
     input_network: makes word vectors, if the run trains one; the directions share it.
     update, updates: updates done, and of the whole run.
-    words, masked: words read so far in each direction; targets that the loss left out, over all directions.
-    seconds, max_seconds: of the run so far, evaluations included, and of the whole run by `--max-time` (0: without).
+    words, masked: words read so far in each direction; targets that the loss left out,
+    over all directions.
+    seconds, max_seconds: of the run so far, evaluations included, and of the whole run
+    by `--max-time` (0: without).
     tenths: whole tenths of the run at the last evaluation.
-    evaluation_seconds, evaluation_words: of one evaluation with `--max-time`, once measured (0: not yet).
-    best_update, best_score: of the evaluation whose model is exported, by the metric that chooses it.
+    evaluation_seconds, evaluation_words: of one evaluation with `--max-time`, once
+    measured (0: not yet).
+    best_update, best_score: of the evaluation whose model is exported, by the metric
+    that chooses it.
     """
 
     encoder: BidirectionalEncoder
@@ -60,26 +67,40 @@ class TrainState:
 
     @property
     def progress(self) -> Progress:
-        """How far the run is; with `--max-time` there is time for the evaluation at the end."""
+        """How far the run is; with `--max-time` there is time for the evaluation at the
+        end.
+        """
         if self.max_seconds:
-            return Progress(self.seconds, max(1e-9, self.max_seconds - self.evaluation_seconds))
+            return Progress(
+                self.seconds, max(1e-9, self.max_seconds - self.evaluation_seconds)
+            )
         return Progress(self.update, self.updates)
 
     def parameters(self, name: str) -> list[Tensor]:
-        """The trainable parameters of one direction, its encoder and its own output layer, or of a shared part."""
+        """The trainable parameters of one direction, its encoder and its own output
+        layer, or of a shared part.
+        """
         if name == SHARED:
             return list(self.output_layers.parameters())
         if name == INPUT:
             assert self.input_network is not None
             return list(self.input_network.parameters())
-        own = [] if self.output_layers.is_shared else self.output_layers.direction(name).parameters()
+        own = (
+            []
+            if self.output_layers.is_shared
+            else self.output_layers.direction(name).parameters()
+        )
         return [*self.encoder.direction(name).parameters(), *own]
 
     @property
     def shared_parts(self) -> list[str]:
-        """The parts that the directions share: the network that makes word vectors, and the output layer, if any."""
+        """The parts that the directions share: the network that makes word vectors, and
+        the output layer, if any.
+        """
         # a network whose weights are tied has none of its own, and is no such part
-        of_input = self.input_network is not None and bool(list(self.input_network.parameters()))
+        of_input = self.input_network is not None and bool(
+            list(self.input_network.parameters())
+        )
         return [INPUT] * of_input + [SHARED] * self.output_layers.is_shared
 
     def set_training(self, training: bool) -> None:
@@ -93,18 +114,30 @@ class TrainState:
         if self.input_network is None:
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
-        return functional.embedding(places, self.input_network(rows))  # whose gradient knows no order of threads
+        return functional.embedding(
+            places, self.input_network(rows)
+        )  # whose gradient knows no order of threads
 
     def to_dict(self) -> dict[str, Any]:
         """What a checkpoint has of it: tensors and plain values."""
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
-            "input": {} if self.input_network is None else self.input_network.state_dict(),
-            "optimisers": {name: optimiser.state_dict() for name, optimiser in self.optimisers.items()},
-            "generators": {name: generator.get_state() for name, generator in self.generators.items()},
+            "input": {}
+            if self.input_network is None
+            else self.input_network.state_dict(),
+            "optimisers": {
+                name: optimiser.state_dict()
+                for name, optimiser in self.optimisers.items()
+            },
+            "generators": {
+                name: generator.get_state()
+                for name, generator in self.generators.items()
+            },
             "recurrent": {
-                name: None if state is None else [tuple(layer) for layer in state.layers]
+                name: None
+                if state is None
+                else [tuple(layer) for layer in state.layers]
                 for name, state in self.recurrent.items()
             },
             "position": asdict(self.position),
@@ -113,14 +146,18 @@ class TrainState:
         }
 
     def load(self, values: Mapping[str, Any], *, own: slice = slice(None)) -> None:
-        """Take over what a checkpoint has of the directions that are trained here, and of the streams `own`."""
+        """Take over what a checkpoint has of the directions that are trained here, and
+        of the streams `own`.
+        """
         device = next(self.encoder.parameters()).device
         self.encoder.load_weights(values["encoder"])
         self.output_layers.load_state_dict(values["heads"])
         if self.input_network is not None:
             self.input_network.load_state_dict(values["input"])
         for name, optimiser in self.optimisers.items():
-            optimiser.load_state_dict(optimiser.state_dict() | {"state": values["optimisers"][name]["state"]})
+            optimiser.load_state_dict(
+                optimiser.state_dict() | {"state": values["optimisers"][name]["state"]}
+            )
         for name, generator in self.generators.items():
             if values["device"] == device.type:
                 generator.set_state(values["generators"][name])
@@ -129,7 +166,11 @@ class TrainState:
         for name in self.recurrent:
             layers = values["recurrent"][name]
             state = None if layers is None else EncoderState(tuple(layers))
-            self.recurrent[name] = None if state is None else state.map(lambda tensor: tensor[own].to(device))
+            self.recurrent[name] = (
+                None
+                if state is None
+                else state.map(lambda tensor: tensor[own].to(device))
+            )
         self.position = Position(**values["position"])
         for name in PLAIN:
             setattr(self, name, values[name])

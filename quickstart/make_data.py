@@ -1,9 +1,11 @@
-"""Data of the quickstart: the script that made `quickstart/data` (see the README.md there).
+"""Data of the quickstart: the script that made `quickstart/data` (see the README.md
+there).
 
     python -m quickstart.make_data NOVELS… ENTITIES_TRAIN ENTITIES_DEV
 
-NOVELS are tokenised novels (one sentence a line, a blank line between books), ENTITIES_* LitBank's entity columns.
-Books that hold a sentence of the test passages are left out, so that the encoder has not read what it is tested on.
+NOVELS are tokenised novels (one sentence a line, a blank line between books),
+ENTITIES_* LitBank's entity columns. Books that hold a sentence of the test passages are
+left out, so that the encoder has not read what it is tested on.
 """
 
 import gzip
@@ -17,7 +19,9 @@ from elmoc.files import atomic_path, read_lines
 
 WORDS = 750_000
 SENTENCES_A_PARAGRAPH = 4
-TRAIN_BOOKS, DEV_BOOKS, TEST_BOOKS = 26, 4, 6
+TRAIN_BOOKS = 26
+DEV_BOOKS = 4
+TEST_BOOKS = 6
 DATA = Path(__file__).parent / "data"
 
 
@@ -47,7 +51,9 @@ def detokenised(sentence: list[str]) -> str:
 
 
 def entity_books(path: str) -> Iterator[list[str]]:
-    """The books of a file of entity columns: lines `word TAB outermost tag`, "" between sentences."""
+    """The books of a file of entity columns: lines `word TAB outermost tag`, "" between
+    sentences.
+    """
     book: list[str] = []
     for line in read_lines(path):
         if line.startswith("-DOCSTART-"):
@@ -68,31 +74,43 @@ def write(name: str, text: str) -> None:
 def main(arguments: list[str]) -> None:
     """Make the three entity files and the novels."""
     *novels, entities_train, entities_dev = arguments
-    train, held_out = list(entity_books(entities_train)), list(entity_books(entities_dev))
+    train = list(entity_books(entities_train))
+    held_out = list(entity_books(entities_dev))
     splits = {
         "entities_train": train[:TRAIN_BOOKS],
         "entities_dev": held_out[:DEV_BOOKS],
         "entities_test": held_out[DEV_BOOKS : DEV_BOOKS + TEST_BOOKS],
     }
     for name, chosen in splits.items():
-        write(f"{name}.conll.gz", "\n".join("\n".join(book).strip("\n") + "\n" for book in chosen))
+        write(
+            f"{name}.conll.gz",
+            "\n".join("\n".join(book).strip("\n") + "\n" for book in chosen),
+        )
     unseen = {
         " ".join(row.split("\t")[0] for row in sentence.split("\n"))
         for book in held_out
         for sentence in "\n".join(book).split("\n\n")
     }
     unseen = {sentence for sentence in unseen if len(sentence) > 60}
-    chosen_books, words = [], 0
+    chosen_books = []
+    words = 0
     for book in books(novels):
         length = sum(map(len, book))
-        if words + length > WORDS or any(" ".join(sentence) in unseen for sentence in book):
+        if words + length > WORDS or any(
+            " ".join(sentence) in unseen for sentence in book
+        ):
             continue
         words += length
         paragraphs = [
-            book[start : start + SENTENCES_A_PARAGRAPH] for start in range(0, len(book), SENTENCES_A_PARAGRAPH)
+            book[start : start + SENTENCES_A_PARAGRAPH]
+            for start in range(0, len(book), SENTENCES_A_PARAGRAPH)
         ]
-        chosen_books.append("\n".join(" ".join(map(detokenised, paragraph)) for paragraph in paragraphs))
-        print(f"{length:,} words: {' '.join(book[1] if len(book) > 1 else book[0])[:80]}")
+        chosen_books.append(
+            "\n".join(" ".join(map(detokenised, paragraph)) for paragraph in paragraphs)
+        )
+        print(
+            f"{length:,} words: {' '.join(book[1] if len(book) > 1 else book[0])[:80]}"
+        )
     write("novels.txt.gz", "\n\n".join(chosen_books) + "\n")
     print(f"{len(chosen_books)} books, {words:,} words")
 

@@ -22,6 +22,7 @@ from data_scripts.build_subwords import build_subwords
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+
 from tests.elmoc.kernels.kinds import avx2_kernels
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
 from elmoc.corpus import Corpus
 
 FILES = {

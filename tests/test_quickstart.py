@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from quickstart import __main__ as quickstart_script
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,4 +1,6 @@
-"""Worker processes: how is a function applied to many items in order by several processes?"""
+"""Worker processes: how is a function applied to many items in order by several
+processes?
+"""
 
 import argparse
 import os
@@ -20,17 +22,24 @@ _LOOK_AHEAD = 4
 _function: Callable[[Any], Any] | None = None
 
 
-def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """Yield `function(item)` for all items, in their order, computed by forked processes; by this one where it is one.
+def parallel_map(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[Result]:
+    """Yield `function(item)` for all items, in their order, computed by forked
+    processes; by this one where it is one.
 
-    Workers see what this process had in memory, and end with it. An exception of `function` is raised here.
+    Workers see what this process had in memory, and end with it. An exception of
+    `function` is raised here.
     """
     if workers == 1:
         yield from map(function, items)
         return
     others = set(active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=get_context("fork"), initializer=_start_worker, initargs=(os.getpid(), function)
+        workers,
+        mp_context=get_context("fork"),
+        initializer=_start_worker,
+        initargs=(os.getpid(), function),
     )
     try:
         futures = (pool.submit(_do, item) for item in items)
@@ -40,7 +49,9 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
             pending.extend(islice(futures, 1))
     except KeyboardInterrupt:
         for worker in set(active_children()) - others:
-            worker.kill()  # training of fastText takes hours, and may be the only process that was not interrupted
+            # training of fastText takes hours, and may be the only process that was not
+            # interrupted
+            worker.kill()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -49,7 +60,9 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
 def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupted worker ends without a traceback
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # an interrupted worker ends without a traceback
     end_with_parent(parent, signal.SIGKILL)
 
 
@@ -61,7 +74,11 @@ def _do(item: Any) -> Any:
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add `--workers`, which is one for each core by default."""
     parser.add_argument(
-        "--workers", type=positive, default=available_cores(), metavar="N", help="processes (all cores)"
+        "--workers",
+        type=positive,
+        default=available_cores(),
+        metavar="N",
+        help="processes (all cores)",
     )
 
 

@@ -1,4 +1,6 @@
-"""What a probe is given for a batch of sentences: scalar mixes of layer states and word vectors, padded."""
+"""What a probe is given for a batch of sentences: scalar mixes of layer states and word
+vectors, padded.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +20,13 @@ MATCHED = 1_000
 
 
 class ProbeInputs(torch.nn.Module):
-    """The inputs of one probe: the scalar mix of the layer states and the word vectors, side by side.
+    """The inputs of one probe: the scalar mix of the layer states and the word vectors,
+    side by side.
 
-    The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
-    It is computed on the CPU, where the states are, so that only its result goes to another device.
-    `size` (D) is 2P + E, or the size of the only input. Raises `InputError` where the settings name a missing layer.
+    The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers
+    and one scale, all trained. It is computed on the CPU, where the states are, so that
+    only its result goes to another device. `size` (D) is 2P + E, or the size of the
+    only input. Raises `InputError` where the settings name a missing layer.
     """
 
     table: Tensor
@@ -30,9 +34,12 @@ class ProbeInputs(torch.nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, sources: InputSources, settings: StateSettings = AS_THEY_ARE) -> None:
+    def __init__(
+        self, sources: InputSources, settings: StateSettings = AS_THEY_ARE
+    ) -> None:
         super().__init__()
-        self._words, self._states = sources.words, sources.states
+        self._words = sources.words
+        self._states = sources.states
         self.size = 0
         if sources.states is not None:
             self._layers = layer_rows(settings.state_layers, sources.states.names)
@@ -40,17 +47,25 @@ class ProbeInputs(torch.nn.Module):
             self.size += sources.states.width
         if sources.words is not None:
             width = sources.words.vectors.shape[1]
-            self.register_buffer("table", sources.words.padded, persistent=False)  # [W + 1, E]
-            self.register_buffer("known", sources.words.known, persistent=False)  # [W + 1, S]
-            self.register_buffer("mean", torch.zeros(sources.words.known.shape[1], width))  # [S, E], see `distribution`
+            self.register_buffer(
+                "table", sources.words.padded, persistent=False
+            )  # [W + 1, E]
+            self.register_buffer(
+                "known", sources.words.known, persistent=False
+            )  # [W + 1, S]
+            self.register_buffer(
+                "mean", torch.zeros(sources.words.known.shape[1], width)
+            )  # [S, E], see `distribution`
             self.register_buffer("deviation", torch.ones(width))
             self.size += width
 
     def standardise_words(self, sentences: Sequence[Sentence]) -> None:
-        """Centre word vectors, and scale each source's to variance 1 over the distinct words of `sentences`.
+        """Centre word vectors, and scale each source's to variance 1 over the distinct
+        words of `sentences`.
 
-        Vectors learned from little text share one large direction and have small numbers, from which a task model
-        learns slowly. A word without a vector stays zero. Mean and deviation are kept with the probe's weights.
+        Vectors learned from little text share one large direction and have small
+        numbers, from which a task model learns slowly. A word without a vector stays
+        zero. Mean and deviation are kept with the probe's weights.
         """
         if self._words is not None:
             mean, deviation = self._words.distribution(sentences)
@@ -59,10 +74,12 @@ class ProbeInputs(torch.nn.Module):
 
     @torch.no_grad()
     def match_words(self, sentences: Sequence[Sentence]) -> None:
-        """Scale word vectors to the root mean square of the layer states beside them, mixed as they are now.
+        """Scale word vectors to the root mean square of the layer states beside them,
+        mixed as they are now.
 
-        It is taken over `MATCHED` of the sentences at most. An encoder's states are often small beside vectors of
-        variance 1, so that a probe would learn from the vectors first, and by heart.
+        It is taken over `MATCHED` of the sentences at most. An encoder's states are
+        often small beside vectors of variance 1, so that a probe would learn from the
+        vectors first, and by heart.
         """
         if self._words is None or self._states is None:
             return
@@ -76,7 +93,9 @@ class ProbeInputs(torch.nn.Module):
             self.deviation *= math.sqrt(vectors / states)
 
     def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
-        """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64 [B] on the CPU."""
+        """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64
+        [B] on the CPU.
+        """
         lengths = [len(sentence.words) for sentence in sentences]
         parts = []
         if self._states is not None:
@@ -84,40 +103,64 @@ class ProbeInputs(torch.nn.Module):
             if self._layers != list(range(self._states.layers)):
                 states = [layers[self._layers] for layers in states]
             weights = self.mix.gamma * self._shares()  # [L + 1]
-            parts.append(PaddedMix.apply(weights.cpu(), states).to(weights.device))  # [B, T, 2P]
+            parts.append(
+                PaddedMix.apply(weights.cpu(), states).to(weights.device)
+            )  # [B, T, 2P]
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
-            vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, S]
+            # [B, T, E], [B, T, S]
+            vectors = embedding(rows, self.table)
+            known = embedding(rows, self.known)
             parts.append((vectors - known @ self.mean) / self.deviation)
-        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
+        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(
+            lengths
+        )
 
     def _shares(self) -> Tensor:
         """float32 [layers that are mixed]: the weights of the mix, which sum to 1."""
         return torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)
 
     def mix_weights(self) -> list[float] | None:
-        """The weight of each layer that is mixed, which sum to 1, and the scale γ; None without layer states."""
-        return None if self._states is None else [*self._shares().tolist(), self.mix.gamma.item()]
+        """The weight of each layer that is mixed, which sum to 1, and the scale γ; None
+        without layer states.
+        """
+        return (
+            None
+            if self._states is None
+            else [*self._shares().tolist(), self.mix.gamma.item()]
+        )
 
     def mix_parameters(self) -> list[torch.nn.Parameter]:
-        """The weights of the mix before the softmax, and its scale γ; none without layer states."""
+        """The weights of the mix before the softmax, and its scale γ; none without
+        layer states.
+        """
         return [] if self._states is None else list(self.mix.parameters())
 
     def mix_penalty(self) -> Tensor | float:
-        """The sum of squares of the scalar mix's weights before the softmax; 0 without layer states."""
-        return 0.0 if self._states is None else torch.cat(list(self.mix.scalar_parameters)).square().sum()
+        """The sum of squares of the scalar mix's weights before the softmax; 0 without
+        layer states.
+        """
+        return (
+            0.0
+            if self._states is None
+            else torch.cat(list(self.mix.scalar_parameters)).square().sum()
+        )
 
 
 class PaddedMix(torch.autograd.Function):
     """Weighted sums of the layers of frozen states, Σ_l w_l h_l, padded into one batch.
 
-    Only the weights have gradients, ∂loss/∂w_l = ⟨∂loss/∂out, h_l⟩, so that states are read in place and never copied.
+    Only the weights have gradients, ∂loss/∂w_l = ⟨∂loss/∂out, h_l⟩, so that states are
+    read in place and never copied.
     """
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, states: Sequence[Tensor]) -> Tensor:
-        """weights [L + 1], states [L + 1, n, 2P] for each of B sentences → [B, T, 2P], zeros after each n."""
-        time, width = max(layers.shape[1] for layers in states), states[0].shape[2]
+        """weights [L + 1], states [L + 1, n, 2P] for each of B sentences → [B, T, 2P],
+        zeros after each n.
+        """
+        time = max(layers.shape[1] for layers in states)
+        width = states[0].shape[2]
         flat = [layers.flatten(1) for layers in states]  # [L + 1, n · 2P] each
         mixed = torch.zeros(len(states), time, width)
         for row, layers in zip(mixed.flatten(1), flat, strict=True):
@@ -137,4 +180,6 @@ class PaddedMix(torch.autograd.Function):
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:
     """bool [B, T]: true inside the sentences of `lengths` [B]; the longest has T words."""
-    return torch.arange(int(lengths.max()), device=device) < lengths.to(device).unsqueeze(1)
+    return torch.arange(int(lengths.max()), device=device) < lengths.to(
+        device
+    ).unsqueeze(1)

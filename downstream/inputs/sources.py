@@ -1,8 +1,10 @@
-"""Where the inputs of a run come from: word vectors, and layer states of a feature file or of a model.
+"""Where the inputs of a run come from: word vectors, and layer states of a feature file
+or of a model.
 
-Both are looked up by the words that `make_sentence` gives: brackets and quotes are respelled here and nowhere else.
-They are opened and checked once for all sentences of a run, and shared by all its probes. Layer states of another
-origin need what `FeatureStates` has: `layers`, `names`, `width`, `lookup` and `describe`.
+Both are looked up by the words that `make_sentence` gives: brackets and quotes are
+respelled here and nowhere else. They are opened and checked once for all sentences of a
+run, and shared by all its probes. Layer states of another origin need what
+`FeatureStates` has: `layers`, `names`, `width`, `lookup` and `describe`.
 """
 
 import json
@@ -28,21 +30,27 @@ from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 
-# Bytes of a model's layer states that are computed once and kept; further sentences are computed at each use.
+# Bytes of a model's layer states that are computed once and kept; further sentences are
+# computed at each use.
 KEPT_BYTES = 4e9
-# Spellings of the Penn Treebank, of OntoNotes and of typographers → the spelling of `elmoc.tokenizer`.
+# Spellings of the Penn Treebank, of OntoNotes and of typographers → the spelling of
+# `elmoc.tokenizer`.
 PLAIN = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
     "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
     "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
 }  # fmt: skip
-_INSIDE = str.maketrans({"’": "'", "‘": "'", "”": '"', "״": '"'})  # the last two in acronyms of Hebrew
+_INSIDE = str.maketrans(
+    {"’": "'", "‘": "'", "”": '"', "״": '"'}
+)  # the last two in acronyms of Hebrew
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The words of a sentence and where it begins in the task's data; no word holds white space."""
+    """The words of a sentence and where it begins in the task's data; no word holds
+    white space.
+    """
 
     words: tuple[str, ...]
     file: str
@@ -50,15 +58,17 @@ class Sentence:
 
 
 def make_sentence(words: Iterable[str], *, file: object, line: int) -> Sentence:
-    """The sentence of these words, each of which stays one word; it begins on `line` of `file`."""
+    """The sentence of these words, each of which stays one word; it begins on `line` of
+    `file`.
+    """
     return Sentence(tuple(plain_word(word) for word in words), str(file), line)
 
 
 def plain_word(word: str) -> str:
     """A word as tokenised pretraining text spells it.
 
-    Features are made from text that is split on white space. Words of some data hold white space: each stretch of it
-    becomes `_`, and so does an empty word.
+    Features are made from text that is split on white space. Words of some data hold
+    white space: each stretch of it becomes `_`, and so does an empty word.
     """
     word = "_".join(word.split()) or "_"
     if word in PLAIN:
@@ -72,22 +82,32 @@ def plain_word(word: str) -> str:
 class FeatureStates:
     """Layer states that stay in their feature file, which is memory-mapped.
 
-    Raises `InputError` for a sentence that is not in the file or has another number of tokens there.
+    Raises `InputError` for a sentence that is not in the file or has another number of
+    tokens there.
     """
 
     def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
         self._file = FeatureFile(path)
-        self.layers, self.names, self.width = self._file.layers, self._file.layer_names, self._file.width
+        self.layers = self._file.layers
+        self.names = self._file.layer_names
+        self.width = self._file.width
         # a view, or the index of a sentence that has to be read each time
         self._places: dict[tuple[str, ...], np.ndarray | int] = {}
-        for words, sentence in {sentence.words: sentence for sentence in sentences}.items():
+        for words, sentence in {
+            sentence.words: sentence for sentence in sentences
+        }.items():
             index = self._file.find(words)
             if index is None:
                 raise self._unusable(sentence, "is not in the file")
             view = self._file.view(index)
-            if view.shape[-2:] != (len(words), self.width) or view.size != self.layers * len(words) * self.width:
+            if (
+                view.shape[-2:] != (len(words), self.width)
+                or view.size != self.layers * len(words) * self.width
+            ):
                 raise self._unusable(sentence, f"has the shape {view.shape} there")
-            self._places[words] = index if view.flags.owndata or not view.dtype.isnative else view
+            self._places[words] = (
+                index if view.flags.owndata or not view.dtype.isnative else view
+            )
 
     def _unusable(self, sentence: Sentence, what: str) -> InputError:
         return InputError(
@@ -96,50 +116,86 @@ class FeatureStates:
         )
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
-        """float32 [layers, n, width] for each sentence: views of the file where it holds float32."""
+        """float32 [layers, n, width] for each sentence: views of the file where it
+        holds float32.
+        """
         states = []
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            warnings.filterwarnings(
+                "ignore", message="The given NumPy array is not writable"
+            )
             for sentence in sentences:
                 place = self._places[sentence.words]
-                array = self._file[place].astype(np.float32) if isinstance(place, int) else place
-                states.append(torch.from_numpy(array).float().view(self.layers, -1, self.width))
+                array = (
+                    self._file[place].astype(np.float32)
+                    if isinstance(place, int)
+                    else place
+                )
+                states.append(
+                    torch.from_numpy(array).float().view(self.layers, -1, self.width)
+                )
         return states
 
     def describe(self) -> dict[str, Any]:
-        """The file and its attributes: fingerprints of the model and its word vectors, layers.
+        """The file and its attributes: fingerprints of the model and its word vectors,
+        layers.
 
         A foreign file, which names no model, is known by its size and time.
         """
         path = os.path.realpath(self._file.path)
         attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
         if "model" not in attributes:
-            attributes |= {"file_size": os.stat(path).st_size, "file_time": os.stat(path).st_mtime_ns}
+            attributes |= {
+                "file_size": os.stat(path).st_size,
+                "file_time": os.stat(path).st_mtime_ns,
+            }
         return {"file": path, **attributes, "layers": self.names}
 
 
 class ModelStates:
-    """Layer states computed from a model directory: the same as in a feature file of float32.
+    """Layer states computed from a model directory: the same as in a feature file of
+    float32.
 
-    The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
+    The states of the first sentences, up to `kept_bytes`, are computed at once; a
+    printed line counts the others.
     """
 
     def __init__(
-        self, path: Path, *, sentences: Sequence[Sentence], device: str = "cpu", kept_bytes: float = KEPT_BYTES
+        self,
+        path: Path,
+        *,
+        sentences: Sequence[Sentence],
+        device: str = "cpu",
+        kept_bytes: float = KEPT_BYTES,
     ) -> None:
         model = ElmoC.from_pretrained(path, precision="auto", device=device)
-        self.layers, self.names, self.width = model.layers, list(map(str, range(model.layers))), model.width
-        self._description: dict[str, Any] = {"directory": str(path), **model.describe(), "layers": self.names}
+        self.layers = model.layers
+        self.names = list(map(str, range(model.layers)))
+        self.width = model.width
+        self._description: dict[str, Any] = {
+            "directory": str(path),
+            **model.describe(),
+            "layers": self.names,
+        }
         if model.training_words is not None:
             self._description["training_words"] = model.training_words
         distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
         most_words = kept_bytes / (4 * self.layers * self.width)
-        kept = distinct[: sum(total <= most_words for total in accumulate(map(len, distinct)))]
+        kept = distinct[
+            : sum(total <= most_words for total in accumulate(map(len, distinct)))
+        ]
         if len(kept) < len(distinct):
             count = f"{len(distinct) - len(kept):,} of {len(distinct):,} sentences"
-            say(f"states of {count} are computed whenever they are read: dump-features is faster")
+            say(
+                f"states of {count} are computed whenever they are read: dump-features is faster"
+            )
         with progress_bar(
-            total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
+            total=sum(map(len, kept)),
+            unit=" words",
+            unit_scale=True,
+            desc="model",
+            leave=False,
+            delay=2,
         ) as progress:
             states = model.embed_batch(kept, progress=progress.update)
         self._kept = dict(zip(kept, states, strict=True))
@@ -147,28 +203,44 @@ class ModelStates:
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
-        missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
-        computed = dict(zip(missing, self._model.embed_batch(missing), strict=True)) if missing else {}
+        missing = list(
+            dict.fromkeys(
+                sentence.words
+                for sentence in sentences
+                if sentence.words not in self._kept
+            )
+        )
+        computed = (
+            dict(zip(missing, self._model.embed_batch(missing), strict=True))
+            if missing
+            else {}
+        )
         known = ChainMap(computed, self._kept)
         return [known[sentence.words] for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
-        """The directory, and what a feature file says of the model: fingerprints, layers, words of its training."""
+        """The directory, and what a feature file says of the model: fingerprints,
+        layers, words of its training.
+        """
         return self._description
 
 
 class WordTable:
-    """The vectors of the distinct words of a run, looked up once in each of S sources and put side by side.
+    """The vectors of the distinct words of a run, looked up once in each of S sources
+    and put side by side.
 
     sizes    how many of the E numbers of a vector are from each source
     vectors  float32 [W, E]
-    padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a sentence
-    known    float32 [W + 1, S]: 1 where a source has a vector for the word, 0 where it has none (all zeros)
-    missing  how many of the words have a vector in none of the sources
+    padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a
+    sentence known    float32 [W + 1, S]: 1 where a source has a vector for the word, 0
+    where it has none (all zeros) missing  how many of the words have a vector in none
+    of the sources
     """
 
     def __init__(self, *origins: str, sentences: Sequence[Sentence]) -> None:
-        words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+        words = list(
+            dict.fromkeys(word for sentence in sentences for word in sentence.words)
+        )
         self._rows = {word: row for row, word in enumerate(words)}
         self._sentences: dict[tuple[str, ...], np.ndarray] = {}
         sources = [open_word_vectors(origin, only=words) for origin in origins]
@@ -177,24 +249,36 @@ class WordTable:
         self.sizes = [source.size for source in sources]
         self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
         self.vectors = self.padded[:-1]
-        for origin, source, block in zip(origins, sources, self.vectors.split(self.sizes, dim=1), strict=True):
+        for origin, source, block in zip(
+            origins, sources, self.vectors.split(self.sizes, dim=1), strict=True
+        ):
             block.copy_(torch.from_numpy(source.lookup(words)))
             if not block.isfinite().all():
-                raise InputError(f"{origin} has vectors with numbers that are not finite")
-        self.known = torch.stack([block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)], dim=1).float()
+                raise InputError(
+                    f"{origin} has vectors with numbers that are not finite"
+                )
+        self.known = torch.stack(
+            [block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)], dim=1
+        ).float()
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
     def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
-        """Mean [S, E] and standard deviation around it [E] of the numbers of the distinct words that have a vector.
+        """Mean [S, E] and standard deviation around it [E] of the numbers of the
+        distinct words that have a vector.
 
-        Row s of the mean is of source s, and zero in the numbers of the others; all numbers of a source have one
-        deviation.
+        Row s of the mean is of source s, and zero in the numbers of the others; all
+        numbers of a source have one deviation.
         """
         words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        blocks = self.vectors[[self._rows[word] for word in words]].split(self.sizes, dim=1)
+        blocks = self.vectors[[self._rows[word] for word in words]].split(
+            self.sizes, dim=1
+        )
         known = [block[block.any(dim=1)] for block in blocks]
         means = [block.mean(dim=0) for block in known]
-        deviations = [(block - mean).std().expand_as(mean) for block, mean in zip(known, means, strict=True)]
+        deviations = [
+            (block - mean).std().expand_as(mean)
+            for block, mean in zip(known, means, strict=True)
+        ]
         return torch.block_diag(*means), torch.cat(deviations)
 
     def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
@@ -202,8 +286,12 @@ class WordTable:
         rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
         for row, sentence in zip(rows, sentences, strict=True):
             words = sentence.words
-            if words not in self._sentences:  # kept: every epoch reads the sentence again
-                self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
+            if (
+                words not in self._sentences
+            ):  # kept: every epoch reads the sentence again
+                self._sentences[words] = np.array(
+                    [self._rows[word] for word in words], dtype=np.int32
+                )
             row[: len(words)] = self._sentences[words]
         return torch.from_numpy(rows)
 
@@ -231,7 +319,10 @@ class InputSources:
 
     def select(self, kind: InputKind) -> "InputSources":
         """The sources that the `kind` of inputs reads."""
-        return InputSources(words=self.words if kind.words else None, states=self.states if kind.states else None)
+        return InputSources(
+            words=self.words if kind.words else None,
+            states=self.states if kind.states else None,
+        )
 
     def describe(self) -> dict[str, dict[str, Any] | None]:
         """The fields `features` and `vectors` of a line of results."""
@@ -241,8 +332,11 @@ class InputSources:
         }
 
 
-def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace) -> InputSources:
-    """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
+def open_sources(
+    kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace
+) -> InputSources:
+    """Look up what the kinds of inputs read for all sentences of a run, and print what
+    it is.
 
     options  of the command: from `add_source_options`, and `device`
     """
@@ -252,10 +346,16 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
         if options.features is not None:
             states = FeatureStates(options.features, sentences=sentences)
         elif options.model is not None:
-            states = ModelStates(options.model, sentences=sentences, device=options.device)
+            states = ModelStates(
+                options.model, sentences=sentences, device=options.device
+            )
         else:
-            raise InputError("inputs with layer states need --features FILE.h5 or --model DIR")
-        say(f"states {options.features or options.model}: {states.layers} layers of {states.width}")
+            raise InputError(
+                "inputs with layer states need --features FILE.h5 or --model DIR"
+            )
+        say(
+            f"states {options.features or options.model}: {states.layers} layers of {states.width}"
+        )
     if any(kind.words for kind in kinds):
         if not options.vectors:
             raise InputError("inputs with word vectors need --vectors")
@@ -267,5 +367,11 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
 
 
 def _plain(value: Any) -> Any:
-    """An attribute of a feature file as JSON can hold it; foreign files have bytes among them."""
-    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value.decode("utf-8", "replace")
+    """An attribute of a feature file as JSON can hold it; foreign files have bytes
+    among them.
+    """
+    return (
+        value.tolist()
+        if isinstance(value, (np.generic, np.ndarray))
+        else value.decode("utf-8", "replace")
+    )

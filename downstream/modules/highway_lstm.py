@@ -1,12 +1,15 @@
-"""Alternating highway LSTM: the encoder of He et al. (2017), each layer one function with a derivative of its own.
+"""Alternating highway LSTM: the encoder of He et al. (2017), each layer one function
+with a derivative of its own.
 
-Layers read forwards and backwards in turn, a learned gate mixes the output of each step with a projection of the step's
-input, and the recurrent states have one dropout mask a sentence and layer (Gal and Ghahramani 2016). Parameters and
-numbers are as of `allennlp_light`'s `StackedAlternatingLstm`, which leaves each small step of each layer to
-autograd and is slower for it.
+Layers read forwards and backwards in turn, a learned gate mixes the output of each step
+with a projection of the step's input, and the recurrent states have one dropout mask a
+sentence and layer (Gal and Ghahramani 2016). Parameters and numbers are as of
+`allennlp_light`'s `StackedAlternatingLstm`, which leaves each small step of each layer
+to autograd and is slower for it.
 
-Packed [N, …] means time-major: the words at place 0 of all sentences, longest sentence first, then those at place 1 of
-the sentences that have one, …; `sizes` are the numbers of words at each place.
+Packed [N, …] means time-major: the words at place 0 of all sentences, longest sentence
+first, then those at place 1 of the sentences that have one, …; `sizes` are the numbers
+of words at each place.
 """
 
 from collections.abc import Sequence
@@ -19,7 +22,11 @@ from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
+from elmoc.kernels.matmul import (
+    prepare_input_gradient,
+    prepare_linear,
+    weight_gradient_matmul,
+)
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -31,17 +38,22 @@ class AlternatingLstm(torch.nn.Module):
     dropout  on the recurrent states, one mask for each sentence and layer
     """
 
-    def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, *, input_size: int, hidden_size: int, layers: int, dropout: float
+    ) -> None:
         super().__init__()
         self.cells = torch.nn.ModuleList(
-            AugmentedLSTMCell(hidden_size if layer else input_size, hidden_size) for layer in range(layers)
+            AugmentedLSTMCell(hidden_size if layer else input_size, hidden_size)
+            for layer in range(layers)
         )
         self.output_size = hidden_size
         self.dropout = dropout
 
     @property
     def first(self) -> torch.nn.Linear:
-        """The linear layer that the caller applies to the inputs: inputs that are repeated are multiplied once."""
+        """The linear layer that the caller applies to the inputs: inputs that are
+        repeated are multiplied once.
+        """
         cell = self.cells[0]
         assert isinstance(cell, AugmentedLSTMCell)
         return cell.input_linearity
@@ -52,20 +64,27 @@ class AlternatingLstm(torch.nn.Module):
         for layer, cell in enumerate(self.cells):
             assert isinstance(cell, AugmentedLSTMCell)
             if layer:
-                projected = linear(states, cell.input_linearity.weight, cell.input_linearity.bias)
+                projected = linear(
+                    states, cell.input_linearity.weight, cell.input_linearity.bias
+                )
             mask = None
             if self.training and self.dropout:
-                mask = get_dropout_mask(self.dropout, projected.new_empty(sizes[0], self.output_size))  # [B, H]
+                mask = get_dropout_mask(
+                    self.dropout, projected.new_empty(sizes[0], self.output_size)
+                )  # [B, H]
             recurrent = cell.state_linearity
-            states = _HighwayLayer.apply(projected, recurrent.weight, recurrent.bias, mask, sizes, layer % 2 == 1)
+            states = _HighwayLayer.apply(
+                projected, recurrent.weight, recurrent.bias, mask, sizes, layer % 2 == 1
+            )
         return states
 
 
 class _HighwayLayer(torch.autograd.Function):
     """One layer over a packed batch.
 
-    projected  [N, 6H]: the inputs' part of the pre-activations i, f, g, o and r (input gate, forget gate, cell
-               candidate, output gate, highway gate), and u, which the highway gate passes in place of the output
+    projected  [N, 6H]: the inputs' part of the pre-activations i, f, g, o and r (input
+               gate, forget gate, cell candidate, output gate, highway gate), and u,
+               which the highway gate passes in place of the output
     weight     [5H, H] and bias [5H]: the previous state's part of them
     mask       [B, H] on the previous state, or None
     """
@@ -80,7 +99,8 @@ class _HighwayLayer(torch.autograd.Function):
         sizes: Sequence[int],
         backwards: bool,
     ) -> Tensor:
-        count, size = projected.shape[0], weight.shape[1]
+        count = projected.shape[0]
+        size = weight.shape[1]
         steps = _steps(sizes, backwards)
         gates = projected.clone()  # [N, 6H]
         gates[:, : 5 * size] += bias
@@ -93,7 +113,9 @@ class _HighwayLayer(torch.autograd.Function):
             if carried:
                 previous = output[before : before + carried]
                 state = states[first : first + carried]
-                torch.mul(previous, mask[:carried], out=state) if mask is not None else state.copy_(previous)
+                torch.mul(
+                    previous, mask[:carried], out=state
+                ) if mask is not None else state.copy_(previous)
                 here[:carried, : 5 * size] += product(state, scratch[:carried])
             here[:, : 2 * size].sigmoid_()
             here[:, 3 * size : 5 * size].sigmoid_()
@@ -113,9 +135,13 @@ class _HighwayLayer(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         gates, states, cells, cell_tanh, weight, mask = ctx.saved_tensors
         size = weight.shape[1]
-        result = torch.empty_like(gates)  # [N, 6H]: the gradients of the pre-activations and of u
+        result = torch.empty_like(
+            gates
+        )  # [N, 6H]: the gradients of the pre-activations and of u
         product = prepare_input_gradient(weight)
-        carried_state = carried_cell = gradient.new_empty(0, size)  # from the step that was read after this one
+        carried_state = carried_cell = gradient.new_empty(
+            0, size
+        )  # from the step that was read after this one
         for first, end, before, carried in reversed(ctx.steps):
             i, f, g, o, r, u = gates[first:end].split(size, dim=1)
             di, df, dg, do, dr, du = result[first:end].split(size, dim=1)
@@ -133,32 +159,42 @@ class _HighwayLayer(torch.autograd.Function):
             df[carried:] = 0
             if not carried:  # the first step that was read
                 break
-            _sigmoid_backward(dc[:carried] * cells[before : before + carried], f[:carried], grad_input=df[:carried])
+            _sigmoid_backward(
+                dc[:carried] * cells[before : before + carried],
+                f[:carried],
+                grad_input=df[:carried],
+            )
             carried_cell = dc[:carried] * f[:carried]
             of_gates = result[first : first + carried, : 5 * size]
             carried_state = product(of_gates, gradient.new_empty(carried, size))
             if mask is not None:
                 carried_state *= mask[:carried]
-        # u, which the states do not enter, is multiplied too and dropped: oneDNN is slow for a part of each row
+        # u, which the states do not enter, is multiplied too and dropped: oneDNN is
+        # slow for a part of each row
         of_weight = weight_gradient_matmul(result, states)[: 5 * size]
         return result, of_weight, result.sum(dim=0)[: 5 * size], None, None, None
 
 
 def _steps(sizes: Sequence[int], backwards: bool) -> list[tuple[int, int, int, int]]:
-    """For each step in the order of reading: its rows (first, end), the first row of the previous step, and how many of
-    its rows have a previous step."""
+    """For each step in the order of reading: its rows (first, end), the first row of
+    the previous step, and how many of its rows have a previous step.
+    """
     ends = list(accumulate(sizes))
     places = [(end - size, end, size) for end, size in zip(ends, sizes, strict=True)]
     steps = []
-    before, size_before = 0, 0
+    before = 0
+    size_before = 0
     for first, end, size in reversed(places) if backwards else places:
         steps.append((first, end, before, min(size, size_before)))
-        before, size_before = first, size
+        before = first
+        size_before = size
     return steps
 
 
 def _tanh_(x: Tensor) -> Tensor:
-    """tanh in place, as 2σ(2x) − 1: on CPUs PyTorch's sigmoid is vectorised, its tanh takes ten times as long."""
+    """tanh in place, as 2σ(2x) − 1: on CPUs PyTorch's sigmoid is vectorised, its tanh
+    takes ten times as long.
+    """
     return x.mul_(2).sigmoid_().mul_(2).sub_(1)
 
 
@@ -179,5 +215,9 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
-        of_x = prepare_input_gradient(weight)(gradient, torch.empty_like(x)) if ctx.needs_input_grad[0] else None
+        of_x = (
+            prepare_input_gradient(weight)(gradient, torch.empty_like(x))
+            if ctx.needs_input_grad[0]
+            else None
+        )
         return of_x, weight_gradient_matmul(gradient, x), gradient.sum(dim=0)

@@ -1,4 +1,6 @@
-"""What a task is made of (reader, model and metric), and the splits of data that it reads."""
+"""What a task is made of (reader, model and metric), and the splits of data that it
+reads.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,7 +34,9 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
 
     @abstractmethod
     def loss(self, examples: Sequence[Example]) -> Tensor:
-        """The scalar [] to minimise for a batch; the train loop adds the penalty on the scalar mix."""
+        """The scalar [] to minimise for a batch; the train loop adds the penalty on the
+        scalar mix.
+        """
 
     @abstractmethod
     def predict(self, examples: Sequence[Example]) -> list[Prediction]:
@@ -40,9 +44,13 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
 
 
 def require_numbers(scores: Tensor) -> Tensor:
-    """The scores that predictions are made of, which may be −∞; raises `InputError` where one is NaN or +∞."""
+    """The scores that predictions are made of, which may be −∞; raises `InputError`
+    where one is NaN or +∞.
+    """
     if not bool((scores < torch.inf).all()):
-        raise InputError("the scores of the probe are no numbers: check the features, or lower --learning-rate")
+        raise InputError(
+            "the scores of the probe are no numbers: check the features, or lower --learning-rate"
+        )
     return scores
 
 
@@ -50,18 +58,21 @@ def require_numbers(scores: Tensor) -> Tensor:
 class Task(ABC, Generic[Example, Prediction]):
     """A task: reader, model and metric.
 
-    Metrics are functions of *counts*: each example has a row of them, and the rows are summed over the examples. The
-    official scorers of all the tasks are defined in this way, and a bootstrap over examples needs it.
+    Metrics are functions of *counts*: each example has a row of them, and the rows are
+    summed over the examples. The official scorers of all the tasks are defined in this
+    way, and a bootstrap over examples needs it.
 
     name       of the command and the folder
-    metric     the name of the metric that is reported, e.g. "entity F1"; a key of what `metrics` returns
-    unit       what an example is in training, in the plural: "sentences", "pairs", "phrases"
+    metric     the name of the metric that is reported, e.g. "entity F1"; a key of what
+    `metrics` returns
+    unit       what an example is in training, in the plural: "sentences", "pairs",
+    "phrases"
     item       what an example is in scoring: an item of the bootstrap
     suffix     how the name of a file of predictions ends, e.g. ".conll"
     reader     the default options of `read`
-    model      its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns
-    published  the published hyper-parameters: the defaults of the command line
-    small      the preset for a CPU (`--small`)
+    model      its arguments are `inputs`, `settings` (of the class of `published`) and
+    what `vocabulary` returns published  the published hyper-parameters: the defaults of
+    the command line small      the preset for a CPU (`--small`)
     """
 
     name: str
@@ -75,26 +86,37 @@ class Task(ABC, Generic[Example, Prediction]):
     small: TrainingSettings
 
     @abstractmethod
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Example]:
-        """Read one file, for training or for scoring; raises `InputError` with file and line.
+    def read(
+        self, path: Path, options: ReaderOptions, *, training: bool
+    ) -> list[Example]:
+        """Read one file, for training or for scoring; raises `InputError` with file and
+        line.
 
         options  of the class of `reader`
         """
 
     def sentences(self, example: Any) -> list[Sentence]:
-        """The sentences of an example, for which inputs are looked up; by default its `sentence` alone."""
+        """The sentences of an example, for which inputs are looked up; by default its
+        `sentence` alone.
+        """
         return [example.sentence]
 
-    def training_examples(self, examples: list[Any], options: ReaderOptions) -> list[Any]:
+    def training_examples(
+        self, examples: list[Any], options: ReaderOptions
+    ) -> list[Any]:
         """What to train on, of examples read for training; by default all of them."""
         return examples
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
-        """One printed line about a split: counts, and whatever the reader had to change or leave out."""
+        """One printed line about a split: counts, and whatever the reader had to change
+        or leave out.
+        """
 
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`."""
+        """What a model has to know of its training data (label sets), as JSON can hold
+        it: arguments of `model`.
+        """
         return {}
 
     @abstractmethod
@@ -103,19 +125,30 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @abstractmethod
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Metrics in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
+        """Metrics in percent, [...] each, of summed counts [..., K]; one of them is
+        named `metric`.
+        """
 
-    def details(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> str:
-        """More printed lines about the reported split (scores of each label and the like); "" for none."""
+    def details(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> str:
+        """More printed lines about the reported split (scores of each label and the
+        like); "" for none.
+        """
         return ""
 
     @abstractmethod
     def format_prediction(self, example: Example, prediction: Prediction) -> str:
         """The lines of one example in the format of the task's official scorer."""
 
-    def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
+    def write_predictions(
+        self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> None:
         """Write the lines of all examples to a file."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        with (
+            atomic_path(path) as partial,
+            open(partial, "w", encoding="utf-8", newline="\n") as file,
+        ):
             for example, prediction in zip(examples, predictions, strict=True):
                 file.write(self.format_prediction(example, prediction))
 
@@ -126,8 +159,8 @@ class Split:
 
     sentences     of all examples, in their order
     lengths       the number of words of each example
-    files         how many sentences each file holds, whether all of them are used or a part
-    fingerprints  the hashes of the files' contents
+    files         how many sentences each file holds, whether all of them are used or a
+    part fingerprints  the hashes of the files' contents
     """
 
     name: str
@@ -139,14 +172,21 @@ class Split:
 
 
 def read_split(
-    task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions, *, fraction: float = 1.0
+    task: Task[Any, Any],
+    name: str,
+    paths: Sequence[Path],
+    options: ReaderOptions,
+    *,
+    fraction: float = 1.0,
 ) -> Split:
-    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice.
+    """Read the files of a split, and print a line about it; raises `InputError` for a
+    file that is named twice.
 
     fraction  of the examples of all files that are kept for training
     """
     files: dict[str, int] = {}
-    fingerprints, examples = [], []
+    fingerprints = []
+    examples = []
     for path in paths:
         if str(path) in files:
             raise InputError(f"--{name} names {path} twice")
@@ -156,19 +196,34 @@ def read_split(
         examples += read
     part = ""
     if name == "train":
-        examples = task.training_examples(random_part(task, examples, fraction), options)
+        examples = task.training_examples(
+            random_part(task, examples, fraction), options
+        )
         part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
     sentences = [task.sentences(example) for example in examples]
-    lengths = [sum(len(sentence.words) for sentence in of_example) for of_example in sentences]
+    lengths = [
+        sum(len(sentence.words) for sentence in of_example) for of_example in sentences
+    ]
     say(f"{name:6} {task.describe(examples)}{part}")
-    return Split(name, examples, [one for of_example in sentences for one in of_example], lengths, files, fingerprints)
+    return Split(
+        name,
+        examples,
+        [one for of_example in sentences for one in of_example],
+        lengths,
+        files,
+        fingerprints,
+    )
 
 
-def random_part(task: Task[Any, Any], examples: list[Any], fraction: float) -> list[Any]:
-    """A random part of a split, in its order: of `fraction` of what was annotated together, and at least one.
+def random_part(
+    task: Task[Any, Any], examples: list[Any], fraction: float
+) -> list[Any]:
+    """A random part of a split, in its order: of `fraction` of what was annotated
+    together, and at least one.
 
-    Phrases of a tree, predicates of a sentence and sentences of a document, which begin on one line of a file, are kept
-    or left out together. Every run draws the same, and a smaller part lies inside a larger one.
+    Phrases of a tree, predicates of a sentence and sentences of a document, which begin
+    on one line of a file, are kept or left out together. Every run draws the same, and
+    a smaller part lies inside a larger one.
     """
     if fraction == 1:
         return examples
@@ -176,4 +231,8 @@ def random_part(task: Task[Any, Any], examples: list[Any], fraction: float) -> l
     places = list(dict.fromkeys((first.file, first.line) for first in firsts))
     order = np.random.default_rng(SEED).permutation(len(places))
     kept = {places[row] for row in order[: max(1, round(fraction * len(places)))]}
-    return [example for example, first in zip(examples, firsts, strict=True) if (first.file, first.line) in kept]
+    return [
+        example
+        for example, first in zip(examples, firsts, strict=True)
+        if (first.file, first.line) in kept
+    ]

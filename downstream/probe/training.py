@@ -1,4 +1,6 @@
-"""Training of a probe: batches, optimiser, patience on the development split, best weights, and scores."""
+"""Training of a probe: batches, optimiser, patience on the development split, best
+weights, and scores.
+"""
 
 import math
 import time
@@ -13,7 +15,8 @@ from downstream.settings import TrainingSettings
 from elmoc.errors import InputError
 from elmoc.process import progress_bar
 
-# Batches are made of examples of like length within random chunks of this number of batches.
+# Batches are made of examples of like length within random chunks of this number of
+# batches.
 CHUNK = 20
 # `decay` multiplies the learning rate once in this number of updates (Lee et al. 2018).
 DECAY_UPDATES = 100
@@ -22,19 +25,27 @@ DECAY_UPDATES = 100
 def evaluate(
     task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int
 ) -> tuple[list[Any], np.ndarray, dict[str, float]]:
-    """Predict all examples of a split, without dropout, in batches of like length, and score them.
+    """Predict all examples of a split, without dropout, in batches of like length, and
+    score them.
 
-    Returns the predictions, the counts of each example, float64 [N, K], and the metrics in percent by name.
+    Returns the predictions, the counts of each example, float64 [N, K], and the metrics
+    in percent by name.
     """
     probe.eval()
     order = np.argsort(split.lengths, kind="stable")
     predicted: list[Any] = []
     with torch.inference_mode():
         for start in range(0, len(order), batch_size):
-            predicted += probe.predict([split.examples[row] for row in order[start : start + batch_size]])
+            predicted += probe.predict(
+                [split.examples[row] for row in order[start : start + batch_size]]
+            )
     predictions = [predicted[place] for place in np.argsort(order)]
-    counts = np.array([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
-    metrics = {name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()}
+    counts = np.array(
+        [task.count(*pair) for pair in zip(split.examples, predictions, strict=True)]
+    )
+    metrics = {
+        name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()
+    }
     return predictions, counts, metrics
 
 
@@ -48,23 +59,28 @@ def train_probe(
     generator: np.random.Generator,
     title: str,
 ) -> dict[str, list[Any]]:
-    """Train `probe` and leave it with the weights of the epoch that is best by the task's metric on `dev`.
+    """Train `probe` and leave it with the weights of the epoch that is best by the
+    task's metric on `dev`.
 
-    generator  orders the batches; everything else is drawn from torch's global generator
-    title      text before the progress bar
+    generator  orders the batches; everything else is drawn from torch's global
+    generator title      text before the progress bar
 
-    Returns what a line of results says of it, in lists of one element: the best development score in percent and its
-    epoch (from 1); the number of epochs; of each, the mean `loss` of its batches, `dev_score`, and `seconds` of its
-    updates; `seconds` of the whole, development scores included; examples a second of training alone. Raises
-    `InputError` where a loss is not a finite number.
+    Returns what a line of results says of it, in lists of one element: the best
+    development score in percent and its epoch (from 1); the number of epochs; of each,
+    the mean `loss` of its batches, `dev_score`, and `seconds` of its updates; `seconds`
+    of the whole, development scores included; examples a second of training alone.
+    Raises `InputError` where a loss is not a finite number.
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
     epochs: list[dict[str, float]] = []
-    best_epoch, best_score = 0, -math.inf
+    best_epoch = 0
+    best_score = -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin = time.perf_counter()
-    with progress_bar(total=settings.epochs * count, desc=title, unit=f" {task.unit}", unit_scale=True) as progress:
+    with progress_bar(
+        total=settings.epochs * count, desc=title, unit=f" {task.unit}", unit_scale=True
+    ) as progress:
         for epoch in range(1, settings.epochs + 1):
             epoch_begin = time.perf_counter()
             probe.train()
@@ -74,14 +90,24 @@ def train_probe(
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
             score = evaluate(task, probe, dev, settings.batch_size)[2][task.metric]
-            epochs.append({"loss": sum(losses) / len(losses), "dev_score": score, "seconds": seconds})
+            epochs.append(
+                {
+                    "loss": sum(losses) / len(losses),
+                    "dev_score": score,
+                    "seconds": seconds,
+                }
+            )
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
             if score > best_score:
-                best_epoch, best_score = epoch, score
-                best_weights = {name: weight.clone() for name, weight in probe.state_dict().items()}
+                best_epoch = epoch
+                best_score = score
+                best_weights = {
+                    name: weight.clone() for name, weight in probe.state_dict().items()
+                }
             progress.set_postfix_str(
-                f"epoch {epoch}, dev {score:.2f}, best {best_score:.2f} in epoch {best_epoch}", refresh=False
+                f"epoch {epoch}, dev {score:.2f}, best {best_score:.2f} in epoch {best_epoch}",
+                refresh=False,
             )
             if epoch - best_epoch >= settings.patience:
                 break
@@ -92,26 +118,43 @@ def train_probe(
         "epochs": [len(epochs)],
         "curves": [epochs],
         "seconds": [time.perf_counter() - begin],
-        "examples_per_second": [len(epochs) * count / sum(one["seconds"] for one in epochs)],
+        "examples_per_second": [
+            len(epochs) * count / sum(one["seconds"] for one in epochs)
+        ],
     }
 
 
 class _Optimiser:
-    """Updates of a probe's weights, with clipped gradients and the schedules of the learning rate."""
+    """Updates of a probe's weights, with clipped gradients and the schedules of the
+    learning rate.
+    """
 
     def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
-        self._probe, self._settings = probe, settings
-        self._parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
+        self._probe = probe
+        self._settings = settings
+        self._parameters = [
+            parameter for parameter in probe.parameters() if parameter.requires_grad
+        ]
         mix = set(probe.inputs.mix_parameters())
         rate = settings.learning_rate
         groups = [
-            {"params": [each for each in self._parameters if each not in mix], "lr": rate},
-            {"params": [each for each in self._parameters if each in mix], "lr": settings.mix_rate * rate},
+            {
+                "params": [each for each in self._parameters if each not in mix],
+                "lr": rate,
+            },
+            {
+                "params": [each for each in self._parameters if each in mix],
+                "lr": settings.mix_rate * rate,
+            },
         ]
         self._optimiser: torch.optim.Optimizer = (
-            torch.optim.Adadelta(groups, rho=0.95) if settings.optimiser == "adadelta" else torch.optim.Adam(groups)
+            torch.optim.Adadelta(groups, rho=0.95)
+            if settings.optimiser == "adadelta"
+            else torch.optim.Adam(groups)
         )
-        self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
+        self._decay = torch.optim.lr_scheduler.StepLR(
+            self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay
+        )
         self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             self._optimiser, mode="max", factor=0.5, patience=0, threshold=0
         )
@@ -119,24 +162,36 @@ class _Optimiser:
     def update(self, examples: Sequence[Any]) -> float:
         """One update on a batch, and its loss."""
         self._optimiser.zero_grad(set_to_none=True)
-        loss = self._probe.loss(examples) + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
+        loss = (
+            self._probe.loss(examples)
+            + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
+        )
         value = loss.item()
         if not math.isfinite(value):
-            raise InputError(f"the loss became {value}: check the features and word vectors, or lower --learning-rate")
+            raise InputError(
+                f"the loss became {value}: check the features and word vectors, or lower --learning-rate"
+            )
         loss.backward()
         if self._settings.gradient_value:
-            torch.nn.utils.clip_grad_value_(self._parameters, self._settings.gradient_value)
+            torch.nn.utils.clip_grad_value_(
+                self._parameters, self._settings.gradient_value
+            )
         if self._settings.gradient_norm:
-            torch.nn.utils.clip_grad_norm_(self._parameters, self._settings.gradient_norm)
+            torch.nn.utils.clip_grad_norm_(
+                self._parameters, self._settings.gradient_norm
+            )
         self._optimiser.step()
         self._decay.step()
         return value
 
 
-def length_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+def length_batches(
+    lengths: Sequence[int], batch_size: int, generator: np.random.Generator
+) -> Iterator[np.ndarray]:
     """Yield every row once, in batches of rows of like length, in random order.
 
-    The rows are shuffled and cut into chunks of `CHUNK` batches; within a chunk they are sorted by length.
+    The rows are shuffled and cut into chunks of `CHUNK` batches; within a chunk they
+    are sorted by length.
     """
     order = generator.permutation(len(lengths))
     sizes = np.asarray(lengths)
@@ -144,6 +199,9 @@ def length_batches(lengths: Sequence[int], batch_size: int, generator: np.random
     for start in range(0, len(order), CHUNK * batch_size):
         chunk = order[start : start + CHUNK * batch_size]
         chunk = chunk[np.argsort(sizes[chunk], kind="stable")]
-        batches += [chunk[first : first + batch_size] for first in range(0, len(chunk), batch_size)]
+        batches += [
+            chunk[first : first + batch_size]
+            for first in range(0, len(chunk), batch_size)
+        ]
     for place in generator.permutation(len(batches)):
         yield batches[place]

@@ -1,14 +1,17 @@
-"""Sentences in columns, one word a line: CoNLL-2003, CoNLL-2012, CoNLL-U, GermEval and files like them.
+"""Sentences in columns, one word a line: CoNLL-2003, CoNLL-2012, CoNLL-U, GermEval and
+files like them.
 
-Columns are separated by tabs, or, in a line without a tab, by spaces. A line of white space ends a sentence. Lines with
-`-DOCSTART-` are skipped, and so are the multiword tokens (numbered 1-2) and empty nodes (1.1) of CoNLL-U, which are no
-words of its trees.
+Columns are separated by tabs, or, in a line without a tab, by spaces. A line of white
+space ends a sentence. Lines with `-DOCSTART-` are skipped, and so are the multiword
+tokens (numbered 1-2) and empty nodes (1.1) of CoNLL-U, which are no words of its trees.
 
-Words are in the first column that neither counts them (0, 1, 2 … or 1, 2, 3 …) nor is the same all through each
-sentence, such as the name of a document. A note says which, unless it is column 0.
+Words are in the first column that neither counts them (0, 1, 2 … or 1, 2, 3 …) nor is
+the same all through each sentence, such as the name of a document. A note says which,
+unless it is column 0.
 
-Comments begin with `# key = `, or they begin with #, stand before the words of a sentence, and are no row of them: they
-have another number of columns, or no label in the column of the labels. So a tweet's first word may begin with #.
+Comments begin with `# key = `, or they begin with #, stand before the words of a
+sentence, and are no row of them: they have another number of columns, or no label in
+the column of the labels. So a tweet's first word may begin with #.
 """
 
 import re
@@ -30,7 +33,9 @@ DOCUMENT_MARKS = ("#begin document", "#end document")
 # What stands for every word in files that are handed out without their text.
 SKELETON_WORDS = ("[WORD]", "_")
 
-_COMMENT = re.compile(r"#(begin document|end document| \S+ = )")  # at the beginning of a line
+_COMMENT = re.compile(
+    r"#(begin document|end document| \S+ = )"
+)  # at the beginning of a line
 _ANYTHING = re.compile(r"(?s).*")
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)(\*?)(\)*)")
@@ -46,46 +51,66 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnSentence:
-    """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1) of `file`."""
+    """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1)
+    of `file`.
+    """
 
     file: Path
     rows: list[list[str]]
     lines: list[int]
 
     def column(self, index: int) -> list[str]:
-        """One column, from top to bottom, as the file spells it; raises `InputError` where there is none."""
+        """One column, from top to bottom, as the file spells it; raises `InputError`
+        where there is none.
+        """
         if not -len(self.rows[0]) <= index < len(self.rows[0]):
-            raise self.error(0, f"there is no column {index} among {len(self.rows[0])} columns")
+            raise self.error(
+                0, f"there is no column {index} among {len(self.rows[0])} columns"
+            )
         return [row[index] for row in self.rows]
 
     def sentence(self, word_column: int) -> Sentence:
         """Its words in the spelling of tokenised text."""
-        return make_sentence(self.column(word_column), file=self.file, line=self.lines[0])
+        return make_sentence(
+            self.column(word_column), file=self.file, line=self.lines[0]
+        )
 
     def error(self, word: int, what: str) -> InputError:
         """An error about one of its words, with file and line."""
         return InputError(f"{self.file}, line {self.lines[word]}: {reason(what)}")
 
     def bracketed(self, index: int) -> list[Span]:
-        """The spans of a column of brackets, such as `(ARG0*`, `*`, `*)` and `(GPE)`, outer ones before inner ones."""
+        """The spans of a column of brackets, such as `(ARG0*`, `*`, `*)` and `(GPE)`,
+        outer ones before inner ones.
+        """
         spans: list[Span] = []
         opened: list[tuple[str, int]] = []
         for place, cell in enumerate(self.column(index)):
             match = _BRACKETS.fullmatch(cell)
-            opened += [(label, place) for label in match[1].split("(")[1:]] if match else []
+            opened += (
+                [(label, place) for label in match[1].split("(")[1:]] if match else []
+            )
             if not match or not cell or len(match[3]) > len(opened):
-                raise self.error(place, f"column {index}: {cell!r} is no (ARG0* or *), or closes a span not open")
+                raise self.error(
+                    place,
+                    f"column {index}: {cell!r} is no (ARG0* or *), or closes a span not open",
+                )
             for _ in match[3]:
                 spans.append(Span(*opened.pop(), place))
         if opened:
-            raise self.error(opened[-1][1], f"a bracket of column {index} is not closed in its sentence")
+            raise self.error(
+                opened[-1][1],
+                f"a bracket of column {index} is not closed in its sentence",
+            )
         spans.reverse()  # of spans of the same words, the outer was closed last
         return sorted(spans, key=lambda span: (span.first, -span.last))
 
 
 @dataclass(frozen=True)
 class ColumnFile:
-    """The sentences of a file, its comments by their lines, and the column of the words."""
+    """The sentences of a file, its comments by their lines, and the column of the
+    words.
+    """
 
     sentences: list[ColumnSentence]
     comments: dict[int, str]
@@ -119,22 +144,32 @@ def read_columns(
 ) -> ColumnFile:
     """Read a file (plain or `.gz`).
 
-    Raises `InputError` for a file without sentences, for a line with another number of columns than those before, and
-    where the words would be numbers.
+    Raises `InputError` for a file without sentences, for a line with another number of
+    columns than those before, and where the words would be numbers.
 
     word_column  where the words are, if that is known
     column       where the labels are
     labels       what a label looks like
-    ragged       whether sentences have different numbers of columns, as those of CoNLL-2012 do
+    ragged       whether sentences have different numbers of columns, as those of
+    CoNLL-2012 do
     """
-    rows = [(number, line, split_columns(line)) for number, line in enumerate(read_lines(path), 1)]
+    rows = [
+        (number, line, split_columns(line))
+        for number, line in enumerate(read_lines(path), 1)
+    ]
     ragged = ragged or any(line.startswith(DOCUMENT_MARKS) for _, line, _ in rows)
-    widths = {len(columns) for _, line, columns in rows if columns and not line.startswith("#")}
+    widths = {
+        len(columns)
+        for _, line, columns in rows
+        if columns and not line.startswith("#")
+    }
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     inside = False  # of a sentence
     for number, line, columns in rows:
-        has_label = -len(columns) <= column < len(columns) and labels.fullmatch(columns[column])
+        has_label = -len(columns) <= column < len(columns) and labels.fullmatch(
+            columns[column]
+        )
         is_row = has_label and (len(columns) in widths or not widths)
         if _COMMENT.match(line) or (line.startswith("#") and not inside and not is_row):
             comments[number] = line
@@ -144,39 +179,57 @@ def read_columns(
         else:
             if not inside:
                 sentences.append(ColumnSentence(path, [], []))
-            inside, sentence = True, sentences[-1]
+            inside = True
+            sentence = sentences[-1]
             sentence.rows.append(columns)
             sentence.lines.append(number)
             width = len((sentence if ragged else sentences[0]).rows[0])
             if len(columns) != width:
-                raise sentence.error(-1, f"{len(columns)} columns where the lines before have {width}")
+                raise sentence.error(
+                    -1, f"{len(columns)} columns where the lines before have {width}"
+                )
     sentences = _words_alone(sentences)
     if not sentences:
-        raise InputError(f"{path} holds no sentences: a word and its labels a line are expected")
+        raise InputError(
+            f"{path} holds no sentences: a word and its labels a line are expected"
+        )
     found = _find_words(sentences) if word_column is None else word_column
     words = {word for sentence in sentences for word in sentence.column(found)}
     if words <= {*SKELETON_WORDS}:
-        raise InputError(f"{path} has {words.pop()} in the place of every word: the corpus's own script puts them in")
+        raise InputError(
+            f"{path} has {words.pop()} in the place of every word: the corpus's own script puts them in"
+        )
     if word_column is None and all(map(str.isdecimal, words)):
-        raise InputError(f"{path}: column {found} holds numbers, no words: name their column with --word-column")
+        raise InputError(
+            f"{path}: column {found} holds numbers, no words: name their column with --word-column"
+        )
     return ColumnFile(sentences, comments, found)
 
 
 def _words_alone(sentences: list[ColumnSentence]) -> list[ColumnSentence]:
-    """The sentences without multiword tokens and empty nodes, where column 0 counts the words."""
+    """The sentences without multiword tokens and empty nodes, where column 0 counts the
+    words.
+    """
     kept = []
     for each in sentences:
-        places = [place for place, row in enumerate(each.rows) if not _NO_WORD.fullmatch(row[0])]
+        places = [
+            place
+            for place, row in enumerate(each.rows)
+            if not _NO_WORD.fullmatch(row[0])
+        ]
         if not _counts([each.rows[place][0] for place in places]):
             return sentences
         if places:
-            rows, lines = [each.rows[place] for place in places], [each.lines[place] for place in places]
+            rows = [each.rows[place] for place in places]
+            lines = [each.lines[place] for place in places]
             kept.append(ColumnSentence(each.file, rows, lines))
     return kept
 
 
 def _find_words(sentences: Sequence[ColumnSentence]) -> int:
-    """The first column that neither counts the words nor is the same all through each sentence; 0 if there is none."""
+    """The first column that neither counts the words nor is the same all through each
+    sentence; 0 if there is none.
+    """
     several = any(len(each.rows) > 1 for each in sentences)
     for index in range(min(len(each.rows[0]) for each in sentences) - 1):
         columns = [each.column(index) for each in sentences]
@@ -184,7 +237,10 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
         if not same and not all(map(_counts, columns)):
             if index:
                 what = f"columns before column {index} number the words, or name their document"
-                say(f"{sentences[0].file}: {what}: words are read from column {index}", note=True)
+                say(
+                    f"{sentences[0].file}: {what}: words are read from column {index}",
+                    note=True,
+                )
             return index
     return 0
 
@@ -197,7 +253,9 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def split_columns(line: str) -> list[str]:
-    """The columns of a line, white space at their edges removed; none for a line of white space."""
+    """The columns of a line, white space at their edges removed; none for a line of
+    white space.
+    """
     if not line.strip():
         return []
     if "\t" in line:

@@ -1,17 +1,21 @@
-"""Documents in the columns of CoNLL-2012: OntoNotes' words, predicates, arguments and coreference.
+"""Documents in the columns of CoNLL-2012: OntoNotes' words, predicates, arguments and
+coreference.
 
     #begin document (NAME); part NNN
     one word a line, a blank line after each sentence
     #end document
 
-A word's columns, from 0, are separated by tabs or by any number of spaces: document, part, number in the sentence,
-word (3), part of speech, parse, a predicate's lemma (6) and sense (7), word sense, speaker (9), named entity, then one
-column of arguments for each predicate of the sentence (11 … −2), and coreference (−1). Two other files are read:
+A word's columns, from 0, are separated by tabs or by any number of spaces: document,
+part, number in the sentence, word (3), part of speech, parse, a predicate's lemma (6)
+and sense (7), word sense, speaker (9), named entity, then one column of arguments for
+each predicate of the sentence (11 … −2), and coreference (−1). Two other files are
+read:
 
 | file | columns |
 |---|---|
 | of coreference alone | document, part, number, word, coreference |
-| PropBank's own release, without lines around documents | 0 to 7 as above, the sense being `close.01`, then arguments |
+| PropBank's own release, without lines around documents | 0 to 7 as above, the sense
+being `close.01`, then arguments |
 """
 
 import re
@@ -21,13 +25,26 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from downstream.readers.columns import DOCUMENT_MARKS, ColumnSentence, Span, read_columns
+from downstream.readers.columns import (
+    DOCUMENT_MARKS,
+    ColumnSentence,
+    Span,
+    read_columns,
+)
 from elmoc.errors import InputError
 
 # Places of columns.
-DOCUMENT, WORD, LEMMA, SENSE, SPEAKER, COREFERENCE = 0, 3, 6, 7, 9, -1
-# The columns of a sentence without predicates: in CoNLL-2012, in PropBank's own files, in files of coreference alone.
-CONLL_2012, PROPBANK, MINIMAL = 12, 8, 5
+DOCUMENT = 0
+WORD = 3
+LEMMA = 6
+SENSE = 7
+SPEAKER = 9
+COREFERENCE = -1
+# The columns of a sentence without predicates: in CoNLL-2012, in PropBank's own files,
+# in files of coreference alone.
+CONLL_2012 = 12
+PROPBANK = 8
+MINIMAL = 5
 # The cell of a column that says nothing about a word.
 NOTHING = "-"
 
@@ -37,9 +54,11 @@ _COREFERENCE_PART = re.compile(r"(\(?)(\d{1,100})(\)?)")
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document; `heading` is its first line, which tells parts from each other ("" in PropBank's release).
+    """A part of a document; `heading` is its first line, which tells parts from each
+    other ("" in PropBank's release).
 
-    Files differ in how they write the number of the part: `part 000` in OntoNotes, `part 0` in LitBank.
+    Files differ in how they write the number of the part: `part 000` in OntoNotes,
+    `part 0` in LitBank.
     """
 
     name: str
@@ -50,17 +69,24 @@ class Document:
 def read_documents(path: Path, *, arguments: bool) -> list[Document]:
     """The documents of a file (plain or `.gz`) that have a sentence.
 
-    Raises `InputError` with the line where documents do not begin and end in turn, or a sentence has lines of different
-    columns or too few of them; and for a file without documents or without its words.
+    Raises `InputError` with the line where documents do not begin and end in turn, or a
+    sentence has lines of different columns or too few of them; and for a file without
+    documents or without its words.
 
     arguments  whether predicates' arguments are read, or else coreference
     """
     file = read_columns(path, word_column=WORD, ragged=True)
-    marks = [(line, text) for line, text in file.comments.items() if text.startswith(DOCUMENT_MARKS)]
+    marks = [
+        (line, text)
+        for line, text in file.comments.items()
+        if text.startswith(DOCUMENT_MARKS)
+    ]
     least = MINIMAL if not arguments else CONLL_2012 if marks else PROPBANK
     for sentence in file.sentences:
         if len(sentence.rows[0]) < least:
-            raise sentence.error(0, f"{len(sentence.rows[0])} columns: there have to be {least} or more")
+            raise sentence.error(
+                0, f"{len(sentence.rows[0])} columns: there have to be {least} or more"
+            )
     if arguments and not marks:
         named = groupby(file.sentences, key=lambda sentence: sentence.rows[0][DOCUMENT])
         return [Document(name, "", list(sentences)) for name, sentences in named]
@@ -68,26 +94,37 @@ def read_documents(path: Path, *, arguments: bool) -> list[Document]:
     for place, (line, text) in enumerate(marks):
         begin = _BEGIN.fullmatch(text)
         if (begin is None) == (place % 2 == 0):
-            raise InputError(f"{path}, line {line}: `#begin document (NAME); part 000` and #end document take turns")
+            raise InputError(
+                f"{path}, line {line}: `#begin document (NAME); part 000` and #end document take turns"
+            )
         if begin is not None:
             documents.append(Document(begin[1], text, []))
     lines = [line for line, _ in marks]
     for sentence in file.sentences:
         place = bisect(lines, sentence.lines[0])
         if place % 2 == 0 or place == len(lines):
-            raise sentence.error(0, "the sentence is not between `#begin document (NAME); part 000` and #end document")
+            raise sentence.error(
+                0,
+                "the sentence is not between `#begin document (NAME); part 000` and #end document",
+            )
         documents[place // 2].sentences.append(sentence)
     return [document for document in documents if document.sentences]
 
 
 def arguments_of(sentence: ColumnSentence, document: Document) -> list[list[Span]]:
-    """For each column of arguments, its spans (`V` among them) by their first words, the outer before the inner."""
+    """For each column of arguments, its spans (`V` among them) by their first words,
+    the outer before the inner.
+    """
     columns = range(len(sentence.rows[0]))
-    return [sentence.bracketed(index) for index in (columns[11:-1] if document.heading else columns[8:])]
+    return [
+        sentence.bracketed(index)
+        for index in (columns[11:-1] if document.heading else columns[8:])
+    ]
 
 
 def mentions_of(sentence: ColumnSentence) -> list[Span]:
-    """The mentions of the coreference column, in the order of their first and last words; labels are clusters.
+    """The mentions of the coreference column, in the order of their first and last
+    words; labels are clusters.
 
     A closing bracket ends the mention of its cluster that was opened last.
     """
@@ -97,7 +134,10 @@ def mentions_of(sentence: ColumnSentence) -> list[Span]:
         for part in [] if cell == NOTHING else cell.split("|"):
             match = _COREFERENCE_PART.fullmatch(part)
             if match is None or not (match[1] or (match[3] and opened[match[2]])):
-                raise sentence.error(place, f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes a span not open")
+                raise sentence.error(
+                    place,
+                    f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes a span not open",
+                )
             if match[1]:
                 opened[match[2]].append(place)
             if match[3]:

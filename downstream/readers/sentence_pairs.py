@@ -1,8 +1,10 @@
-"""Labelled pairs of sentences, from SNLI's JSON lines, from tab-separated text, or from what data hubs export.
+"""Labelled pairs of sentences, from SNLI's JSON lines, from tab-separated text, or from
+what data hubs export.
 
-JSON lines: an object a line. Tab- or comma-separated: the first line names the columns; without such a line, the three
-columns are label, premise, hypothesis, with tabs between them. Names are `gold_label` or `label`, `sentence1` or
-`premise`, `sentence2` or `hypothesis`; others are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
+JSON lines: an object a line. Tab- or comma-separated: the first line names the columns;
+without such a line, the three columns are label, premise, hypothesis, with tabs between
+them. Names are `gold_label` or `label`, `sentence1` or `premise`, `sentence2` or
+`hypothesis`; others are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
 tokenised text nearly as it is.
 """
 
@@ -21,16 +23,29 @@ from elmoc.files import read_lines
 from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
-# Spellings of a missing label: SNLI's own, where its annotators had no majority, MultiNLI's, data hubs', and those of
-# tables that pandas wrote.
+# Spellings of a missing label: SNLI's own, where its annotators had no majority,
+# MultiNLI's, data hubs', and those of tables that pandas wrote.
 UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "none", "null", "nan", "na", "n/a")
-# Words of a sentence that are read: damaged lines, as in some copies of MultiNLI, hold whole files.
+# Words of a sentence that are read: damaged lines, as in some copies of MultiNLI, hold
+# whole files.
 LONGEST = 300
 
 # The names of label and texts.
-_NAMES = (("gold_label", "label"), ("sentence1", "premise"), ("sentence2", "hypothesis"))
+_NAMES = (
+    ("gold_label", "label"),
+    ("sentence1", "premise"),
+    ("sentence2", "hypothesis"),
+)
 # Names of columns: a first line that holds some is a heading, and no pair.
-_HEADER_WORDS = {*chain(*_NAMES), "text", "text1", "text2", "sentence", "pairid", "index"}
+_HEADER_WORDS = {
+    *chain(*_NAMES),
+    "text",
+    "text1",
+    "text2",
+    "sentence",
+    "pairid",
+    "index",
+}
 
 
 @dataclass(frozen=True)
@@ -44,23 +59,32 @@ class SentencePair:
 
 
 def read_sentence_pairs(path: Path) -> list[SentencePair]:
-    """The pairs of a file (plain or `.gz`) in their order, without those that have no gold label.
+    """The pairs of a file (plain or `.gz`) in their order, without those that have no
+    gold label.
 
-    A note counts the pairs that are left out and the sentences that are cut. Raises `InputError` with the line for what
-    is neither of the formats, and for an empty sentence or label.
+    A note counts the pairs that are left out and the sentences that are cut. Raises
+    `InputError` with the line for what is neither of the formats, and for an empty
+    sentence or label.
     """
     pairs: list[SentencePair] = []
     unlabelled = cut = 0
-    for line, label, *texts in progress_bar(iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2):
+    for line, label, *texts in progress_bar(
+        iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2
+    ):
         if label.lower() in UNLABELLED:
             unlabelled += 1
             continue
         with reading(f"{path}, line {line}"):
             premise, hypothesis = map(tokenise_sentence, texts)
         if not premise or not hypothesis or len(label.split()) != 1:
-            raise InputError(f"{path}, line {line}: a label of one word and two sentences are needed")
+            raise InputError(
+                f"{path}, line {line}: a label of one word and two sentences are needed"
+            )
         cut += (len(premise) > LONGEST) + (len(hypothesis) > LONGEST)
-        first, second = (make_sentence(words[:LONGEST], file=path, line=line) for words in (premise, hypothesis))
+        first, second = (
+            make_sentence(words[:LONGEST], file=path, line=line)
+            for words in (premise, hypothesis)
+        )
         pairs.append(SentencePair(first, second, label, (texts[0], texts[1])))
     if not pairs:
         raise InputError(f"{path} holds no pair with a gold label")
@@ -81,11 +105,20 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
             continue
         if line.lstrip().startswith("{") and not names:
             with reading(where):
-                record = msgspec.json.decode(line)  # which also refuses half a surrogate pair
+                record = msgspec.json.decode(
+                    line
+                )  # which also refuses half a surrogate pair
                 if not (chosen := _chosen(record)):
-                    raise InputError(f"{where}: it needs sentence1, sentence2 and gold_label")
+                    raise InputError(
+                        f"{where}: it needs sentence1, sentence2 and gold_label"
+                    )
                 label, premise, hypothesis = map(record.get, chosen)
-                yield number, "" if label is None else str(label).strip(), premise, hypothesis
+                yield (
+                    number,
+                    "" if label is None else str(label).strip(),
+                    premise,
+                    hypothesis,
+                )
             continue
         commas = "\t" not in line if not names else commas
         with reading(where):
@@ -101,20 +134,31 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
                 )
             names = chosen = ["label", "premise", "hypothesis"]
         if len(columns) != len(names):
-            raise InputError(f"{where}: {len(columns)} columns where the first line has {len(names)}")
+            raise InputError(
+                f"{where}: {len(columns)} columns where the first line has {len(names)}"
+            )
         cells = dict(zip(names, columns, strict=True))
         label, premise, hypothesis = (unquoted(cells[name].strip()) for name in chosen)
         yield number, label, premise, hypothesis
 
 
 def _chosen(names: Collection[str]) -> list[str]:
-    """The columns of label, premise and hypothesis, by a file's names for them; none where one is missing."""
+    """The columns of label, premise and hypothesis, by a file's names for them; none
+    where one is missing.
+    """
     found = [next((each for each in alike if each in names), "") for alike in _NAMES]
     return found if all(found) else []
 
 
 def unquoted(cell: str) -> str:
-    """The text of a cell in which a spreadsheet wrote a text with quotes: within quotes, its own ones doubled."""
+    """The text of a cell in which a spreadsheet wrote a text with quotes: within
+    quotes, its own ones doubled.
+    """
     inner = cell[1:-1]
-    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    quoted = (
+        len(cell) > 1
+        and cell[0] == cell[-1] == '"'
+        and '""' in inner
+        and '"' not in inner.replace('""', "")
+    )
     return inner.replace('""', '"') if quoted else cell

@@ -1,12 +1,15 @@
-"""Rows of the table of results: which results are compared, how sure are their gains, and what are they called?
+"""Rows of the table of results: which results are compared, how sure are their gains,
+and what are they called?
 
-A row holds the results of one task and one set of data that differ in their inputs alone. Rows of different encoders
-share the baseline, word vectors alone.
+A row holds the results of one task and one set of data that differ in their inputs
+alone. Rows of different encoders share the baseline, word vectors alone.
 
-Intervals are from the paired bootstrap over test items of Koehn (2004) and Berg-Kirkpatrick, Burkett and Klein (2012):
-draw as many items as the test set has, with replacement, score them, and repeat. Systems that are compared, and all
-their seeds, are scored on the same draws. The spread is over other test sets of the same kind, for the models that
-were trained; the luck of the training shows in the standard deviation over seeds instead.
+Intervals are from the paired bootstrap over test items of Koehn (2004) and
+Berg-Kirkpatrick, Burkett and Klein (2012): draw as many items as the test set has, with
+replacement, score them, and repeat. Systems that are compared, and all their seeds, are
+scored on the same draws. The spread is over other test sets of the same kind, for the
+models that were trained; the luck of the training shows in the standard deviation over
+seeds instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from downstream.results.records import Result, encoder_identity, read_results, without_state_settings
+from downstream.results.records import (
+    Result,
+    encoder_identity,
+    read_results,
+    without_state_settings,
+)
 from downstream.settings import SEPARATOR
 
 Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
@@ -30,10 +38,12 @@ NONE = "–"
 
 @dataclass(frozen=True)
 class Gain:
-    """How far the mean is above that of word vectors alone, in points, and how sure this is.
+    """How far the mean is above that of word vectors alone, in points, and how sure
+    this is.
 
     error      standard deviation over the resamples
-    resampled  in each resample, float64 [R]; rows with as many items have the same draws of them
+    resampled  in each resample, float64 [R]; rows with as many items have the same
+    draws of them
     """
 
     points: float
@@ -43,7 +53,9 @@ class Gain:
 
     def __str__(self) -> str:
         numbers = (self.points, *self.interval)
-        points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in numbers)  # adding 0.0 makes 0 of -0
+        points, low, high = (
+            f"{round(number, 2) + 0.0:+.2f}" for number in numbers
+        )  # adding 0.0 makes 0 of -0
         return f"{points} [{low}, {high}]"
 
 
@@ -51,8 +63,9 @@ class Gain:
 class Row:
     """One line of the table: kind of inputs → result, gain over word vectors alone.
 
-    dataset  data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
-    encoder  its name, and the word vectors' name; "–" without
+    dataset  data set and split, and in what the row differs from others on them:
+    `wnut17 dev, hidden_size 100` encoder  its name, and the word vectors' name; "–"
+    without
     """
 
     results: Mapping[str, Result]
@@ -72,42 +85,67 @@ class Row:
         return self.results.get("both", self.results.get("features"))
 
 
-def compared_rows(paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAMPLES) -> list[Row]:
+def compared_rows(
+    paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAMPLES
+) -> list[Row]:
     """The rows of the table of these results; raises as `read_results` does.
 
-    Rows stand in the order of the tasks; within a task rows of one data set together, less training data first.
+    Rows stand in the order of the tasks; within a task rows of one data set together,
+    less training data first.
     """
     results = read_results(paths)
-    encoders, vectors = _encoder_names(results), _vectors_names(results)
+    encoders = _encoder_names(results)
+    vectors = _vectors_names(results)
     rows = _arrange(results)
     places = [result.place for result in results]
-    rows.sort(key=lambda row: (places.index(row.first.place), row.first.settings["train_fraction"]))
+    rows.sort(
+        key=lambda row: (
+            places.index(row.first.place),
+            row.first.settings["train_fraction"],
+        )
+    )
     rows.sort(key=lambda row: list(tasks).index(row.first.task))
     for row in rows:
         _compare(row, tasks[row.first.task](), resamples)
         with_vectors = row.results.get("both", row.results.get("vectors"))
-        row.encoder = encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE
-        row.word_vectors = vectors[str(with_vectors.word_vectors)] if with_vectors else NONE
+        row.encoder = (
+            encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE
+        )
+        row.word_vectors = (
+            vectors[str(with_vectors.word_vectors)] if with_vectors else NONE
+        )
     for row in rows:
-        differences = _differences(row, [other for other in rows if other.first.place == row.first.place])
-        row.dataset = ", ".join([f"{row.first.dataset} {row.first.split}", *differences])
+        differences = _differences(
+            row, [other for other in rows if other.first.place == row.first.place]
+        )
+        row.dataset = ", ".join(
+            [f"{row.first.dataset} {row.first.split}", *differences]
+        )
     return rows
 
 
 def _arrange(results: Sequence[Result]) -> list[Row]:
     """The rows, in the order in which they come first, still without scores and names.
 
-    A row has one encoder and one table of word vectors (or lacks one of them). Word vectors alone stand in the rows of
-    all encoders that they may be compared with, and features alone in the rows of all word vectors.
+    A row has one encoder and one table of word vectors (or lacks one of them). Word
+    vectors alone stand in the rows of all encoders that they may be compared with, and
+    features alone in the rows of all word vectors.
     """
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.comparable, []).append(result)
     rows = []
     for group in groups.values():
-        known = {(result.inputs, result.encoder, result.word_vectors): result for result in group}
+        known = {
+            (result.inputs, result.encoder, result.word_vectors): result
+            for result in group
+        }
         tables = [result.word_vectors for result in group if result.inputs == "vectors"]
-        pairs = [(result.encoder, result.word_vectors) for result in group if result.inputs == "both"]
+        pairs = [
+            (result.encoder, result.word_vectors)
+            for result in group
+            if result.inputs == "both"
+        ]
         with_both = [encoder for encoder, _ in pairs]
         for result in group:
             if result.inputs == "features" and result.encoder not in with_both:
@@ -115,7 +153,11 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
         with_encoder = [table for _, table in pairs]
         pairs += [(None, table) for table in tables if table not in with_encoder]
         for encoder, table in dict.fromkeys(pairs):
-            keys = (("vectors", None, table), ("features", encoder, None), ("both", encoder, table))
+            keys = (
+                ("vectors", None, table),
+                ("features", encoder, None),
+                ("both", encoder, table),
+            )
             rows.append(Row({key[0]: known[key] for key in keys if key in known}))
     return rows
 
@@ -123,34 +165,55 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
 def _compare(row: Row, task: Any, resamples: int) -> None:
     """Give the row its gains."""
     counts = [result.counts for result in row.results.values()]
-    resampled = resampled_scores(counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples)
+    resampled = resampled_scores(
+        counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples
+    )
     of_kind = dict(zip(row.results, resampled, strict=True))
     means = {kind: fmean(result.scores) for kind, result in row.results.items()}
     for kind in ("features", "both") if "vectors" in means else ():
         if kind in means:
-            differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
-            points, error = means[kind] - means["vectors"], float(differences.std(ddof=1))
+            differences = np.round(
+                of_kind[kind] - of_kind["vectors"], 9
+            )  # equal systems differ by rounding errors
+            points = means[kind] - means["vectors"]
+            error = float(differences.std(ddof=1))
             row.gains[kind] = Gain(points, interval(differences), error, differences)
 
 
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
     """Identity of each encoder → a name that no other one has.
 
-    It names the directory or file that its layer states are from, and how a probe is given them. Encoders of one
-    name are told apart by their weights and the options of the dump.
+    It names the directory or file that its layer states are from, and how a probe is
+    given them. Encoders of one name are told apart by their weights and the options of
+    the dump.
     """
-    names, dumps = {}, {}
+    names = {}
+    dumps = {}
     for result in results:
         if result.features is not None:
             features = result.features
             path = Path(str(features.get("directory", features.get("file"))))
-            name = path.parent.name if path.name == "model" else path.name if "directory" in features else path.stem
-            settings = "".join(f" {name} {value}" for name, value in result.state_settings.items())
+            name = (
+                path.parent.name
+                if path.name == "model"
+                else path.name
+                if "directory" in features
+                else path.stem
+            )
+            settings = "".join(
+                f" {name} {value}" for name, value in result.state_settings.items()
+            )
             names[str(result.encoder)] = name + settings
             fingerprint = str(features.get("model", ""))[:8]
             options = features | {"layers": ",".join(features.get("layers", []))}
-            told = [f"{name} {options[name]}" for name in ("layers", "carry_state", "pooling") if options.get(name)]
-            dumps[str(result.encoder)] = " ".join([fingerprint or encoder_identity(features), *told])
+            told = [
+                f"{name} {options[name]}"
+                for name in ("layers", "carry_state", "pooling")
+                if options.get(name)
+            ]
+            dumps[str(result.encoder)] = " ".join(
+                [fingerprint or encoder_identity(features), *told]
+            )
     return _told_apart(names, dumps)
 
 
@@ -160,35 +223,57 @@ def _vectors_names(results: Sequence[Result]) -> dict[str, str]:
     for result in results:
         if result.vectors is not None:
             origins = str(result.vectors["origin"]).split(SEPARATOR)
-            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(Path(each).name for each in origins)
+            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(
+                Path(each).name for each in origins
+            )
     return _told_apart(names, {identity: identity[:8] for identity in names})
 
 
 def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """The names, equal ones with more behind them."""
     taken = list(names.values())
-    return {identity: f"{name} {more[identity]}" if taken.count(name) > 1 else name for identity, name in names.items()}
+    return {
+        identity: f"{name} {more[identity]}" if taken.count(name) > 1 else name
+        for identity, name in names.items()
+    }
 
 
 def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
-    """In what a row differs from others of the same task, data set and split: in its preset, or within it."""
-    presets, preset = {other.first.preset for other in alike}, row.first.preset
+    """In what a row differs from others of the same task, data set and split: in its
+    preset, or within it.
+    """
+    presets = {other.first.preset for other in alike}
+    preset = row.first.preset
     others = [_facts(other) for other in alike if other.first.preset == preset]
     parts = [preset] if len(presets) > 1 else []
-    return parts + [shown for name, shown in _facts(row).items() if len({each.get(name) for each in others}) > 1]
+    return parts + [
+        shown
+        for name, shown in _facts(row).items()
+        if len({each.get(name) for each in others}) > 1
+    ]
 
 
 def _facts(row: Row) -> dict[str, str]:
     """What is known of a row, by name, as it is shown where others differ in it."""
-    first, facts = row.first, {}
+    first = row.first
+    facts = {}
     for split, files in first.data.items():
         named = zip(files.items(), first.fingerprints[split], strict=True)
-        shown = [f"{Path(file).name} ({count:,}, {key[:6]})" for (file, count), key in named]
+        shown = [
+            f"{Path(file).name} ({count:,}, {key[:6]})" for (file, count), key in named
+        ]
         facts[split] = f"{split} {' + '.join(shown)}"
-    facts |= {f"reader.{name}": f"{name} {value}" for name, value in first.reader.items()}
+    facts |= {
+        f"reader.{name}": f"{name} {value}" for name, value in first.reader.items()
+    }
     facts |= {"vectors": row.word_vectors} if row.word_vectors != NONE else {}
-    facts |= {f"settings.{name}": f"{name} {each}" for name, each in without_state_settings(first.settings).items()}
-    return facts | {"settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"}
+    facts |= {
+        f"settings.{name}": f"{name} {each}"
+        for name, each in without_state_settings(first.settings).items()
+    }
+    return facts | {
+        "settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"
+    }
 
 
 # items that are drawn at a time: 16 MB for each of a few arrays
@@ -196,12 +281,18 @@ BLOCK = 1 << 21
 
 
 def resampled_scores(
-    systems: Sequence[np.ndarray], *, metric: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int = 1
+    systems: Sequence[np.ndarray],
+    *,
+    metric: Callable[[np.ndarray], np.ndarray],
+    resamples: int,
+    seed: int = 1,
 ) -> np.ndarray:
-    """Scores of every system on each of R resamples, float64 [systems, R], in the mean over the system's seeds.
+    """Scores of every system on each of R resamples, float64 [systems, R], in the mean
+    over the system's seeds.
 
     Args:
-        systems: each float64 [seeds, N, K]: what the metric counts in N items; the number of seeds may differ.
+        systems: each float64 [seeds, N, K]: what the metric counts in N items; the
+            number of seeds may differ.
         metric: float64 [..., K] of summed counts → [...].
         resamples: R.
         seed: of the draws.
@@ -214,16 +305,26 @@ def resampled_scores(
     rows = max(1, BLOCK // items)
     blocks = []
     for start in range(0, resamples, rows):
-        drawn = generator.integers(items, size=(min(rows, resamples - start), items))  # [r, N]
+        drawn = generator.integers(
+            items, size=(min(rows, resamples - start), items)
+        )  # [r, N]
         places = drawn + np.arange(len(drawn))[:, None] * items
-        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)  # how often each is drawn
-        sums = (weights.astype(np.float64) @ columns).reshape(len(drawn), len(together), -1)  # [r, all seeds, K]
+        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(
+            drawn.shape
+        )  # how often each is drawn
+        sums = (weights.astype(np.float64) @ columns).reshape(
+            len(drawn), len(together), -1
+        )  # [r, all seeds, K]
         scores = metric(sums)  # [r, all seeds]
-        blocks.append([part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)])
+        blocks.append(
+            [part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)]
+        )
     return np.concatenate(blocks, axis=1)
 
 
 def interval(resampled: np.ndarray) -> tuple[float, float]:
-    """The middle 95 % (percentile interval) of a score, or of a difference of two, from its resamples [R]."""
+    """The middle 95 % (percentile interval) of a score, or of a difference of two, from
+    its resamples [R].
+    """
     low, high = np.percentile(resampled, (2.5, 97.5))
     return float(low), float(high)

@@ -1,4 +1,6 @@
-"""The table of results, `python -m downstream table RESULTS…`: what is a frozen encoder worth on every task?"""
+"""The table of results, `python -m downstream table RESULTS…`: what is a frozen encoder
+worth on every task?
+"""
 
 import argparse
 import textwrap
@@ -24,70 +26,131 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
         description="Gather results of probes into one table: scores of word vectors alone, features alone and both, "
         "gains over word vectors alone, and how sure they are. Seeds of runs that differ in nothing else are pooled.",
     )
-    parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
-    parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
-    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, of each seed too")
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="files that `--results` wrote",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE.json",
+        help="write all numbers, of each seed too",
+    )
     text = "show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's"
     parser.add_argument("--merit", action="store_true", help=text)
     options = parser.parse_args(arguments)
     rows = compared_rows(options.results, tasks)
-    more, notes = [runs_table(rows)], explanations(rows)
+    more = [runs_table(rows)]
+    notes = explanations(rows)
     if options.merit and (merits := merit_table(rows)):
         more.append(merits)
     say(tables_as_text(rows, more, notes))
     if options.markdown:
-        tables = [text_table(table, markdown=True) for table in (*result_tables(rows), *more)]
+        tables = [
+            text_table(table, markdown=True) for table in (*result_tables(rows), *more)
+        ]
         with atomic_path(options.markdown) as partial:
             partial.write_text("\n\n".join([*tables, *notes]) + "\n", encoding="utf-8")
     if options.json:
-        write_json(options.json, {"rows": [row_as_json(row) for row in rows], "notes": notes})
+        write_json(
+            options.json, {"rows": [row_as_json(row) for row in rows], "notes": notes}
+        )
 
 
-def tables_as_text(rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]) -> str:
-    """Scores, gains, more tables below them, and the notes, as wide as the widest table."""
+def tables_as_text(
+    rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]
+) -> str:
+    """Scores, gains, more tables below them, and the notes, as wide as the widest
+    table.
+    """
     tables = [text_table(table) for table in (*result_tables(rows), *more)]
     width = max(len(line) for table in tables for line in table.splitlines())
-    wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
+    wrapped = "\n".join(
+        textwrap.fill(note, width, subsequent_indent="  ") for note in notes
+    )
     return "\n\n".join([*tables, wrapped])
 
 
 def result_tables(rows: Sequence[Row]) -> list[Table]:
     """Scores of every row, and gains."""
-    names = [Column("task", [row.first.task for row in rows]), Column("data", [row.dataset for row in rows])]
+    names = [
+        Column("task", [row.first.task for row in rows]),
+        Column("data", [row.dataset for row in rows]),
+    ]
     if len({row.encoder for row in rows} - {NONE}) > 1:
         names.append(Column("encoder", [row.encoder for row in rows]))
     names.append(Column("metric", [row.first.metric for row in rows]))
-    scores, gains = [], []
+    scores = []
+    gains = []
     for kind in KINDS:
         of_kind = [row.results.get(kind) for row in rows]
-        cells = [format_score(*mean_and_deviation(each.scores)) if each else NONE for each in of_kind]
+        cells = [
+            format_score(*mean_and_deviation(each.scores)) if each else NONE
+            for each in of_kind
+        ]
         scores.append(Column(kind, cells))
     for kind in ("both", "features"):
         found = [row.gains.get(kind) for row in rows]
-        gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in found], right=True))
-    paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
+        gains.append(
+            Column(
+                f"{kind} − vectors", [str(gain or NONE) for gain in found], right=True
+            )
+        )
+    paper = [
+        f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE
+        for row in rows
+    ]
     gains.append(Column("paper", paper, right=True))
-    return [Table("Scores", [*names, *scores]), Table("Gains over word vectors alone", [*names, *gains])]
+    return [
+        Table("Scores", [*names, *scores]),
+        Table("Gains over word vectors alone", [*names, *gains]),
+    ]
 
 
 def runs_table(rows: Sequence[Row]) -> Table:
-    """The number of items and seeds, the time that training took, and what it made of the layers."""
+    """The number of items and seeds, the time that training took, and what it made of
+    the layers.
+    """
 
     def of_kinds(number: Callable[[Result], str]) -> list[str]:
-        kinds = [[number(row.results[kind]) if kind in row.results else NONE for kind in KINDS] for row in rows]
+        kinds = [
+            [
+                number(row.results[kind]) if kind in row.results else NONE
+                for kind in KINDS
+            ]
+            for row in rows
+        ]
         return [" / ".join(numbers) for numbers in kinds]
 
     mixes = []
     for row in rows:  # of layers: weights and scale, means over seeds
-        found = [mix for mix in row.with_encoder.mixes if mix] if row.with_encoder else []
-        *weights, scale = [f"{fmean(values):.2f}" for values in zip(*found, strict=True)] or [NONE]
+        found = (
+            [mix for mix in row.with_encoder.mixes if mix] if row.with_encoder else []
+        )
+        *weights, scale = [
+            f"{fmean(values):.2f}" for values in zip(*found, strict=True)
+        ] or [NONE]
         mixes.append(f"{' '.join(weights)} × {scale}" if weights else scale)
     columns = [
         Column("task", [row.first.task for row in rows]),
         Column("data", [row.dataset for row in rows]),
-        Column("items", [f"{row.first.items:,} {row.first.item}" for row in rows], right=True),
+        Column(
+            "items",
+            [f"{row.first.items:,} {row.first.item}" for row in rows],
+            right=True,
+        ),
         Column("seeds", of_kinds(lambda result: str(len(result.seeds))), right=True),
-        Column("minutes a run", of_kinds(lambda result: f"{fmean(result.seconds) / 60:.1f}"), right=True),
+        Column(
+            "minutes a run",
+            of_kinds(lambda result: f"{fmean(result.seconds) / 60:.1f}"),
+            right=True,
+        ),
         Column("encoder", [row.encoder for row in rows]),
         Column("word vectors", [row.word_vectors for row in rows]),
         Column("mix of layers", mixes),
@@ -106,20 +169,37 @@ def explanations(rows: Sequence[Row]) -> list[str]:
         "probe's scalar mix × its scale, means over seeds; of both, or of features alone.",
     ]
     if any(row.first.split == "dev" for row in rows):
-        paragraphs.append("dev: the development part, which also chose the epoch, for all kinds of inputs alike.")
+        paragraphs.append(
+            "dev: the development part, which also chose the epoch, for all kinds of inputs alike."
+        )
     return paragraphs
 
 
 def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
-    scores, gains = {}, {}
+    scores = {}
+    gains = {}
     for kind, result in row.results.items():
         mean, deviation = mean_and_deviation(result.scores)
-        of_runs = {name: getattr(result, name) for name in ("seeds", "scores", "figures", "seconds", "mixes")}
+        of_runs = {
+            name: getattr(result, name)
+            for name in ("seeds", "scores", "figures", "seconds", "mixes")
+        }
         scores[kind] = {"mean": mean, "deviation": deviation, **of_runs}
     for kind, gain in row.gains.items():
-        gains[kind] = {name: value for name, value in vars(gain).items() if name != "resampled"}
-    names = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
+        gains[kind] = {
+            name: value for name, value in vars(gain).items() if name != "resampled"
+        }
+    names = (
+        "task",
+        "dataset",
+        "metric",
+        "split",
+        "preset",
+        "data",
+        "settings",
+        "items",
+    )
     return {
         **{name: getattr(row.first, name) for name in names},
         "encoder": row.encoder,

@@ -1,1 +1,3 @@
-"""Suites: many probes for one encoder, run side by side, and one figure of merit at the end."""
+"""Suites: many probes for one encoder, run side by side, and one figure of merit at the
+end.
+"""

@@ -1,7 +1,9 @@
-"""Jobs of a suite: how is each probe run on one kind of inputs with one seed, several side by side?
+"""Jobs of a suite: how is each probe run on one kind of inputs with one seed, several
+side by side?
 
-A result is kept under a name that holds a hash of all that it depends on, so that a suite that goes on, or another one,
-finds it. Results of word vectors alone are kept in the baseline folder, which all encoders share.
+A result is kept under a name that holds a hash of all that it depends on, so that a
+suite that goes on, or another one, finds it. Results of word vectors alone are kept in
+the baseline folder, which all encoders share.
 """
 
 import json
@@ -49,26 +51,53 @@ class Job:
 
 
 def make_jobs(
-    probes: Sequence[tuple[SuiteProbe, Sequence[Split]]], options: Namespace, features: Path | None, out: Path
+    probes: Sequence[tuple[SuiteProbe, Sequence[Split]]],
+    options: Namespace,
+    features: Path | None,
+    out: Path,
 ) -> list[Job]:
-    """The jobs of probes and their data, one for each kind of inputs that there are and each seed.
+    """The jobs of probes and their data, one for each kind of inputs that there are and
+    each seed.
 
     options   of the command
     features  the file with the encoder's layer states
     """
-    vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
-    encoder = encoder_identity(FeatureStates(features, sentences=[]).describe()) if features else ""
+    vectors = SEPARATOR.join(
+        open_word_vectors(each, only=[]).fingerprint for each in options.vectors
+    )
+    encoder = (
+        encoder_identity(FeatureStates(features, sentences=[]).describe())
+        if features
+        else ""
+    )
     jobs = []
     for probe, splits in probes:
         preset = ["--small"] if probe.preset == "small" else []
-        files = [part for split, paths in probe.files.items() for part in (f"--{split}", *map(str, paths))]
-        data, reader = {split.name: split.fingerprints for split in splits}, asdict(probe.reader)
+        files = [
+            part
+            for split, paths in probe.files.items()
+            for part in (f"--{split}", *map(str, paths))
+        ]
+        data = {split.name: split.fingerprints for split in splits}
+        reader = asdict(probe.reader)
         for kind in (INPUT_KINDS[name] for name in INPUTS):
             if (kind.states and not features) or (kind.words and not options.vectors):
                 continue
             settings = asdict(probe.settings[kind.name])
-            given = [probe.task.name, "--name", probe.name, "--inputs", kind.name, "--device", options.device]
-            given += [*preset, *files, *(["--features", str(features)] if kind.states else [])]
+            given = [
+                probe.task.name,
+                "--name",
+                probe.name,
+                "--inputs",
+                kind.name,
+                "--device",
+                options.device,
+            ]
+            given += [
+                *preset,
+                *files,
+                *(["--features", str(features)] if kind.states else []),
+            ]
             given += ["--vectors", *options.vectors] if kind.words else []
             for option, value in (settings | reader).items():
                 if isinstance(value, bool):
@@ -80,24 +109,49 @@ def make_jobs(
             folder = out / "results" if kind.states else out.parent / "baseline"
             folder.mkdir(parents=True, exist_ok=True)
             for seed in range(1, probe.seeds[kind.name] + 1):
-                depends_on = [probe.task.name, kind.name, seed, data, reader, settings, identity, VERSION]
+                depends_on = [
+                    probe.task.name,
+                    kind.name,
+                    seed,
+                    data,
+                    reader,
+                    settings,
+                    identity,
+                    VERSION,
+                ]
                 key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
                 name = f"{probe.file_name}.{kind.name}.seed{seed}"
                 arguments = [*given, "--seeds", f"{seed}-{seed}"]
-                jobs.append(Job(probe, kind.name, name, arguments, folder / f"{name}.{key}.json", words))
+                jobs.append(
+                    Job(
+                        probe,
+                        kind.name,
+                        name,
+                        arguments,
+                        folder / f"{name}.{key}.json",
+                        words,
+                    )
+                )
     return jobs
 
 
 def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
-    """Run all jobs without a result, the longest first, each in a process with one thread.
+    """Run all jobs without a result, the longest first, each in a process with one
+    thread.
 
-    Output goes to NAME.log in `logs`. A line is printed for each job that fails; returns how many these are.
+    Output goes to NAME.log in `logs`. A line is printed for each job that fails;
+    returns how many these are.
     """
-    waiting = sorted((job for job in jobs if not job.result.exists()), key=lambda job: job.words)
+    waiting = sorted(
+        (job for job in jobs if not job.result.exists()), key=lambda job: job.words
+    )
     running: dict[subprocess.Popen[bytes], Job] = {}
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
-    with interrupted_by_sigterm(), progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar:
+    with (
+        interrupted_by_sigterm(),
+        progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar,
+    ):
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
@@ -112,8 +166,16 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                         continue
                     _partial(job).unlink(missing_ok=True)
                     log = logs / f"{job.name}.log"
-                    last = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
-                    why = f"signal {-process.returncode}" if process.returncode < 0 else shortened(last, 200)
+                    last = (
+                        log.read_text(encoding="utf-8", errors="replace")
+                        .rstrip()
+                        .rpartition("\n")[2]
+                    )
+                    why = (
+                        f"signal {-process.returncode}"
+                        if process.returncode < 0
+                        else shortened(last, 200)
+                    )
                     failed += 1
                     bar.clear()
                     say(f"{job.name} failed ({why}): see {log}")
@@ -129,7 +191,14 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
 def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
     with open(logs / f"{job.name}.log", "wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "downstream", *job.arguments, "--results", str(_partial(job))],
+            [
+                sys.executable,
+                "-m",
+                "downstream",
+                *job.arguments,
+                "--results",
+                str(_partial(job)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

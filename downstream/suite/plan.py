@@ -1,4 +1,5 @@
-"""Suite files: which probes does a suite have, on which data, with which seeds and options?
+"""Suite files: which probes does a suite have, on which data, with which seeds and
+options?
 
 `english.toml` begins with all that a suite file can say.
 """
@@ -15,10 +16,16 @@ from msgspec import Meta
 from downstream.probe.task import Task
 from downstream.results.records import without_state_settings
 from downstream.results.rows import Tasks
-from downstream.settings import INPUT_KINDS, ReaderOptions, TrainingSettings, settings_of_inputs
+from downstream.settings import (
+    INPUT_KINDS,
+    ReaderOptions,
+    TrainingSettings,
+    settings_of_inputs,
+)
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import convert, read_toml
+from elmoc.files.records import read_toml
+from elmoc.settings import convert
 
 INPUTS = ("vectors", "features", "both")
 Options = dict[str, bool | int | float | str]
@@ -28,7 +35,8 @@ Seeds = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Options of a probe, or of its part in the quick suite; None leaves what is said elsewhere.
+    """Options of a probe, or of its part in the quick suite; None leaves what is said
+    elsewhere.
 
     Options of one kind of inputs go before options of all.
     """
@@ -65,7 +73,9 @@ class SuiteEntries:
 
 @dataclass(frozen=True)
 class SuiteProbe:
-    """A probe as it is run: its task, data and reader, and for each kind of inputs the number of seeds and settings."""
+    """A probe as it is run: its task, data and reader, and for each kind of inputs the
+    number of seeds and settings.
+    """
 
     task: Task[Any, Any]
     name: str
@@ -77,9 +87,16 @@ class SuiteProbe:
 
     @property
     def identity(self) -> str:
-        """Equal for probes whose results are compared: of one task, with the same settings but for layer states."""
-        settings = {inputs: without_state_settings(asdict(each)) for inputs, each in self.settings.items()}
-        return fingerprint([json.dumps([self.task.name, settings], sort_keys=True).encode()])
+        """Equal for probes whose results are compared: of one task, with the same
+        settings but for layer states.
+        """
+        settings = {
+            inputs: without_state_settings(asdict(each))
+            for inputs, each in self.settings.items()
+        }
+        return fingerprint(
+            [json.dumps([self.task.name, settings], sort_keys=True).encode()]
+        )
 
     @property
     def file_name(self) -> str:
@@ -92,8 +109,8 @@ def read_suite(
 ) -> tuple[list[str], list[SuiteProbe]]:
     """Word vectors and probes of a suite file, or of the quick part of it.
 
-    Paths of data are relative to `data`, or else to the folder of the suite file. Raises `InputError` with file and
-    field for impossible values.
+    Paths of data are relative to `data`, or else to the folder of the suite file.
+    Raises `InputError` with file and field for impossible values.
     """
     suite = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = []
@@ -101,35 +118,69 @@ def read_suite(
         changes = entry.quick if quick else Changes()
         if changes:
             where = f"{path}: probe {entry.name}"
-            probes.append(_probe(entry, changes, tasks, seeds=suite.seeds, where=where, data=data or path.parent))
+            probes.append(
+                _probe(
+                    entry,
+                    changes,
+                    tasks,
+                    seeds=suite.seeds,
+                    where=where,
+                    data=data or path.parent,
+                )
+            )
     if len({probe.file_name.lower() for probe in probes}) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
     vectors = _listed(suite.vectors)
-    return [each if each.startswith("random:") else str(path.parent / each) for each in vectors], probes
+    return [
+        each if each.startswith("random:") else str(path.parent / each)
+        for each in vectors
+    ], probes
 
 
-def _probe(entry: ProbeEntry, changes: Changes, tasks: Tasks, *, seeds: int, where: str, data: Path) -> SuiteProbe:
+def _probe(
+    entry: ProbeEntry,
+    changes: Changes,
+    tasks: Tasks,
+    *,
+    seeds: int,
+    where: str,
+    data: Path,
+) -> SuiteProbe:
     """A probe as it is run; what `changes` say goes before what the entry says."""
     if entry.task not in tasks:
-        raise InputError(f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}")
+        raise InputError(
+            f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}"
+        )
     task = tasks[entry.task]()
     seeds = changes.seeds or entry.seeds or seeds
     baseline = changes.baseline_seeds or entry.baseline_seeds or seeds
     defaults = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
-    reader = {each.name: options.pop(each.name) for each in fields(task.reader) if each.name in options}
+    reader = {
+        each.name: options.pop(each.name)
+        for each in fields(task.reader)
+        if each.name in options
+    }
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
         of_kind: Options = getattr(entry, kind) | getattr(changes, kind)
         if "train_fraction" in of_kind:
-            raise InputError(f"{where}: {kind}.train_fraction: all inputs have the same data")
-        found = convert(asdict(defaults) | options | of_kind, type(defaults), where=where)
+            raise InputError(
+                f"{where}: {kind}.train_fraction: all inputs have the same data"
+            )
+        found = convert(
+            asdict(defaults) | options | of_kind, type(defaults), where=where
+        )
         settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
     files = {"train": entry.train, "dev": entry.dev, "test": entry.test or []}
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={split: [data / each for each in _listed(names)] for split, names in files.items() if names},
+        files={
+            split: [data / each for each in _listed(names)]
+            for split, names in files.items()
+            if names
+        },
         preset=entry.preset,
         reader=convert(asdict(task.reader) | reader, type(task.reader), where=where),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},

@@ -12,10 +12,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc convert`."""
     parser.add_argument("source", help="the feature file to read (.h5), in any layout")
     parser.add_argument("output", help="the feature file to write (.h5)")
-    parser.add_argument("--format", choices=LAYOUT_NAMES, required=True, help="layout of the new file")
-    parser.add_argument("--dtype", choices=DTYPES, help="type of its numbers (default: as in the source)")
-    parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
-    parser.add_argument("--layers", metavar="I,J", help="only these layers, in this order, as inspect names them")
+    parser.add_argument(
+        "--format", choices=LAYOUT_NAMES, required=True, help="layout of the new file"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        help="type of its numbers (default: as in the source)",
+    )
+    parser.add_argument(
+        "--compress", action="store_true", help="pack the numbers with gzip"
+    )
+    parser.add_argument(
+        "--layers",
+        metavar="I,J",
+        help="only these layers, in this order, as inspect names them",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,4 +44,6 @@ def run(arguments: argparse.Namespace) -> None:
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )
     if not have_words:
-        say(f"sentences of {arguments.output} cannot be found by their words: {arguments.source} lacks these")
+        say(
+            f"sentences of {arguments.output} cannot be found by their words: {arguments.source} lacks these"
+        )

@@ -1,4 +1,6 @@
-"""`elmoc export-elmo`: the command line that writes a model as bilm-tf's and AllenNLP's files."""
+"""`elmoc export-elmo`: the command line that writes a model as bilm-tf's and AllenNLP's
+files.
+"""
 
 import argparse
 
@@ -17,4 +19,6 @@ def run(arguments: argparse.Namespace) -> None:
     from elmoc.interop.original_elmo import export_original_elmo
 
     export_original_elmo(arguments.model, arguments.options, arguments.weights)
-    say(f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it")
+    say(
+        f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it"
+    )

@@ -1,4 +1,6 @@
-"""`elmoc import-elmo`: the command line that makes a model directory of an original ELMo or an ELMoForManyLangs."""
+"""`elmoc import-elmo`: the command line that makes a model directory of an original
+ELMo or an ELMoForManyLangs.
+"""
 
 import argparse
 import os
@@ -36,4 +38,6 @@ def run(arguments: argparse.Namespace) -> None:
         files = sources if len(sources) == 2 else find_original_elmo(sources[0])
         model = read_original_elmo(*files) if files else read_many_langs(*sources)
         model.write(output)
-    say(f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors")
+    say(
+        f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors"
+    )

@@ -1,4 +1,6 @@
-"""`elmoc inspect`: the command line that says what a feature file holds, and whether it is whole."""
+"""`elmoc inspect`: the command line that says what a feature file holds, and whether it
+is whole.
+"""
 
 import argparse
 
@@ -8,7 +10,11 @@ from elmoc.errors import one_line, say
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc inspect`."""
     parser.add_argument("file", help="feature file (.h5)")
-    parser.add_argument("--quick", action="store_true", help="read sizes alone, neither words nor numbers")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="read sizes alone, neither words nor numbers",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -20,7 +26,8 @@ def run(arguments: argparse.Namespace) -> None:
     with FeatureFile(arguments.file) as features:
         shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
         said = {
-            "layout": features.layout + (f", packed with {features.compression}" if features.compression else ""),
+            "layout": features.layout
+            + (f", packed with {features.compression}" if features.compression else ""),
             "model": str(features.attributes.get("model", "not said")),
             "word vectors": str(features.attributes.get("word_vectors", "not said")),
             "layers": f"{', '.join(features.layer_names)}: {shape}, 2P = {features.width}",
@@ -31,7 +38,9 @@ def run(arguments: argparse.Namespace) -> None:
         if features.documents:
             said["documents"] = f"{len(features.documents):,}"
         if not arguments.quick:
-            said["words"] = f"{features.tokens:,}, at most {max(features.lengths, default=0):,} a sentence"
+            said["words"] = (
+                f"{features.tokens:,}, at most {max(features.lengths, default=0):,} a sentence"
+            )
         for name, each in features.attributes.items():
             said.setdefault(name.replace("_", " "), str(each))
         say(arguments.file)
@@ -41,7 +50,12 @@ def run(arguments: argparse.Namespace) -> None:
             say("  not checked  --quick: the numbers have not been read")
             return
         bar = progress_bar(
-            total=len(features), unit=" sentences", unit_scale=True, desc="  check", delay=2, leave=False
+            total=len(features),
+            unit=" sentences",
+            unit_scale=True,
+            desc="  check",
+            delay=2,
+            leave=False,
         )
         with bar as progress:
             features.check(progress.update)

@@ -1,4 +1,5 @@
-"""The bidirectional encoder: one encoder and input layer a direction, without any weight in common.
+"""The bidirectional encoder: one encoder and input layer a direction, without any
+weight in common.
 
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
@@ -10,21 +11,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.encoders import (
+    DIRECTIONS,
+    Encoder,
+    EncoderOutput,
+    EncoderSizes,
+    EncoderState,
+)
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import convert
+from elmoc.settings import convert
 from elmoc.weights import check_weights, contiguous
 
 # All encoders, by their names in configs and model directories.
-ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
+ENCODERS: dict[str, type[EncoderSizes]] = {
+    sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)
+}
 
 
 class VectorProjection(nn.Module):
-    """a_t = LayerNorm(W_in x_t + b_in), from word vectors x_t of E numbers to P (Li et al. 2019, Section 4.1)."""
+    """a_t = LayerNorm(W_in x_t + b_in), from word vectors x_t of E numbers to P (Li et
+    al. 2019, Section 4.1).
+    """
 
     def __init__(self, *, word_vector_size: int, projection_size: int) -> None:
         super().__init__()
@@ -39,7 +50,9 @@ class VectorProjection(nn.Module):
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """An encoder whole: its own settings, and the width of the word vectors that it reads."""
+    """An encoder whole: its own settings, and the width of the word vectors that it
+    reads.
+    """
 
     sizes: EncoderSizes = field(default_factory=LstmSizes)
     word_vector_size: int = 300
@@ -53,52 +66,91 @@ class EncoderConfig:
             )
 
     def build_input_layer(self) -> nn.Module:
-        """What makes layer 0 [B, T, P] of word vectors [B, T, E] in a direction, with random weights."""
-        if self.sizes.input_layer == "identity":  # word vectors have the encoder's width, as in the original ELMo
+        """What makes layer 0 [B, T, P] of word vectors [B, T, E] in a direction, with
+        random weights.
+        """
+        if (
+            self.sizes.input_layer == "identity"
+        ):  # word vectors have the encoder's width, as in the original ELMo
             return nn.Identity()
-        return VectorProjection(word_vector_size=self.word_vector_size, projection_size=self.sizes.projection_size)
+        return VectorProjection(
+            word_vector_size=self.word_vector_size,
+            projection_size=self.sizes.projection_size,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As a model directory has it."""
-        return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
+        return {
+            "kind": self.sizes.kind,
+            **asdict(self.sizes),
+            "word_vector_size": self.word_vector_size,
+        }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str) -> "EncoderConfig":
-        """From the `encoder` object of a model directory `where`, which has `word_vector_size`, too."""
+    def from_dict(
+        cls, values: Mapping[str, Any], *, word_vector_size: int, where: str
+    ) -> "EncoderConfig":
+        """From the `encoder` object of a model directory `where`, which has
+        `word_vector_size`, too.
+        """
         with reading(where):
             sizes = dict(values)
             kind = sizes.pop("kind")
             if kind not in ENCODERS:
-                raise InputError(f"unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})")
+                raise InputError(
+                    f"unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})"
+                )
             if sizes.pop("word_vector_size") != word_vector_size:
-                raise InputError("encoder.word_vector_size must be the size of the word vectors")
-            return cls(convert(sizes, ENCODERS[kind], where=where, prefix="encoder."), word_vector_size)
+                raise InputError(
+                    "encoder.word_vector_size must be the size of the word vectors"
+                )
+            return cls(
+                convert(sizes, ENCODERS[kind], where=where, prefix="encoder."),
+                word_vector_size,
+            )
 
 
 class DirectionEncoder(nn.Module):
-    """One direction: an input layer and an encoder. It reads its words in its own reading order."""
+    """One direction: an input layer and an encoder. It reads its words in its own
+    reading order.
+    """
 
     def __init__(self, input_layer: nn.Module, encoder: Encoder) -> None:
         super().__init__()
         self.input_layer = input_layer
         self.encoder = encoder
 
-    def forward(self, words: Tensor, state: EncoderState | None = None, **options: Any) -> EncoderOutput:
-        """words [B, T, E], in reading order → layer states and state; the options go to `Encoder`."""
+    def forward(
+        self, words: Tensor, state: EncoderState | None = None, **options: Any
+    ) -> EncoderOutput:
+        """words [B, T, E], in reading order → layer states and state; the options go to
+        `Encoder`.
+        """
         output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
         return output
 
 
 class BidirectionalEncoder(nn.Module):
-    """The directions of a model, a `DirectionEncoder` each; `fast` equals the reference up to rounding."""
+    """The directions of a model, a `DirectionEncoder` each; `fast` equals the reference
+    up to rounding.
+    """
 
-    def __init__(self, config: EncoderConfig, *, directions: tuple[str, ...] = DIRECTIONS, fast: bool = False) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        *,
+        directions: tuple[str, ...] = DIRECTIONS,
+        fast: bool = False,
+    ) -> None:
         super().__init__()
         self.config = config
         self.directions = directions
         for direction in directions:
             self.add_module(
-                direction_name(direction), DirectionEncoder(config.build_input_layer(), config.sizes.build(fast=fast))
+                direction_name(direction),
+                DirectionEncoder(
+                    config.build_input_layer(), config.sizes.build(fast=fast)
+                ),
             )
 
     def direction(self, name: str) -> DirectionEncoder:
@@ -116,11 +168,13 @@ class BidirectionalEncoder(nn.Module):
         """Layer states of whole sentences from zero state.
 
         Args:
-            vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the end.
+            vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the
+                end.
             lengths: int [B], `<s>` and `</s>` counted.
 
         Returns:
-            [B, L + 1, T, 2P] (forward ‖ backward), aligned with `vectors`; what stands past a length means nothing.
+            [B, L + 1, T, 2P] (forward ‖ backward), aligned with `vectors`; what stands
+            past a length means nothing.
         """
         # padding stands at the end in both reading orders, so it never reaches a word
         states = []
@@ -128,31 +182,45 @@ class BidirectionalEncoder(nn.Module):
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
             layers = self.direction(direction)(read).layer_states
-            aligned = [reverse_padded(layer, lengths) if backward else layer for layer in layers]
+            aligned = [
+                reverse_padded(layer, lengths) if backward else layer
+                for layer in layers
+            ]
             states.append(torch.stack(aligned, dim=1))  # [B, L + 1, T, P]
         return torch.cat(states, dim=-1)
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights by the names of model files and checkpoints, which do not change with the modules of the code.
+        """The weights by the names of model files and checkpoints, which do not change
+        with the modules of the code.
 
-        `forward_lm.input_layer.norm.weight` of the module is `forward_lm.input_norm.weight` of a file, and
-        `forward_lm.encoder.layers.0.bias` is `forward_lm.layers.0.bias`.
+        `forward_lm.input_layer.norm.weight` of the module is
+        `forward_lm.input_norm.weight` of a file, and `forward_lm.encoder.layers.0.bias`
+        is `forward_lm.layers.0.bias`.
         """
         return {_file_name(name): tensor for name, tensor in self.state_dict().items()}
 
     def fingerprint(self) -> str:
         """A content hash of the weights."""
         weights = sorted(contiguous(self.weights()).items())
-        return fingerprint(name.encode() + tensor.numpy().tobytes() for name, tensor in weights)
+        return fingerprint(
+            name.encode() + tensor.numpy().tobytes() for name, tensor in weights
+        )
 
-    def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
-        """Take over weights by their names in files, copied, or with `assign` as they are.
+    def load_weights(
+        self, weights: Mapping[str, Tensor], *, assign: bool = False
+    ) -> None:
+        """Take over weights by their names in files, copied, or with `assign` as they
+        are.
 
         Raises `InputError` when one is missing, unknown, or of another shape or type.
         """
         own = self.state_dict()
-        check_weights(weights, {_file_name(name): tensor for name, tensor in own.items()})
-        self.load_state_dict({name: weights[_file_name(name)] for name in own}, assign=assign)
+        check_weights(
+            weights, {_file_name(name): tensor for name, tensor in own.items()}
+        )
+        self.load_state_dict(
+            {name: weights[_file_name(name)] for name in own}, assign=assign
+        )
 
 
 def _file_name(name: str) -> str:
@@ -160,12 +228,16 @@ def _file_name(name: str) -> str:
 
 
 def direction_name(direction: str) -> str:
-    """The module (and so the parameter prefix) of a direction; a bare `forward` is taken in every module."""
+    """The module (and so the parameter prefix) of a direction; a bare `forward` is
+    taken in every module.
+    """
     return f"{direction}_lm"
 
 
 def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
-    """[B, T, …] with the first `lengths[b]` steps of every row reversed and the padding left where it is."""
+    """[B, T, …] with the first `lengths[b]` steps of every row reversed and the padding
+    left where it is.
+    """
     steps = torch.arange(values.shape[1], device=values.device)  # [T]
     lengths = lengths.unsqueeze(1)  # [B, 1]
     source = torch.where(steps < lengths, lengths - 1 - steps, steps)  # [B, T]

@@ -1,6 +1,8 @@
-"""Layer states without autograd: from zero state, or with the state carried from one sentence to the next.
+"""Layer states without autograd: from zero state, or with the state carried from one
+sentence to the next.
 
-Letters: B sentences of a batch, T time, M words of all sentences, E word-vector width, P projection, L layers.
+Letters: B sentences of a batch, T time, M words of all sentences, E word-vector width,
+P projection, L layers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +15,24 @@ from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, Sentenc
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 
 _PADDED_WORDS = 16384  # of a padded batch, where only the encoder's own `forward` runs
-# Words that an input layer reads at once, at least. Libraries add up the products of fewer rows in another order, and
-# in bf16 a difference in the last bit grows.
+# Words that an input layer reads at once, at least. Libraries add up the products of
+# fewer rows in another order, and in bf16 a difference in the last bit grows.
 _LEAST_WORDS = 64
-# The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state.
+# The state of each direction, by its name, that is carried from one sentence to the
+# next; empty is zero state.
 CarriedState = dict[str, EncoderState]
 
 
 class InferenceEncoder:
-    """A bidirectional encoder prepared for inference; its weights must not change while it is in use.
+    """A bidirectional encoder prepared for inference; its weights must not change while
+    it is in use.
 
     Factors of matrix products are of `dtype`, float32 or bfloat16.
     """
 
-    def __init__(self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32
+    ) -> None:
         self.encoder = encoder.eval()
         self.dtype = dtype
         self.device = next(encoder.parameters()).device
@@ -34,48 +40,70 @@ class InferenceEncoder:
         self._prepared: dict[str, PreparedEncoder] = {
             direction: prepared
             for direction in encoder.directions
-            if (prepared := encoder.direction(direction).encoder.prepare(dtype)) is not None
+            if (prepared := encoder.direction(direction).encoder.prepare(dtype))
+            is not None
         }
 
     def __call__(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states of whole sentences from zero state: float32 [B, L + 1, T, 2P], on the device.
+        """Layer states of whole sentences from zero state: float32 [B, L + 1, T, 2P],
+        on the device.
 
         Args:
-            vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the end.
-            lengths: int [B], `<s>` and `</s>` counted; what stands past a length means nothing in the result.
+            vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the
+                end.
+            lengths: int [B], `<s>` and `</s>` counted; what stands past a length means
+                nothing in the result.
         """
         if not self._prepared:
             with torch.inference_mode(), self._autocast():
-                return self.encoder(vectors.to(self.device), lengths.to(self.device)).float()
+                return self.encoder(
+                    vectors.to(self.device), lengths.to(self.device)
+                ).float()
         batch, time = vectors.shape[:2]
-        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
+        layers = self.encoder.config.sizes.layers + 1
+        width = self.encoder.width
         states = torch.empty(batch, layers, time, width)
-        self._run_all(vectors.flatten(0, 1), self._padded_words(batch, time, lengths, width), states)
+        self._run_all(
+            vectors.flatten(0, 1),
+            self._padded_words(batch, time, lengths, width),
+            states,
+        )
         return states
 
     def sentences(self, vectors: Tensor, lengths: Tensor) -> list[Tensor]:
-        """Layer states of whole sentences from zero state: for each float32 [L + 1, n, 2P], on the CPU.
+        """Layer states of whole sentences from zero state: for each float32 [L + 1, n,
+        2P], on the CPU.
 
-        The fastest way to compute many: sentences of any lengths, in any order, without padding.
+        The fastest way to compute many: sentences of any lengths, in any order, without
+            padding.
 
         Args:
-            vectors: [M, E], all sentences one behind the other, each with its `<s>` and `</s>`.
+            vectors: [M, E], all sentences one behind the other, each with its `<s>` and
+                `</s>`.
             lengths: int [B], `<s>` and `</s>` counted, M together.
         """
         if not self._prepared:
             return self._padded_batches(vectors, lengths)
-        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
+        layers = self.encoder.config.sizes.layers + 1
+        width = self.encoder.width
         lengths = lengths.long()
         first = lengths.cumsum(0) - lengths
         strides = (lengths * width).repeat_interleave(lengths)  # [M]
-        places = torch.arange(len(vectors)) * width + (layers - 1) * (first * width).repeat_interleave(lengths)
+        places = torch.arange(len(vectors)) * width + (layers - 1) * (
+            first * width
+        ).repeat_interleave(lengths)
         states = torch.empty(len(vectors) * layers * width)
         self._run_all(vectors, SentenceWords(first, lengths, places, strides), states)
         sizes = (lengths * (layers * width)).tolist()
         return [each.view(layers, -1, width) for each in states.split(sizes)]
 
     def run(
-        self, direction: str, vectors: Tensor, state: EncoderState | None = None, *, lengths: Tensor
+        self,
+        direction: str,
+        vectors: Tensor,
+        state: EncoderState | None = None,
+        *,
+        lengths: Tensor,
     ) -> EncoderOutput:
         """One direction over a window, with its state carried.
 
@@ -85,10 +113,15 @@ class InferenceEncoder:
             lengths: int [B].
         """
         if not self._prepared:
-            vectors, lengths = vectors.to(self.device), lengths.to(self.device)
+            vectors = vectors.to(self.device)
+            lengths = lengths.to(self.device)
             with torch.inference_mode(), self._autocast():
-                output = self.encoder.direction(direction)(vectors, state, lengths=lengths)
-            return EncoderOutput([layer.float() for layer in output.layer_states], output.state)
+                output = self.encoder.direction(direction)(
+                    vectors, state, lengths=lengths
+                )
+            return EncoderOutput(
+                [layer.float() for layer in output.layer_states], output.state
+            )
         sizes = self.encoder.config.sizes
         batch, time = vectors.shape[:2]
         states = torch.zeros(batch, sizes.layers + 1, time, sizes.projection_size)
@@ -96,21 +129,37 @@ class InferenceEncoder:
         inputs = self._input_states(direction, vectors.flatten(0, 1), words, states)
         with torch.inference_mode():
             after = self._prepared[direction](
-                inputs, words, states, state=state, carry=True, backward=False, threads=torch.get_num_threads()
+                inputs,
+                words,
+                states,
+                state=state,
+                carry=True,
+                backward=False,
+                threads=torch.get_num_threads(),
             )
         assert after is not None, "the state was asked for"
         return EncoderOutput(list(states.unbind(1)), after)
 
-    def _padded_words(self, batch: int, time: int, lengths: Tensor, width: int) -> SentenceWords:
+    def _padded_words(
+        self, batch: int, time: int, lengths: Tensor, width: int
+    ) -> SentenceWords:
         """The words of [B, T] whose layer states are [B, L + 1, T, width]."""
         first = torch.arange(batch) * time
-        rows = torch.arange(batch * time) + first.repeat_interleave(time) * self.encoder.config.sizes.layers
+        rows = (
+            torch.arange(batch * time)
+            + first.repeat_interleave(time) * self.encoder.config.sizes.layers
+        )
         strides = torch.full((batch * time,), time * width)
-        return SentenceWords(first, lengths.long().clamp(0, time), rows * width, strides)
+        return SentenceWords(
+            first, lengths.long().clamp(0, time), rows * width, strides
+        )
 
     def _run_all(self, vectors: Tensor, words: SentenceWords, states: Tensor) -> None:
-        """Put the layer states of words with vectors [M, E] into `states`, all directions side by side."""
-        directions, size = self.encoder.directions, self.encoder.config.sizes.projection_size
+        """Put the layer states of words with vectors [M, E] into `states`, all
+        directions side by side.
+        """
+        directions = self.encoder.directions
+        size = self.encoder.config.sizes.projection_size
         # each direction has its own cores, and its threads wait for nobody else's
         workers = min(len(directions), torch.get_num_threads())
         threads = torch.get_num_threads() // workers
@@ -119,55 +168,89 @@ class InferenceEncoder:
             for number, direction in enumerate(directions):
                 own = words._replace(places=words.places + number * size)
                 inputs = self._input_states(direction, vectors, own, states)
-                prepared = torch.inference_mode()(self._prepared[direction])  # the mode of its own thread
+                prepared = torch.inference_mode()(
+                    self._prepared[direction]
+                )  # the mode of its own thread
                 runs.append(
-                    pool.submit(prepared, inputs, own, states, backward=direction == "backward", threads=threads)
+                    pool.submit(
+                        prepared,
+                        inputs,
+                        own,
+                        states,
+                        backward=direction == "backward",
+                        threads=threads,
+                    )
                 )
             for run in runs:
                 run.result()
 
-    def _input_states(self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor) -> Tensor:
+    def _input_states(
+        self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor
+    ) -> Tensor:
         """What the encoder of a direction reads [M, P], put into layer 0 of its states."""
         with torch.inference_mode():
             spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
             read = torch.cat((vectors, spare)).unsqueeze(0)
-            inputs: Tensor = self.encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
+            inputs: Tensor = (
+                self.encoder.direction(direction)
+                .input_layer(read)
+                .squeeze(0)[: len(vectors)]
+            )
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
 
     def _padded_batches(self, vectors: Tensor, lengths: Tensor) -> list[Tensor]:
-        """`sentences` in padded batches of similar length; the padding stays on the device."""
+        """`sentences` in padded batches of similar length; the padding stays on the
+        device.
+        """
         pieces = vectors.to(self.device).split(lengths.tolist())
         states: list[Tensor] = [vectors] * len(pieces)
-        for batch in length_bucketed([len(piece) - 2 for piece in pieces], _PADDED_WORDS, len(pieces)):
-            padded = torch.nn.utils.rnn.pad_sequence([pieces[index] for index in batch], batch_first=True)
+        for batch in length_bucketed(
+            [len(piece) - 2 for piece in pieces], _PADDED_WORDS, len(pieces)
+        ):
+            padded = torch.nn.utils.rnn.pad_sequence(
+                [pieces[index] for index in batch], batch_first=True
+            )
             made = [
-                each[:, : len(pieces[index])] for index, each in zip(batch, self(padded, lengths[batch]), strict=True)
+                each[:, : len(pieces[index])]
+                for index, each in zip(batch, self(padded, lengths[batch]), strict=True)
             ]
-            together = torch.cat([each.flatten() for each in made]).cpu().split([each.numel() for each in made])
+            together = (
+                torch.cat([each.flatten() for each in made])
+                .cpu()
+                .split([each.numel() for each in made])
+            )
             for index, each, flat in zip(batch, made, together, strict=True):
                 states[index] = flat.view(each.shape)
         return states
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+        return torch.autocast(
+            self.device.type, self.dtype, enabled=self.dtype != torch.float32
+        )
 
 
 def encode_next(
-    inference: InferenceEncoder, ids: Sequence[Tensor], table: Tensor, carried: CarriedState
+    inference: InferenceEncoder,
+    ids: Sequence[Tensor],
+    table: Tensor,
+    carried: CarriedState,
 ) -> list[Tensor]:
-    """Layer states [L + 1, n, 2P] of sentences without `<s>` and `</s>`, each read from its row of a state.
+    """Layer states [L + 1, n, 2P] of sentences without `<s>` and `</s>`, each read from
+    its row of a state.
 
     Args:
         ids: int64 [n + 2] of each sentence, `<s>` and `</s>` included.
         table: the word vectors [types, E] of ids.
-        carried: the states before the sentences, in their first B rows, which become those after them.
+        carried: the states before the sentences, in their first B rows, which become
+            those after them.
     """
     lengths = torch.tensor([len(each) for each in ids])
     halves = []
     for direction in inference.encoder.directions:
-        backward, state = direction == "backward", carried.get(direction)
+        backward = direction == "backward"
+        state = carried.get(direction)
         read = [each.flip(0) if backward else each for each in ids]
         padded = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
         if state is not None:
@@ -175,9 +258,14 @@ def encode_next(
         output = inference.run(direction, table[padded], state, lengths=lengths)
         carried[direction] = output.state
         states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
-        whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]
+        whole = [
+            each[:, :length]
+            for each, length in zip(states, lengths.tolist(), strict=True)
+        ]
         halves.append([each.flip(1) if backward else each for each in whole])
-    return [torch.cat(each, dim=-1)[:, 1:-1].clone() for each in zip(*halves, strict=True)]
+    return [
+        torch.cat(each, dim=-1)[:, 1:-1].clone() for each in zip(*halves, strict=True)
+    ]
 
 
 def length_bucketed(
@@ -185,8 +273,9 @@ def length_bucketed(
 ) -> Iterator[list[int]]:
     """Indices of sentences in batches of similar length, longest first.
 
-    A batch holds at most `batch_words` words (boundaries included, and those that pad its sentences to the longest if
-    it is `padded`) and `batch_size` sentences, but always one.
+    A batch holds at most `batch_words` words (boundaries included, and those that pad
+    its sentences to the longest if it is `padded`) and `batch_size` sentences, but
+    always one.
     """
     batch: list[int] = []
     words = longest = 0
@@ -195,7 +284,9 @@ def length_bucketed(
         more = longest if padded else lengths[index] + 2
         if batch and (words + more > batch_words or len(batch) == batch_size):
             yield batch
-            batch, words, longest = [], 0, lengths[index] + 2
+            batch = []
+            words = 0
+            longest = lengths[index] + 2
             more = longest
         batch.append(index)
         words += more

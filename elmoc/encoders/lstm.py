@@ -1,50 +1,69 @@
-"""The LSTM encoder: layers with projection, and layer normalisation and dropout inside the recurrence.
+"""The LSTM encoder: layers with projection, and layer normalisation and dropout inside
+the recurrence.
 
 Letters: B streams or sentences of a batch, T time, P projection, C cell, L layers.
-Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm after the projection).
+Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm after the
+projection).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
-from elmoc.settings import setting
+from elmoc.encoders.recurrence import (
+    LSTMState,
+    Recurrence,
+    RecurrenceOptions,
+    RecurrenceWeights,
+    plain_recurrence,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LstmSizes(EncoderSizes):
-    """The settings of an LSTM encoder; the defaults are the paper's.
-
-    cell_size: C, the width of the cell state.
-    cell_clip: bound of the cell state (0: none).
-    projection_clip: bound of the projected state (0: none).
-    layer_norm: whether projected states are layer-normalised, inside the recurrence.
-    residual: whether each layer from the second on adds its input.
-    """
+    """The settings of an LSTM encoder; the defaults are the paper's."""
 
     kind: ClassVar[str] = "lstm"
 
-    cell_size: int = setting(4096, least=1, most=2**20)
-    cell_clip: float = setting(3.0, least=0, most=1e30)
-    projection_clip: float = setting(3.0, least=0, most=1e30)
-    layer_norm: bool = True
-    residual: bool = True
+    cell_size: Annotated[
+        int, Meta(ge=1, le=2**20, description="C, the width of the cell state")
+    ] = 4096
+    cell_clip: Annotated[
+        float, Meta(ge=0, le=1e30, description="bound of the cell state (0: none)")
+    ] = 3.0
+    projection_clip: Annotated[
+        float, Meta(ge=0, le=1e30, description="bound of the projected state (0: none)")
+    ] = 3.0
+    layer_norm: Annotated[
+        bool,
+        Meta(
+            description="whether projected states are layer-normalised, inside the "
+            "recurrence"
+        ),
+    ] = True
+    residual: Annotated[
+        bool, Meta(description="whether each layer from the second on adds its input")
+    ] = True
 
     def build(self, *, fast: bool) -> "LstmStack":
-        return LstmStack(self, recurrence=fused_recurrence if fast else plain_recurrence)
+        return LstmStack(
+            self, recurrence=fused_recurrence if fast else plain_recurrence
+        )
 
     @property
     def description(self) -> str:
         return f"{self.layers} LSTM layers, projection {self.projection_size}, cell {self.cell_size}"
 
-    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
+    def implementation(
+        self, *, fast: bool, device: torch.device, dtype: torch.dtype
+    ) -> str:
         if not fast:
             return "the plain recurrence"
         kernels = choose_kernels(device.type, dtype, torch.float32)
@@ -54,22 +73,29 @@ class LstmSizes(EncoderSizes):
 
 
 class ProjectedLstmLayer(nn.Module):
-    """An LSTM layer with projection, clips, and layer normalisation and dropout inside the recurrence.
+    """An LSTM layer with projection, clips, and layer normalisation and dropout inside
+    the recurrence.
 
-    A clip of 0 is none. Without `layer_norm` the layer equals AllenNLP's `LstmCellWithProjection`.
+    A clip of 0 is none. Without `layer_norm` the layer equals AllenNLP's
+    `LstmCellWithProjection`.
     """
 
     def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
         super().__init__()
-        self.sizes, self.recurrence = sizes, recurrence
-        cell, projection = sizes.cell_size, sizes.projection_size
-        self.input_weight = nn.Parameter(torch.empty(4 * cell, projection))  # W_x, gates i f g o
+        self.sizes = sizes
+        self.recurrence = recurrence
+        cell = sizes.cell_size
+        projection = sizes.projection_size
+        self.input_weight = nn.Parameter(
+            torch.empty(4 * cell, projection)
+        )  # W_x, gates i f g o
         self.hidden_weight = nn.Parameter(torch.empty(4 * cell, projection))  # W_h
         self.bias = nn.Parameter(torch.zeros(4 * cell))
         self.projection_weight = nn.Parameter(torch.empty(projection, cell))  # W_p
         self.norm = nn.LayerNorm(projection) if sizes.layer_norm else None
         with torch.no_grad():
-            # W_x and W_h orthogonal gate by gate, biases zero but for the forget gate's 1, W_p uniform ±1/√C
+            # W_x and W_h orthogonal gate by gate, biases zero but for the forget gate's
+            # 1, W_p uniform ±1/√C
             for weight in (self.input_weight, self.hidden_weight):
                 for gate in weight.chunk(4):
                     nn.init.orthogonal_(gate)
@@ -84,14 +110,22 @@ class ProjectedLstmLayer(nn.Module):
         lengths: Tensor | None = None,
         dropout_mask: Tensor | None = None,
     ) -> tuple[Tensor, LSTMState]:
-        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step; without `state` from zero state.
+        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step;
+        without `state` from zero state.
 
         `dropout_mask` and `lengths` as in `RecurrenceOptions`.
         """
         if state is None:
             sizes = (self.sizes.projection_size, self.sizes.cell_size)
-            state = LSTMState(*(self.bias.new_zeros(len(inputs), size) for size in sizes))
-        return self.recurrence(inputs, state, self.weights(), self.options(dropout_mask=dropout_mask, lengths=lengths))
+            state = LSTMState(
+                *(self.bias.new_zeros(len(inputs), size) for size in sizes)
+            )
+        return self.recurrence(
+            inputs,
+            state,
+            self.weights(),
+            self.options(dropout_mask=dropout_mask, lengths=lengths),
+        )
 
     def weights(self) -> RecurrenceWeights:
         """What it brings to the recurrence."""
@@ -104,14 +138,23 @@ class ProjectedLstmLayer(nn.Module):
             None if self.norm is None else self.norm.bias,
         )
 
-    def options(self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None) -> RecurrenceOptions:
+    def options(
+        self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None
+    ) -> RecurrenceOptions:
         """How it runs over a window."""
         epsilon = 0.0 if self.norm is None else self.norm.eps
-        return RecurrenceOptions(self.sizes.cell_clip, self.sizes.projection_clip, epsilon, dropout_mask, lengths)
+        return RecurrenceOptions(
+            self.sizes.cell_clip,
+            self.sizes.projection_clip,
+            epsilon,
+            dropout_mask,
+            lengths,
+        )
 
 
 class LstmStack(Encoder):
-    """A stack of LSTM layers, with a residual connection around every layer but the first.
+    """A stack of LSTM layers, with a residual connection around every layer but the
+    first.
 
     `recurrence` is what they step through time with.
     """
@@ -119,18 +162,30 @@ class LstmStack(Encoder):
     def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
         super().__init__(sizes)
         self.residual = sizes.residual
-        self.layers = nn.ModuleList(ProjectedLstmLayer(sizes, recurrence=recurrence) for _ in range(sizes.layers))
+        self.layers = nn.ModuleList(
+            ProjectedLstmLayer(sizes, recurrence=recurrence)
+            for _ in range(sizes.layers)
+        )
 
     def prepare(self, dtype: torch.dtype) -> LstmInference | None:
-        """The compiled kernels of inference, where there are any for device, types and recurrence."""
-        layers = [layer for layer in self.layers if isinstance(layer, ProjectedLstmLayer)]
+        """The compiled kernels of inference, where there are any for device, types and
+        recurrence.
+        """
+        layers = [
+            layer for layer in self.layers if isinstance(layer, ProjectedLstmLayer)
+        ]
         fused = all(layer.recurrence is not plain_recurrence for layer in layers)
-        on_cpu = all((each.device.type, each.dtype) == ("cpu", torch.float32) for each in self.parameters())
+        on_cpu = all(
+            (each.device.type, each.dtype) == ("cpu", torch.float32)
+            for each in self.parameters()
+        )
         kernels = inference_kernels(dtype) if fused and on_cpu else None
         if kernels is None:
             return None
         return LstmInference(
-            [(layer.weights(), layer.options()) for layer in layers], residual=self.residual, kernels=kernels
+            [(layer.weights(), layer.options()) for layer in layers],
+            residual=self.residual,
+            kernels=kernels,
         )
 
     def forward(
@@ -143,7 +198,8 @@ class LstmStack(Encoder):
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is an `LSTMState`."""
         masks = dropout_masks or self.own_masks(len(inputs))
-        layer_states, new_state = [inputs], []
+        layer_states = [inputs]
+        new_state = []
         for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
             outputs, layer_state = self.recomputed(layer)(
                 inputs,

@@ -1,11 +1,14 @@
-"""LSTM inference: a stack of LSTM layers over whole sentences of any length, without padding, on the CPU.
+"""LSTM inference: a stack of LSTM layers over whole sentences of any length, without
+padding, on the CPU.
 
-A batch has rows that read one sentence behind the other, so that nearly all of them end together, and its words are
-packed: step t holds only rows that have more than t words. `kernels/inference.cpp` runs a layer over all steps,
-and writes the layer states where they belong.
+A batch has rows that read one sentence behind the other, so that nearly all of them end
+together, and its words are
+packed: step t holds only rows that have more than t words. `kernels/inference.cpp` runs
+a layer over all steps, and writes the layer states where they belong.
 
-Letters: B sentences, M words of the text, N words that are read, I the width of what a layer reads, P projection, C
-cell, L layers. S is the type of the factors of matrix products, float32 or bfloat16; sums and states are float32.
+Letters: B sentences, M words of the text, N words that are read, I the width of what a
+layer reads, P projection, C cell, L layers. S is the type of the factors of matrix
+products, float32 or bfloat16; sums and states are float32.
 """
 
 import ctypes
@@ -22,10 +25,15 @@ from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWe
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.kernels.cpu import SOURCE
 
-SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
+SPARE_WORDS = (
+    32  # rows that the kernels may read behind the last word of what a layer reads
+)
 
-# Cells of a panel of the step's weight, columns of any panel, and depth of a block of a panel in bfloat16.
-_CELLS, _COLUMNS, _DEPTH = 16, 64, 32
+# Cells of a panel of the step's weight, columns of any panel, and depth of a block of a
+# panel in bfloat16.
+_CELLS = 16
+_COLUMNS = 64
+_DEPTH = 32
 
 
 class _Arguments(ctypes.Structure):
@@ -34,9 +42,15 @@ class _Arguments(ctypes.Structure):
     _fields_ = tuple(
         (name, kind)
         for kind, names in (
-            (ctypes.c_void_p, "inputs active places strides begins step_weight projection bias"),
+            (
+                ctypes.c_void_p,
+                "inputs active places strides begins step_weight projection bias",
+            ),
             (ctypes.c_void_p, "norm_weight norm_bias hidden cell outputs"),
-            (ctypes.c_int64, "steps batch input_size projection_size cell_size layer residual threads"),
+            (
+                ctypes.c_int64,
+                "steps batch input_size projection_size cell_size layer residual threads",
+            ),
             (ctypes.c_float, "cell_clip projection_clip epsilon"),
         )
         for name in names.split()
@@ -44,36 +58,55 @@ class _Arguments(ctypes.Structure):
 
 
 class Rows(NamedTuple):
-    """The rows of a batch, sorted by their number of words, most first: words are packed step by step."""
+    """The rows of a batch, sorted by their number of words, most first: words are
+    packed step by step.
+    """
 
     size: int  # B
     active: Tensor  # int64 [steps]: how many rows go on at each step
-    places: Tensor  # int64 [N]: where the state of layer 0 of each word is in the layer states
+    # int64 [N]: where the state of layer 0 of each word is in the layer states
+    places: Tensor
     strides: Tensor  # int64 [N]: from there to the state of the next layer
-    begins: Tensor  # bool [N]: whether a word is read from zero state, behind other words of its row
+    # bool [N]: whether a word is read from zero state, behind other words of its row
+    begins: Tensor
 
 
 class PackedLayer:
     """A layer's weights as the kernels read them, and its options."""
 
-    def __init__(self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype) -> None:
+    def __init__(
+        self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
+    ) -> None:
         (size, cells), width = weights.projection.shape, weights.input.shape[1]
-        self.input_size, self.projection_size, self.cell_size, self.options = width, size, cells, options
+        self.input_size = width
+        self.projection_size = size
+        self.cell_size = cells
+        self.options = options
         self.padded_input_size = start = _padded(width, _DEPTH)
-        step = torch.zeros(4, _padded(cells, 32), start + _padded(size, _DEPTH), dtype=dtype)
+        step = torch.zeros(
+            4, _padded(cells, 32), start + _padded(size, _DEPTH), dtype=dtype
+        )
         step[:, :cells, :width] = weights.input.view(4, cells, -1)
         step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
-        # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows lie together
+        # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
+        # lie together
         self.step = _panels(step.view(4, -1, _CELLS, step.shape[2]).transpose(0, 1))
-        projection = torch.zeros(_padded(size, _COLUMNS), _padded(cells, 32), dtype=dtype)
+        projection = torch.zeros(
+            _padded(size, _COLUMNS), _padded(cells, 32), dtype=dtype
+        )
         projection[:size, :cells] = weights.projection
-        self.projection = _panels(projection.view(-1, 4, _CELLS, projection.shape[1]))  # S [panels of columns, C, 64]
+        self.projection = _panels(
+            projection.view(-1, 4, _CELLS, projection.shape[1])
+        )  # S [panels of columns, C, 64]
         bias = torch.zeros(4, _padded(cells, 32))
         bias[:, :cells] = weights.bias.view(4, cells)
-        self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()  # [panels of 16 cells, 4 gates of 16]
+        self.bias = (
+            bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
+        )  # [panels of 16 cells, 4 gates of 16]
         # [P] each, or None
         self.norm = [
-            None if each is None else each.detach().clone() for each in (weights.norm_weight, weights.norm_bias)
+            None if each is None else each.detach().clone()
+            for each in (weights.norm_weight, weights.norm_bias)
         ]
 
 
@@ -82,11 +115,17 @@ def _padded(size: int, to: int) -> int:
 
 
 def _panels(weight: Tensor) -> Tensor:
-    """[panels, 4, 16, K] → [panels, K, 4, 16], in bfloat16 [panels, K / 32, 4, 16, 16, 2]."""
+    """[panels, 4, 16, K] → [panels, K, 4, 16], in bfloat16 [panels, K / 32, 4, 16, 16,
+    2].
+    """
     if weight.dtype == torch.float32:
         return weight.permute(0, 3, 1, 2).contiguous()
     panels, _, _, depth = weight.shape
-    return weight.reshape(panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2).permute(0, 3, 1, 4, 2, 5).contiguous()
+    return (
+        weight.reshape(panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2)
+        .permute(0, 3, 1, 4, 2, 5)
+        .contiguous()
+    )
 
 
 class InferenceKernels:
@@ -97,15 +136,23 @@ class InferenceKernels:
         tiles: whether bfloat16 products may run on AMX tiles.
         avx512: whether they may use AVX-512; without it they are made for AVX2 alone.
 
-    Raises `KernelBuildError` where they cannot be compiled, or the processor has neither AVX-512 nor AVX2.
+    Raises `KernelBuildError` where they cannot be compiled, or the processor has
+    neither AVX-512 nor AVX2.
     """
 
-    def __init__(self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True) -> None:
-        source, compiler = SOURCE.with_name("inference.cpp"), default_compiler()
-        library, _ = load_library(source, compiler if avx512 else f"{compiler} -mno-avx512f")
+    def __init__(
+        self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True
+    ) -> None:
+        source = SOURCE.with_name("inference.cpp")
+        compiler = default_compiler()
+        library, _ = load_library(
+            source, compiler if avx512 else f"{compiler} -mno-avx512f"
+        )
         support = library.support()
         if not support:
-            raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")
+            raise KernelBuildError(
+                "this processor has neither AVX-512 nor AVX2 with FMA"
+            )
         names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
         self.dtype = dtype
         self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
@@ -124,7 +171,8 @@ def inference_kernels(dtype: torch.dtype) -> InferenceKernels | None:
 
 
 class LstmInference:
-    """A `PreparedEncoder`: the layers' weights are copied, in the type and order in which they are multiplied.
+    """A `PreparedEncoder`: the layers' weights are copied, in the type and order in
+    which they are multiplied.
 
     Args:
         layers: weights, in float32 on the CPU, and options of each layer.
@@ -155,29 +203,41 @@ class LstmInference:
         backward: bool,
         threads: int,
     ) -> EncoderState | None:
-        """Write the states of the layers above the input layer; the state of a layer is an `LSTMState`.
+        """Write the states of the layers above the input layer; the state of a layer is
+        an `LSTMState`.
 
         Args:
             inputs: [M, P], from the input layer.
             words: those that are read, and where their states go.
-            layer_states: float32, contiguous; layer 0, and places of no word, are left as they are.
-            state: before the first word of each sentence [B, …]; None is the state before any word.
+            layer_states: float32, contiguous; layer 0, and places of no word, are left
+                as they are.
+            state: before the first word of each sentence [B, …]; None is the state
+                before any word.
             carry: whether to return the state after the last word of each sentence.
             backward: whether every sentence is read from its last word to its first.
             threads: that take part.
         """
         one_each = carry or state is not None
         first = self._layers[0]
-        own_rows, starts = schedule(words.lengths, len(words.lengths) if one_each else most_rows(first))
+        own_rows, starts = schedule(
+            words.lengths, len(words.lengths) if one_each else most_rows(first)
+        )
         rows, source = pack_rows(words, own_rows, starts, backward=backward)
-        packed = torch.zeros(len(source) + SPARE_WORDS, first.padded_input_size, dtype=self._kernels.dtype)
+        packed = torch.zeros(
+            len(source) + SPARE_WORDS,
+            first.padded_input_size,
+            dtype=self._kernels.dtype,
+        )
         packed[: len(source), : inputs.shape[1]] = inputs[source]
         after = []
         for index, layer in enumerate(self._layers):
             if state is None:
-                hidden, cell = torch.zeros(rows.size, layer.projection_size), torch.zeros(rows.size, layer.cell_size)
+                hidden = torch.zeros(rows.size, layer.projection_size)
+                cell = torch.zeros(rows.size, layer.cell_size)
             else:
-                hidden, cell = (tensor.float()[own_rows.argsort()] for tensor in state.layers[index])
+                hidden, cell = (
+                    tensor.float()[own_rows.argsort()] for tensor in state.layers[index]
+                )
             tensors = (
                 packed,
                 *rows[1:],
@@ -191,7 +251,13 @@ class LstmInference:
             )
             arguments = _Arguments(
                 *(None if each is None else each.data_ptr() for each in tensors),
-                *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
+                *(
+                    len(rows.active),
+                    rows.size,
+                    layer.input_size,
+                    layer.projection_size,
+                    layer.cell_size,
+                ),
                 *(index + 1, self.residual and index > 0, threads),
                 *layer.options[:3],
             )
@@ -209,7 +275,8 @@ def most_rows(layer: PackedLayer) -> int:
 
 
 def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Which row reads each sentence, and from which step on: rows of nearly the same number of words, most first.
+    """Which row reads each sentence, and from which step on: rows of nearly the same
+    number of words, most first.
 
     Args:
         lengths: int64 [B].
@@ -223,27 +290,49 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
     if len(order) <= most:
         return order.argsort(), torch.zeros_like(order)
     sizes = lengths.tolist()
-    totals = [(0, row) for row in range(min(most, max(1, -(-sum(sizes) // max(1, *sizes)))))]
+    totals = [
+        (0, row) for row in range(min(most, max(1, -(-sum(sizes) // max(1, *sizes)))))
+    ]
     placed = [(0, 0)] * len(sizes)
-    for index in order.tolist():  # the longest first, each to the row with the fewest words
+    for (
+        index
+    ) in order.tolist():  # the longest first, each to the row with the fewest words
         total, row = totals[0]
         placed[index] = (row, total)
         heapq.heapreplace(totals, (total + sizes[index], row))
-    rank = {row: number for number, (_, row) in enumerate(sorted(totals, key=lambda each: (-each[0], each[1])))}
+    rank = {
+        row: number
+        for number, (_, row) in enumerate(
+            sorted(totals, key=lambda each: (-each[0], each[1]))
+        )
+    }
     rows = torch.tensor([rank[row] for row, _ in placed])
     return rows, torch.tensor([start for _, start in placed])
 
 
-def pack_rows(words: SentenceWords, rows: Tensor, starts: Tensor, *, backward: bool) -> tuple[Rows, Tensor]:
-    """The words of scheduled sentences, packed step by step, and int64 [N], of each the word of the text."""
+def pack_rows(
+    words: SentenceWords, rows: Tensor, starts: Tensor, *, backward: bool
+) -> tuple[Rows, Tensor]:
+    """The words of scheduled sentences, packed step by step, and int64 [N], of each the
+    word of the text.
+    """
     lengths = words.lengths
-    sentence = torch.repeat_interleave(lengths)  # [N]: of each word, sentence by sentence
+    sentence = torch.repeat_interleave(
+        lengths
+    )  # [N]: of each word, sentence by sentence
     number = torch.arange(len(sentence)) - (lengths.cumsum(0) - lengths)[sentence]
-    step, row = starts[sentence] + number, rows[sentence]
+    step = starts[sentence] + number
+    row = rows[sentence]
     active = torch.bincount(step)
     place = (active.cumsum(0) - active)[step] + row
-    read = words.first[sentence] + (lengths[sentence] - 1 - number if backward else number)
+    read = words.first[sentence] + (
+        lengths[sentence] - 1 - number if backward else number
+    )
     source = torch.empty_like(read).index_copy_(0, place, read)
-    begins = torch.zeros(len(read), dtype=torch.bool).index_copy_(0, place, (number == 0) & (step > 0))
+    begins = torch.zeros(len(read), dtype=torch.bool).index_copy_(
+        0, place, (number == 0) & (step > 0)
+    )
     count = int(rows.max()) + 1 if len(rows) else 0
-    return Rows(count, active, words.places[source], words.strides[source], begins), source
+    return Rows(
+        count, active, words.places[source], words.strides[source], begins
+    ), source

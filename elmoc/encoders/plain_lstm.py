@@ -1,28 +1,31 @@
-"""The plain LSTM encoder: PyTorch's own layers, without projection (Grave et al. 2017; Li et al. 2019, Section 5.2.2).
+"""The plain LSTM encoder: PyTorch's own layers, without projection (Grave et al. 2017;
+Li et al. 2019, Section 5.2.2).
 
 Letters: B streams or sentences of a batch, T time, P width of a layer.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlainLstmSizes(EncoderSizes):
-    """The settings of a plain LSTM; the defaults are the paper's LSTM, and with two layers its LSTMx2."""
+    """The settings of a plain LSTM; the defaults are the paper's LSTM, and with two
+    layers its LSTMx2.
+    """
 
     kind: ClassVar[str] = "plain_lstm"
 
-    projection_size: int = setting(2048, least=1, most=2**20)
-    layers: int = setting(1, least=1, most=1000)
+    projection_size: Annotated[int, Meta(ge=1, le=2**20)] = 2048
+    layers: Annotated[int, Meta(ge=1, le=1000)] = 1
 
     def build(self, *, fast: bool) -> "PlainLstm":
         return PlainLstm(self)
@@ -33,12 +36,16 @@ class PlainLstmSizes(EncoderSizes):
 
 
 class PlainLstm(Encoder):
-    """A stack of LSTM layers; what each puts out, but for the carried state, is dropped out with one mask a window."""
+    """A stack of LSTM layers; what each puts out, but for the carried state, is dropped
+    out with one mask a window.
+    """
 
     def __init__(self, sizes: PlainLstmSizes) -> None:
         super().__init__(sizes)
         size = sizes.projection_size
-        self.layers = nn.ModuleList(nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers))
+        self.layers = nn.ModuleList(
+            nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers)
+        )
 
     def forward(
         self,
@@ -50,11 +57,14 @@ class PlainLstm(Encoder):
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
         masks = dropout_masks or self.own_masks(len(inputs))
-        layer_states, after = [inputs], []
+        layer_states = [inputs]
+        after = []
         for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
             assert isinstance(layer, nn.LSTM)
             before = None if state is None else state.layers[index]
-            outputs, *carried = self.recomputed(run_layer)(layer, inputs, before, lengths)
+            outputs, *carried = self.recomputed(run_layer)(
+                layer, inputs, before, lengths
+            )
             inputs = outputs if mask is None else outputs * mask.unsqueeze(1)
             layer_states.append(inputs)
             after.append(tuple(carried))
@@ -62,11 +72,16 @@ class PlainLstm(Encoder):
 
 
 def run_layer(
-    layer: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
+    layer: nn.LSTM,
+    inputs: Tensor,
+    state: tuple[Tensor, ...] | None,
+    lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each row.
+    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each
+    row.
 
-    On a GPU it computes in float32 under autocast, too, which would run it in float16 there and lose small gradients.
+    On a GPU it computes in float32 under autocast, too, which would run it in float16
+    there and lose small gradients.
     """
     if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
         exact = None if state is None else tuple(each.float() for each in state)
@@ -76,7 +91,11 @@ def run_layer(
     if lengths is None:
         outputs, (hidden, cell) = layer(inputs, before)
     else:
-        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
         read, (hidden, cell) = layer(packed, before)
-        outputs, _ = pad_packed_sequence(read, batch_first=True, total_length=inputs.shape[1])
+        outputs, _ = pad_packed_sequence(
+            read, batch_first=True, total_length=inputs.shape[1]
+        )
     return outputs, hidden[0], cell[0]

@@ -1,4 +1,5 @@
-"""Pooling: the layer states of words, from the states of the units (subwords) that they are written in.
+"""Pooling: the layer states of words, from the states of the units (subwords) that they
+are written in.
 
 Letters: m units, n words, W width.
 """
@@ -15,7 +16,8 @@ def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
 
     Args:
         states: [..., m, W], of units.
-        bounds: int64 [n + 1]: where the units of each word begin, and after them where the last word ends.
+        bounds: int64 [n + 1]: where the units of each word begin, and after them where
+            the last word ends.
         pooling: one of `POOLINGS`.
     """
     bounds = bounds.to(states.device)
@@ -24,6 +26,8 @@ def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
     if pooling == "last":
         return states[..., bounds[1:] - 1, :]
     counts = bounds.diff()  # [n]
-    words = torch.arange(len(counts), device=states.device).repeat_interleave(counts)  # [m]
+    words = torch.arange(len(counts), device=states.device).repeat_interleave(
+        counts
+    )  # [m]
     sums = states.new_zeros(*states.shape[:-2], len(counts), states.shape[-1])
     return sums.index_add(-2, words, states[..., : len(words), :]) / counts.unsqueeze(1)

@@ -1,44 +1,52 @@
-"""The Transformer encoder: self-attention over the words before (Vaswani et al. 2017; Peters et al. 2018b).
+"""The Transformer encoder: self-attention over the words before (Vaswani et al. 2017;
+Peters et al. 2018b).
 
-One stack reads forward and another backward, as with the LSTM. Letters: B streams or sentences of a batch, T time, P
-width of a layer, H heads, F width of the feed-forward layer.
+One stack reads forward and another backward, as with the LSTM. Letters: B streams or
+sentences of a batch, T time, P width of a layer, H heads, F width of the feed-forward
+layer.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.errors import InputError
-from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerSizes(EncoderSizes):
     """The settings of a Transformer; the defaults are from Peters et al. (2018b).
 
-    GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
-
-    heads: of attention in each layer.
-    feedforward_size: width of the feed-forward part of each layer.
+    GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size =
+    3072`.
     """
 
     kind: ClassVar[str] = "transformer"
     carries_state: ClassVar[bool] = False
 
-    layers: int = setting(6, least=1, most=1000)
-    heads: int = setting(8, least=1, most=2**10)
-    feedforward_size: int = setting(2048, least=1, most=2**20)
+    layers: Annotated[int, Meta(ge=1, le=1000)] = 6
+    heads: Annotated[
+        int, Meta(ge=1, le=2**10, description="of attention in each layer")
+    ] = 8
+    feedforward_size: Annotated[
+        int,
+        Meta(
+            ge=1, le=2**20, description="width of the feed-forward part of each layer"
+        ),
+    ] = 2048
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.projection_size % (2 * self.heads):
-            raise InputError(f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})")
+            raise InputError(
+                f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})"
+            )
 
     def build(self, *, fast: bool) -> "Transformer":
         return Transformer(self)
@@ -50,10 +58,12 @@ class TransformerSizes(EncoderSizes):
 
 
 class Transformer(Encoder):
-    """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at its end.
+    """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at
+    its end.
 
-    Word t of a window attends to words 0 … t of it. Nothing is carried from window to window: the window is the whole
-    context. Positions are sinusoids, added to what the lowest layer reads; layer 0 of the layer states has none.
+    Word t of a window attends to words 0 … t of it. Nothing is carried from window to
+    window: the window is the whole context. Positions are sinusoids, added to what the
+    lowest layer reads; layer 0 of the layer states has none.
     """
 
     masks_per_layer = 2  # of its attention, and of its feed-forward layer
@@ -61,7 +71,8 @@ class Transformer(Encoder):
     def __init__(self, sizes: TransformerSizes) -> None:
         super().__init__(sizes)
         self.layers = nn.ModuleList(
-            TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size) for _ in range(sizes.layers)
+            TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size)
+            for _ in range(sizes.layers)
         )
         self.norm = nn.LayerNorm(sizes.projection_size)
 
@@ -73,10 +84,14 @@ class Transformer(Encoder):
         lengths: Tensor | None = None,
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
-        """See `Encoder`; the state is empty. Padding stands at the end, where no word attends to it."""
+        """See `Encoder`; the state is empty. Padding stands at the end, where no word
+        attends to it.
+        """
         masks = dropout_masks or self.own_masks(len(inputs))
         layer_states = [inputs]
-        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(inputs.dtype)
+        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(
+            inputs.dtype
+        )
         for index, layer in enumerate(self.layers):
             x = self.recomputed(layer)(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)
@@ -103,7 +118,10 @@ class TransformerLayer(nn.Module):
                 nn.init.zeros_(weight)
 
     def forward(
-        self, x: Tensor, attention_mask: Tensor | None = None, feedforward_mask: Tensor | None = None
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        feedforward_mask: Tensor | None = None,
     ) -> Tensor:
         """[B, T, P] → [B, T, P]; the masks [B, P] are of dropout."""
         x = x + dropped(self.attend(self.attention_norm(x)), attention_mask)
@@ -113,20 +131,31 @@ class TransformerLayer(nn.Module):
     def attend(self, x: Tensor) -> Tensor:
         """Each word's sum over itself and the words before it: [B, T, P] → [B, T, P]."""
         batch, time, size = x.shape
-        heads = self.queries_keys_values(x).view(batch, time, 3, self.heads, size // self.heads)
+        heads = self.queries_keys_values(x).view(
+            batch, time, 3, self.heads, size // self.heads
+        )
         attended = attention(*heads.permute(2, 0, 3, 1, 4))  # [B, H, T, P / H]
-        output: Tensor = self.attention_output(attended.transpose(1, 2).reshape(batch, time, size))
+        output: Tensor = self.attention_output(
+            attended.transpose(1, 2).reshape(batch, time, size)
+        )
         return output
 
 
 def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """PyTorch's, of each word to itself and those before it.
 
-    On a CPU training has it in float32: in bf16 its backward pass takes 4 to 13 times as long where windows are short.
+    On a CPU training has it in float32: in bf16 its backward pass takes 4 to 13 times
+    as long where windows are short.
     """
-    if queries.device.type == "cpu" and queries.dtype == torch.bfloat16 and queries.requires_grad:
+    if (
+        queries.device.type == "cpu"
+        and queries.dtype == torch.bfloat16
+        and queries.requires_grad
+    ):
         with torch.autocast("cpu", enabled=False):
-            attended = F.scaled_dot_product_attention(queries.float(), keys.float(), values.float(), is_causal=True)
+            attended = F.scaled_dot_product_attention(
+                queries.float(), keys.float(), values.float(), is_causal=True
+            )
         return attended.to(values.dtype)
     return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
 
@@ -137,7 +166,11 @@ def dropped(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tensor:
-    """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1 (Vaswani et al. 2017)."""
-    rates = torch.exp(torch.arange(0, size, 2, device=device) * (-math.log(10_000) / size))
+    """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1
+    (Vaswani et al. 2017).
+    """
+    rates = torch.exp(
+        torch.arange(0, size, 2, device=device) * (-math.log(10_000) / size)
+    )
     angles = torch.arange(time, device=device).unsqueeze(1) * rates  # [T, P / 2]
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

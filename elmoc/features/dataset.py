@@ -1,4 +1,6 @@
-"""Feature dataset: the sentences of a feature file as tensors, for PyTorch's `DataLoader` and its workers."""
+"""Feature dataset: the sentences of a feature file as tensors, for PyTorch's
+`DataLoader` and its workers.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +13,12 @@ from elmoc.features.reader import FeatureFile
 
 
 class FeatureDataset(Dataset[Tensor]):
-    """The layer states of a feature file, float32 [L + 1, n, 2P] a sentence, by its index.
+    """The layer states of a feature file, float32 [L + 1, n, 2P] a sentence, by its
+    index.
 
-    A file of one layer gives [1, n, 2P]. With `select`, it is only these sentences, in this order, e.g. a task's
-    training part. Each process opens the file for itself, when it first reads from it. The pages that are read
-    are the system's, and shared.
+    A file of one layer gives [1, n, 2P]. With `select`, it is only these sentences, in
+    this order, e.g. a task's training part. Each process opens the file for itself,
+    when it first reads from it. The pages that are read are the system's, and shared.
     """
 
     def __init__(self, path: Path | str, select: Sequence[int] | None = None) -> None:
@@ -26,12 +29,15 @@ class FeatureDataset(Dataset[Tensor]):
         return len(self.select)
 
     def __getitem__(self, index: int) -> Tensor:
-        states = torch.from_numpy(self.file[self.select[index]].astype("float32", copy=False))
+        states = torch.from_numpy(
+            self.file[self.select[index]].astype("float32", copy=False)
+        )
         return states if states.ndim == 3 else states.unsqueeze(0)
 
 
 def pad_states(sentences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """One batch of sentences: [B, L + 1, T, 2P] with zeros behind the end of each, and the lengths, int64 [B].
+    """One batch of sentences: [B, L + 1, T, 2P] with zeros behind the end of each, and
+    the lengths, int64 [B].
 
     For `DataLoader(…, collate_fn=pad_states)`.
     """

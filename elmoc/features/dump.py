@@ -1,9 +1,10 @@
 """Dumping: how a file of sentences becomes a feature file of their layer states.
 
-The sentences are counted, and then read in parts of some thousand. The layer states of a part are encoded in batches,
-and written one behind the other as an array into the folder `.NAME.parts` beside the output. Process r of n makes the
-parts r, r + n, …; to resume is to skip the parts that are there. At the end the first process copies the parts, in
-order, into the output.
+The sentences are counted, and then read in parts of some thousand. The layer states of
+a part are encoded in batches, and written one behind the other as an array into the
+folder `.NAME.parts` beside the output. Process r of n makes the parts r, r + n, …; to
+resume is to skip the parts that are there. At the end the first process copies the
+parts, in order, into the output.
 """
 
 import math
@@ -13,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import xxhash
+from msgspec import Meta
 from torch import Tensor, distributed
 
 from elmoc.encoders.inference import CarriedState, length_bucketed
@@ -26,11 +29,19 @@ from elmoc.features.reader import FeatureFile
 from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
 from elmoc.model import BATCH_SIZE, BATCH_WORDS, ElmoC
 from elmoc.process import progress_bar
-from elmoc.text.sentences import Sentence, SentenceInput, buffered, count_words, opened_input, survey
+from elmoc.text.sentences import (
+    Sentence,
+    SentenceInput,
+    buffered,
+    count_words,
+    opened_input,
+    survey,
+)
 
 # Words of a part at most: enough for batches of sentences of similar length.
 PART_WORDS = 50_000
-# Layer states of a part, in memory while the next part is encoded: 50,000 words at the paper's size, with all layers.
+# Layer states of a part, in memory while the next part is encoded: 50,000 words at the
+# paper's size, with all layers.
 PART_BYTES = 5 << 27
 
 Progress = Callable[[int], object]
@@ -38,54 +49,81 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """What is dumped of the sentences, and how.
+    """What is dumped of the sentences, and how."""
 
-    layers: `all`, `top`, `average`, or indices such as `0,2`.
-    dtype: of the numbers in the file, `float32` or `float16`.
-    layout: one of `LAYOUTS`.
-    compress, sentence_map, sentence_keys: see `LayoutWriter.open`.
-    batch_size, batch_words: sentences and words a batch at most.
-    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
-    boundaries: write the states of `<s>` and `</s>`, too, before and behind the words' states.
-    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
-    resume: go on with a dump that was killed.
-    command_line: recorded in the file.
-    """
-
-    layers: str = "all"
-    dtype: str = "float32"
-    layout: str = "allennlp"
-    compress: bool = False
-    sentence_map: bool = True
-    sentence_keys: bool = False
-    batch_size: int = BATCH_SIZE
-    batch_words: int = BATCH_WORDS
-    allow_empty: bool = False
-    boundaries: bool = False
-    carry_state: bool = False
-    resume: bool = False
-    command_line: str = ""
+    layers: Annotated[
+        str, Meta(description="`all`, `top`, `average`, or indices such as `0,2`")
+    ] = "all"
+    dtype: Annotated[
+        str, Meta(description="of the numbers in the file, `float32` or `float16`")
+    ] = "float32"
+    layout: Annotated[str, Meta(description="one of `LAYOUTS`")] = "allennlp"
+    compress: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = False
+    sentence_map: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = True
+    sentence_keys: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = False
+    batch_size: Annotated[
+        int, Meta(description="sentences and words a batch at most")
+    ] = BATCH_SIZE
+    batch_words: Annotated[
+        int, Meta(description="sentences and words a batch at most")
+    ] = BATCH_WORDS
+    allow_empty: Annotated[
+        bool,
+        Meta(
+            description="write `[L + 1, 0, 2P]` for an empty line instead of "
+            "refusing it"
+        ),
+    ] = False
+    boundaries: Annotated[
+        bool,
+        Meta(
+            description="write the states of `<s>` and `</s>`, too, before and "
+            "behind the words' states"
+        ),
+    ] = False
+    carry_state: Annotated[
+        bool,
+        Meta(
+            description="carry the state from each sentence of a document to the "
+            "next. Blank lines of a text end a document"
+        ),
+    ] = False
+    resume: Annotated[bool, Meta(description="go on with a dump that was killed")] = (
+        False
+    )
+    command_line: Annotated[str, Meta(description="recorded in the file")] = ""
 
     def __post_init__(self) -> None:
         if self.sentence_keys and self.layout != "allennlp":
-            raise InputError(f"sentences as keys are for the layout allennlp, not {self.layout}")
+            raise InputError(
+                f"sentences as keys are for the layout allennlp, not {self.layout}"
+            )
         if self.boundaries and self.carry_state:
-            raise InputError("--boundaries is for sentences that are read by themselves, without --carry-state")
+            raise InputError(
+                "--boundaries is for sentences that are read by themselves, without --carry-state"
+            )
 
 
 DEFAULT = DumpOptions()
 
 
-def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], options: DumpOptions = DEFAULT) -> None:
-    """Write the layer states of every sentence of files, in order; all are looked at before any are dumped.
+def dump_features(
+    model: ElmoC,
+    pairs: Iterable[tuple[Path | str, Path | str]],
+    options: DumpOptions = DEFAULT,
+) -> None:
+    """Write the layer states of every sentence of files, in order; all are looked at
+    before any are dumped.
 
-    Where `torch.distributed` is initialised, its processes, which share a file system, make one file together.
+    Where `torch.distributed` is initialised, its processes, which share a file system,
+    make one file together.
 
     Args:
         model: the encoder.
-        pairs: of sentences and output. Sentences are text, one tokenised sentence a line, or documents as JSON lines
-            (see `SentenceInput`); `-` is standard input. The output must not exist, unless a dump that is finished
-            already is resumed.
+        pairs: of sentences and output. Sentences are text, one tokenised sentence a
+            line, or documents as JSON lines (see `SentenceInput`); `-` is standard
+            input. The output must not exist, unless a dump that is finished already is
+            resumed.
         options: what is dumped.
 
     Raises:
@@ -101,14 +139,23 @@ def dump_features(model: ElmoC, pairs: Iterable[tuple[Path | str, Path | str]], 
                 allow_empty=options.allow_empty,
                 boundaries=options.boundaries,
             )
-            dumps.append(Dump(model, stack.enter_context(source), Path(output), options))
-        new = [dump for dump in dumps if not (dump.output.exists() or parts_of(dump.output))]
+            dumps.append(
+                Dump(model, stack.enter_context(source), Path(output), options)
+            )
+        new = [
+            dump
+            for dump in dumps
+            if not (dump.output.exists() or parts_of(dump.output))
+        ]
         sizes = [int(1.01 * dump.size) + 1000 * dump.survey.sentences for dump in new]
         if sizes:  # all outputs, and beside them the parts of one
-            folder, needed = dumps[0].output.parent, sum(sizes) + max(sizes)
+            folder = dumps[0].output.parent
+            needed = sum(sizes) + max(sizes)
             folder.mkdir(parents=True, exist_ok=True)
             if (free := shutil.disk_usage(folder).free) < needed:
-                raise InputError(f"{folder} has {human_bytes(free)} free, about {human_bytes(needed)} are needed")
+                raise InputError(
+                    f"{folder} has {human_bytes(free)} free, about {human_bytes(needed)} are needed"
+                )
         for dump in dumps:
             dump.run()
 
@@ -119,12 +166,16 @@ def parts_folder(output: Path) -> Path:
 
 
 def parts_of(output: Path) -> list[Path]:
-    """The parts of an output that an earlier dump has left, with which it can be gone on."""
+    """The parts of an output that an earlier dump has left, with which it can be gone
+    on.
+    """
     return list(parts_folder(output).glob("*.part"))
 
 
 def refuse_output(output: Path) -> None:
-    """Raise an `InputError` where a dump that does not resume finds its output, or parts of it."""
+    """Raise an `InputError` where a dump that does not resume finds its output, or
+    parts of it.
+    """
     refuse_existing(output)
     if parts_of(output):
         raise InputError(
@@ -141,12 +192,25 @@ def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
 class Dump:
     """One dump of one input; see `dump_features`."""
 
-    def __init__(self, model: ElmoC, source: SentenceInput, output: Path, options: DumpOptions) -> None:
+    def __init__(
+        self, model: ElmoC, source: SentenceInput, output: Path, options: DumpOptions
+    ) -> None:
         together = distributed.is_available() and distributed.is_initialized()
-        self.rank, self.world_size = (distributed.get_rank(), distributed.get_world_size()) if together else (0, 1)
-        self.model, self.source, self.output, self.options = model, source, output, options
-        by_words = LAYOUTS[options.layout].found_by_words and (options.sentence_map or options.sentence_keys)
-        self.changed = Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
+        self.rank, self.world_size = (
+            (distributed.get_rank(), distributed.get_world_size())
+            if together
+            else (0, 1)
+        )
+        self.model = model
+        self.source = source
+        self.output = output
+        self.options = options
+        by_words = LAYOUTS[options.layout].found_by_words and (
+            options.sentence_map or options.sentence_keys
+        )
+        self.changed = (
+            Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
+        )
         self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
         self.select, self.names = model.choose_layers(options.layers)
         self.shape = FeatureShape(
@@ -156,10 +220,16 @@ class Dump:
             single=options.layers in ("top", "average"),
             words=self.survey.words,
         )
-        self.part_words = words_of_a_part(options.batch_words, len(self.names) * model.width)
-        self.size = math.prod(self.shape.of(self.survey.words)) * np.dtype(options.dtype).itemsize  # in bytes
+        self.part_words = words_of_a_part(
+            options.batch_words, len(self.names) * model.width
+        )
+        self.size = (
+            math.prod(self.shape.of(self.survey.words))
+            * np.dtype(options.dtype).itemsize
+        )  # in bytes
         self.identity = self._identity()
-        self.key = f"{self.identity}-{self.part_words}"  # parts of another size begin with other sentences
+        # parts of another size begin with other sentences
+        self.key = f"{self.identity}-{self.part_words}"
 
     def run(self) -> None:
         """Write the parts of this process and, in the first process, the output."""
@@ -179,19 +249,28 @@ class Dump:
                     shutil.rmtree(parts_folder(self.output), ignore_errors=True)
 
     def _wait_for_all(self) -> None:
-        if self.world_size > 1:  # a process may end at once after it, which it must not after a plain barrier
+        if (
+            self.world_size > 1
+        ):  # a process may end at once after it, which it must not after a plain barrier
             distributed.monitored_barrier()
 
     def _begin(self) -> None:
-        """Make the folder of the parts, or see whether the parts that are there are of this dump."""
+        """Make the folder of the parts, or see whether the parts that are there are of
+        this dump.
+        """
         if not self.options.resume:
             refuse_output(self.output)
-        folder, found = parts_folder(self.output), parts_of(self.output)
+        folder = parts_folder(self.output)
+        found = parts_of(self.output)
         if self.output.exists():
             with FeatureFile(self.output) as file:
                 if file.attributes.get("dump") != self.identity:
-                    raise InputError(f"{self.output} exists already, of another model, input or options: remove it")
-            shutil.rmtree(folder, ignore_errors=True)  # a kill may have come while it was removed
+                    raise InputError(
+                        f"{self.output} exists already, of another model, input or options: remove it"
+                    )
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # a kill may have come while it was removed
             say(f"{self.output} is finished already")
         elif not all(part.name.startswith(self.key) for part in found):
             raise InputError(
@@ -211,20 +290,29 @@ class Dump:
     def _identity(self) -> str:
         """A hash of all that the content of the output depends on."""
         options = self.options
-        encoder = self.model.encoder.config.to_dict()  # weights do not tell clips, residual connections, or heads
+        encoder = (
+            self.model.encoder.config.to_dict()
+        )  # weights do not tell clips, residual connections, or heads
         content = [
             *self.model.describe().values(),
             *(value for name, value in encoder.items() if name != "dropout"),
             *self.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map),
-            *(options.sentence_keys, options.carry_state, options.boundaries, self.survey.fingerprint),
+            *(
+                options.sentence_keys,
+                options.carry_state,
+                options.boundaries,
+                self.survey.fingerprint,
+            ),
         ]
         return xxhash.xxh3_64_hexdigest("\0".join(map(str, content)).encode())
 
     def _parts(self) -> Iterator[tuple[Path, list[Sentence]]]:
-        """The file and the sentences of each part, of all processes; of whole documents where the state is carried.
+        """The file and the sentences of each part, of all processes; of whole documents
+        where the state is carried.
 
-        A part has the same sentences wherever a dump goes on: so batches, and numbers to the last bit, are the same.
+        A part has the same sentences wherever a dump goes on: so batches, and numbers
+        to the last bit, are the same.
         """
         parts = buffered(
             self.source,
@@ -236,20 +324,30 @@ class Dump:
             yield parts_folder(self.output) / f"{self.key}-{number:06}.part", sentences
 
     def _write_parts(self) -> None:
-        """Write the parts of this process that are not there yet, each while the next is encoded."""
+        """Write the parts of this process that are not there yet, each while the next
+        is encoded.
+        """
         with (
             progress_bar(
-                total=self.survey.words, unit=" words", unit_scale=True, desc="dump-features", disable=self.rank > 0
+                total=self.survey.words,
+                unit=" words",
+                unit_scale=True,
+                desc="dump-features",
+                disable=self.rank > 0,
             ) as progress,
             ThreadPoolExecutor(1) as writing,
         ):
             written = writing.submit(lambda: None)
             for number, (path, sentences) in enumerate(self._parts()):
-                if number % self.world_size != self.rank or self._is_whole(path, sentences):
+                if number % self.world_size != self.rank or self._is_whole(
+                    path, sentences
+                ):
                     progress.update(count_words(sentences))
                     continue
                 states = self._states(sentences, progress.update)
-                if count_words(sentences) > 2 * self.part_words:  # a long document: written while it is encoded
+                if (
+                    count_words(sentences) > 2 * self.part_words
+                ):  # a long document: written while it is encoded
                     self._write_part(path, sentences, states)
                     continue
                 encoded = list(states)
@@ -258,8 +356,12 @@ class Dump:
                 del encoded
             written.result()
 
-    def _states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
-        """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or [n, 2P] each."""
+    def _states(
+        self, sentences: list[Sentence], progress: Progress
+    ) -> Iterator[np.ndarray]:
+        """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or
+        [n, 2P] each.
+        """
         if self.options.carry_state:
             yield from self._carried_states(sentences, progress)
             return
@@ -267,27 +369,48 @@ class Dump:
         sizes = {"batch_words": options.batch_words, "batch_size": options.batch_size}
         rows = self.model.look_up(sentence.tokens for sentence in sentences)
         for states in self.model.embed_rows(
-            rows, **sizes, progress=progress, select=self.select, boundaries=options.boundaries
+            rows,
+            **sizes,
+            progress=progress,
+            select=self.select,
+            boundaries=options.boundaries,
         ):
             yield states.numpy()
 
-    def _carried_states(self, sentences: list[Sentence], progress: Progress) -> Iterator[np.ndarray]:
+    def _carried_states(
+        self, sentences: list[Sentence], progress: Progress
+    ) -> Iterator[np.ndarray]:
         """The same with the state carried from each sentence of a document to the next.
 
-        Documents are read side by side; a document longer than a part is read sentence by sentence.
+        Documents are read side by side; a document longer than a part is read sentence
+        by sentence.
         """
         documents: list[list[Sentence]] = []
         for sentence in sentences:
             if sentence.begins:
                 documents.append([])
             documents[-1].append(sentence)
-        beside = [number for number, each in enumerate(documents) if count_words(each) <= self.part_words]
-        longest = [max(len(sentence.tokens) for sentence in documents[number]) for number in beside]
+        beside = [
+            number
+            for number, each in enumerate(documents)
+            if count_words(each) <= self.part_words
+        ]
+        longest = [
+            max(len(sentence.tokens) for sentence in documents[number])
+            for number in beside
+        ]
         encoded: dict[int, list[Tensor]] = {}  # by the number of a document
-        for batch in length_bucketed(longest, self.options.batch_words, self.options.batch_size):
+        for batch in length_bucketed(
+            longest, self.options.batch_words, self.options.batch_size
+        ):
             numbers = [beside[index] for index in batch]
-            tokens = [[sentence.tokens for sentence in documents[number]] for number in numbers]
-            for number, found in zip(numbers, self.model.embed_documents(tokens), strict=True):
+            tokens = [
+                [sentence.tokens for sentence in documents[number]]
+                for number in numbers
+            ]
+            for number, found in zip(
+                numbers, self.model.embed_documents(tokens), strict=True
+            ):
                 encoded[number] = [self.select(each).clone() for each in found]
                 progress(count_words(documents[number]))
         for number, document in enumerate(documents):
@@ -300,8 +423,12 @@ class Dump:
                 progress(len(sentence.tokens))
                 yield self.select(states).clone().numpy()
 
-    def _write_part(self, path: Path, sentences: list[Sentence], states: Iterable[np.ndarray]) -> None:
-        """The states of the sentences, one behind the other, and a hash of the name and these bytes."""
+    def _write_part(
+        self, path: Path, sentences: list[Sentence], states: Iterable[np.ndarray]
+    ) -> None:
+        """The states of the sentences, one behind the other, and a hash of the name and
+        these bytes.
+        """
         digest = xxhash.xxh3_64(path.name.encode())
         with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
             for sentence, array in zip(sentences, states, strict=True):
@@ -313,18 +440,28 @@ class Dump:
 
     def _is_whole(self, path: Path, sentences: list[Sentence]) -> bool:
         """Whether a part is there as it was written."""
-        numbers = math.prod(self.shape.of(count_words(sentences))) * np.dtype(self.shape.dtype).itemsize
-        if not path.exists() or path.stat().st_size != numbers + xxhash.xxh3_64().digest_size:
+        numbers = (
+            math.prod(self.shape.of(count_words(sentences)))
+            * np.dtype(self.shape.dtype).itemsize
+        )
+        if (
+            not path.exists()
+            or path.stat().st_size != numbers + xxhash.xxh3_64().digest_size
+        ):
             return False
-        content, digest = np.memmap(path, np.uint8, "r"), xxhash.xxh3_64(path.name.encode())
+        content = np.memmap(path, np.uint8, "r")
+        digest = xxhash.xxh3_64(path.name.encode())
         digest.update(content[:numbers].data)
         return digest.digest() == content[numbers:].tobytes()
 
     def _merge(self) -> None:
         """Copy the parts into the output, and remove them."""
         if self.changed != Path(self.source.path).stat().st_mtime_ns:
-            raise InputError(f"{self.source.path} has changed while it was dumped: run the command again with --resume")
-        options, words = self.options, self.model.training_words
+            raise InputError(
+                f"{self.source.path} has changed while it was dumped: run the command again with --resume"
+            )
+        options = self.options
+        words = self.model.training_words
         attributes = {
             **self.model.describe(),
             **({} if words is None else {"training_words": words}),
@@ -346,11 +483,14 @@ class Dump:
             for path, sentences in self._parts():
                 shape = (math.prod(self.shape.of(count_words(sentences))),)
                 numbers = np.asarray(
-                    np.memmap(path, self.shape.dtype, "r", shape=shape) if shape[0] else np.empty(0, self.shape.dtype)
+                    np.memmap(path, self.shape.dtype, "r", shape=shape)
+                    if shape[0]
+                    else np.empty(0, self.shape.dtype)
                 )
                 for sentence in sentences:
                     of_sentence = self.shape.of(sentence.length)
-                    states, numbers = numbers[: math.prod(of_sentence)], numbers[math.prod(of_sentence) :]
+                    states = numbers[: math.prod(of_sentence)]
+                    numbers = numbers[math.prod(of_sentence) :]
                     writer.add(sentence, states.reshape(of_sentence))
         shutil.rmtree(parts_folder(self.output))
         say(f"{self.output}: {human_bytes(self.output.stat().st_size)}")

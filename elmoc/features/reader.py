@@ -1,4 +1,6 @@
-"""Feature reader: how the sentences of a feature file, mapped into memory, are found and read."""
+"""Feature reader: how the sentences of a feature file, mapped into memory, are found
+and read.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,22 +17,28 @@ from elmoc.features.layouts.interface import LayoutReader
 from elmoc.files import MOST_SENTENCES, all_finite
 from elmoc.files.hdf5 import CheckedFile
 
-# Bytes of the layer states of one word that a file may say: they are allocated for every word that is read.
+# Bytes of the layer states of one word that a file may say: they are allocated for
+# every word that is read.
 MOST_WORD_BYTES = 1 << 24
 
 
 class FeatureFile:
-    """Reads a feature file of any layout: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
+    """Reads a feature file of any layout: `file[i]` is line i's array,
+    `file.find(words)` the index of a sentence.
 
-    Can be used as a context manager. It is pickled as its path, and a process that is forked opens it again when it
-    first reads from it: what HDF5's library has of an open file is not to be shared. Raises `InputError` for a missing,
-    truncated or foreign file, and when a sentence is read that is damaged or has another shape than the file says.
+    Can be used as a context manager. It is pickled as its path, and a process that is
+    forked opens it again when it
+    first reads from it: what HDF5's library has of an open file is not to be shared.
+    Raises `InputError` for a missing, truncated or foreign file, and when a sentence is
+    read that is damaged or has another shape than the file says.
 
     path: the file.
-    attributes: what it says of its numbers: the fingerprints of the model and of its word vectors, the layers, …
+    attributes: what it says of its numbers: the fingerprints of the model and of its
+    word vectors, the layers, …
     layout: the form in which it is on disk, one of `LAYOUTS`.
     dtype: the type of its numbers.
-    layers: how many layers each sentence has (1 for a file of the top or average layer).
+    layers: how many layers each sentence has (1 for a file of the top or average
+    layer).
     width: the width of the vectors, 2P.
     single: whether its arrays are [n, 2P], without an axis of layers.
     has_map: whether sentences can be found by their words.
@@ -41,20 +49,32 @@ class FeatureFile:
         reader = self._open()
         first = reader.first
         said = self._file.attributes()
-        self.attributes: dict[str, Any] = {name: said[name] for name in said if name not in FORM_ATTRIBUTES}
-        self.layers, self.width, self.has_map = reader.layers, reader.width, reader.has_map
+        self.attributes: dict[str, Any] = {
+            name: said[name] for name in said if name not in FORM_ATTRIBUTES
+        }
+        self.layers = reader.layers
+        self.width = reader.width
+        self.has_map = reader.has_map
         self.dtype: np.dtype = first.dtype
-        self.single = len(first.shape) == 2 or (bool(said.get("single", False)) and self.layers == 1)
+        self.single = len(first.shape) == 2 or (
+            bool(said.get("single", False)) and self.layers == 1
+        )
 
     def _open(self) -> LayoutReader:
-        self._file, self._process = CheckedFile(self.path), os.getpid()
+        self._file = CheckedFile(self.path)
+        self._process = os.getpid()
         with reading(self.path):
             said = self._file.attributes()
             self.layout = layout_of(self._file, said)
             self._opened = reader = LAYOUTS[self.layout].reader(self._file, said)
             if reader.first.dtype.kind != "f":
-                raise ValueError(f"its numbers are {reader.first.dtype}, which are no layer states")
-            if len(reader) > MOST_SENTENCES or reader.layers * reader.width * 8 > MOST_WORD_BYTES:
+                raise ValueError(
+                    f"its numbers are {reader.first.dtype}, which are no layer states"
+                )
+            if (
+                len(reader) > MOST_SENTENCES
+                or reader.layers * reader.width * 8 > MOST_WORD_BYTES
+            ):
                 raise ValueError(
                     f"{len(reader):,} sentences of {reader.layers:,} layers of {reader.width:,} are too many"
                 )
@@ -79,21 +99,27 @@ class FeatureFile:
         return (self[index] for index in range(len(self)))
 
     def __contains__(self, words: object) -> bool:
-        """Whether there is a sentence with these words: a list of them, or text with white space between them."""
+        """Whether there is a sentence with these words: a list of them, or text with
+        white space between them.
+        """
         return self.find(words) is not None  # type: ignore[arg-type]
 
     @overload
     def __getitem__(self, index: int | Sequence[str]) -> np.ndarray: ...
     @overload
     def __getitem__(self, index: slice) -> list[np.ndarray]: ...
-    def __getitem__(self, index: int | slice | Sequence[str]) -> np.ndarray | list[np.ndarray]:
-        """[L + 1, n, 2P], or [n, 2P] of the top layer or the average, in the type that the file holds.
+    def __getitem__(
+        self, index: int | slice | Sequence[str]
+    ) -> np.ndarray | list[np.ndarray]:
+        """[L + 1, n, 2P], or [n, 2P] of the top layer or the average, in the type that
+        the file holds.
 
-        By index (from the end, if it is negative), or by words (a list of them, or text with white space between them),
-        where a sentence that is not there is a `KeyError`. A slice is the list of its sentences.
+        By index (from the end, if it is negative), or by words (a list of them, or text
+        with white space between them), where a sentence that is not there is a
+        `KeyError`. A slice is the list of its sentences.
 
-        A sentence of another number of layers or width than the file says, and numbers that are not finite, are an
-        `InputError`.
+        A sentence of another number of layers or width than the file says, and numbers
+        that are not finite, are an `InputError`.
         """
         if isinstance(index, slice):
             return [self[each] for each in range(len(self))[index]]
@@ -107,11 +133,13 @@ class FeatureFile:
         return array
 
     def view(self, index: int) -> np.ndarray:
-        """The same without a copy, read-only: a part of the file itself, mapped into memory.
+        """The same without a copy, read-only: a part of the file itself, mapped into
+        memory.
 
-        It is read when it is used, into memory that all processes share (the system's page cache), and stays good when
-        the `FeatureFile` is closed. Its shape and numbers are whatever the file has. Of datasets in chunks (foreign
-        files, compressed ones) it is a copy.
+        It is read when it is used, into memory that all processes share (the system's
+        page cache), and stays good when the `FeatureFile` is closed. Its shape and
+        numbers are whatever the file has. Of datasets in chunks (foreign files,
+        compressed ones) it is a copy.
         """
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
@@ -120,28 +148,40 @@ class FeatureFile:
         return array[0] if self.single and array.ndim == 3 else array
 
     def find(self, words: Sequence[str]) -> int | None:
-        """The index of the sentence with these words (a list of them, or text with white space between them), or None.
+        """The index of the sentence with these words (a list of them, or text with
+        white space between them), or None.
 
         Raises `InputError` in a file without a sentence map.
         """
-        return self.sentence_map.get(" ".join(words.split() if isinstance(words, str) else words))
+        return self.sentence_map.get(
+            " ".join(words.split() if isinstance(words, str) else words)
+        )
 
     @cached_property
     def sentence_map(self) -> dict[str, int]:
-        """The index of each sentence by its words with a blank between them; of equal sentences it is the last."""
+        """The index of each sentence by its words with a blank between them; of equal
+        sentences it is the last.
+        """
         return {" ".join(line.split()): index for line, index in self.lines.items()}
 
     @property
     def lines(self) -> dict[str, int]:
-        """The same by the text of the sentences, with the white space that is between their words."""
+        """The same by the text of the sentences, with the white space that is between
+        their words.
+        """
         with reading(self.path):
             return self._reader.lines()
 
     @property
     def layer_names(self) -> list[str]:
-        """What its layers are called: as it says, or, of a foreign file, by their numbers."""
+        """What its layers are called: as it says, or, of a foreign file, by their
+        numbers.
+        """
         names = np.atleast_1d(self.attributes.get("layers", []))
-        return [str(name) for name in (names if names.shape == (self.layers,) else range(self.layers))]
+        return [
+            str(name)
+            for name in (names if names.shape == (self.layers,) else range(self.layers))
+        ]
 
     @property
     def compression(self) -> str | None:
@@ -150,12 +190,15 @@ class FeatureFile:
 
     @cached_property
     def documents(self) -> dict[str, range]:
-        """The indices of the sentences of each document, by its key; empty in a file that tells no documents apart."""
+        """The indices of the sentences of each document, by its key; empty in a file
+        that tells no documents apart.
+        """
         with reading(self.path):
             return self._reader.documents()
 
     def document(self, key: str) -> list[np.ndarray]:
-        """The arrays of the sentences of a document; a `KeyError` where there is none of that key.
+        """The arrays of the sentences of a document; a `KeyError` where there is none
+        of that key.
 
         `/` in a key may also be `:`, as it is in the e2e-coref layout.
         """
@@ -164,9 +207,13 @@ class FeatureFile:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """int64 [sentences]: the number of words of each; the numbers of the sentences are not read."""
+        """int64 [sentences]: the number of words of each; the numbers of the sentences
+        are not read.
+        """
         with reading(self.path):
-            return np.fromiter(map(self._reader.words, range(len(self))), np.int64, len(self))
+            return np.fromiter(
+                map(self._reader.words, range(len(self))), np.int64, len(self)
+            )
 
     @property
     def tokens(self) -> int:
@@ -174,7 +221,8 @@ class FeatureFile:
         return int(self.lengths.sum())
 
     def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
-        """Read all of the file, and raise `InputError` for the first sentence that is damaged or unlike its map.
+        """Read all of the file, and raise `InputError` for the first sentence that is
+        damaged or unlike its map.
 
         `progress` is called after each sentence with the number 1.
         """
@@ -183,8 +231,13 @@ class FeatureFile:
             progress(1)
         with reading(self.path):
             for text, index in self.sentence_map.items() if self.has_map else ():
-                if len(text.split()) + 2 * bool(self.attributes.get("boundaries")) != self.lengths[index]:
-                    raise ValueError(f'sentence {index} is not "{shortened(text)}", as its map says')
+                if (
+                    len(text.split()) + 2 * bool(self.attributes.get("boundaries"))
+                    != self.lengths[index]
+                ):
+                    raise ValueError(
+                        f'sentence {index} is not "{shortened(text)}", as its map says'
+                    )
 
     def close(self) -> None:
         """Close the file; views of it stay good, and nothing else is read from it."""
@@ -199,7 +252,14 @@ class FeatureFile:
     def _require_sound(self, index: int, array: np.ndarray) -> None:
         with reading(self.path):
             layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
-            if (layers, len(rest), rest[-1:], array.dtype.kind) != (self.layers, 2, [self.width], "f"):
-                raise ValueError(f"sentence {index} is {array.dtype} {array.shape}, unlike the first")
+            if (layers, len(rest), rest[-1:], array.dtype.kind) != (
+                self.layers,
+                2,
+                [self.width],
+                "f",
+            ):
+                raise ValueError(
+                    f"sentence {index} is {array.dtype} {array.shape}, unlike the first"
+                )
             if not all_finite(array):
                 raise ValueError(f"sentence {index} has numbers that are not finite")

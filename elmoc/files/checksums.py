@@ -1,4 +1,6 @@
-"""Checksums: the hashes by which content is known again, and by which damage to a file is found."""
+"""Checksums: the hashes by which content is known again, and by which damage to a file
+is found.
+"""
 
 import hashlib
 import os
@@ -16,7 +18,9 @@ _END_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class FileChecksum:
-    """What is written down of a file: its size, a hash of its first and last 64 KiB, and one of all of it."""
+    """What is written down of a file: its size, a hash of its first and last 64 KiB,
+    and one of all of it.
+    """
 
     bytes: int
     ends: str
@@ -30,9 +34,13 @@ class FileChecksum:
         return cls(os.path.getsize(path), _ends(path), whole)
 
     def check_ends(self, path: Path | str) -> None:
-        """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
+        """Raise an `InputError` unless the file has its size and its first and last
+        block; reads no more than these.
+        """
         if os.path.getsize(path) != self.bytes or _ends(path) != self.ends:
-            raise InputError(f"{path} is damaged: its size, or its first or last block, is not what was written")
+            raise InputError(
+                f"{path} is damaged: its size, or its first or last block, is not what was written"
+            )
 
     def check_whole(self, path: Path | str) -> None:
         """Raise an `InputError` unless all of the file is as it was written."""
@@ -41,16 +49,23 @@ class FileChecksum:
 
 
 def check_archive(path: Path | str) -> None:
-    """Raise an `InputError` unless the members of a zip archive have their checksums, which PyTorch ignores.
+    """Raise an `InputError` unless the members of a zip archive have their checksums,
+    which PyTorch ignores.
 
     PyTorch compresses none: a compressed one might be unpacked to any size.
     """
     with reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-        if packed or sum(member.file_size for member in members) > os.path.getsize(path):
+        if packed or sum(member.file_size for member in members) > os.path.getsize(
+            path
+        ):
             raise ValueError("its members are compressed, or share their content")
-        if any(b"bytearray" in archive.read(member) for member in members if member.filename.endswith(".pkl")):
+        if any(
+            b"bytearray" in archive.read(member)
+            for member in members
+            if member.filename.endswith(".pkl")
+        ):
             raise ValueError("it holds an array of any number of bytes")
         if damaged := archive.testzip():
             raise ValueError(f"{damaged} is not what was written")
@@ -65,7 +80,9 @@ def _ends(path: Path | str) -> str:
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """A short content hash (16 hexadecimal digits) of byte strings, which may be made one at a time."""
+    """A short content hash (16 hexadecimal digits) of byte strings, which may be made
+    one at a time.
+    """
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -73,11 +90,14 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_file(path: Path | str, blocks: int = 64, block_bytes: int = 1 << 16) -> str:
+def fingerprint_file(
+    path: Path | str, blocks: int = 64, block_bytes: int = 1 << 16
+) -> str:
     """A content hash of a file that is quick for large ones.
 
-    It covers the size and `blocks` blocks of `block_bytes` spread evenly over the file (first and last included); a
-    file smaller than all the blocks together is covered whole.
+    It covers the size and `blocks` blocks of `block_bytes` spread evenly over the file
+    (first and last included); a file smaller than all the blocks together is covered
+    whole.
     """
     size = os.path.getsize(path)
     with open(path, "rb") as file:

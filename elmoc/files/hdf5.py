@@ -1,4 +1,6 @@
-"""HDF5 files: how one is read without a byte of another file, and without allocating more than it holds."""
+"""HDF5 files: how one is read without a byte of another file, and without allocating
+more than it holds.
+"""
 
 import math
 import mmap
@@ -15,22 +17,29 @@ from elmoc.errors import reading
 from elmoc.files import MOST_BYTES, require_file
 
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
-# The library crashes on attributes of some other classes (references, lists of any length).
+# The library crashes on attributes of some other classes (references, lists of any
+# length).
 _ATTRIBUTE_CLASSES = (*_NUMBERS, h5py.h5t.STRING, h5py.h5t.ENUM)
-# of an attribute (there is one a layer): all of them may be the same long text of the file
+# of an attribute (there is one a layer): all of them may be the same long text of the
+# file
 _MOST_TEXTS = 100
 
-# where the library keeps strings of any length: the beginning of such a heap, and the head of an object in it
-_HEAP, _OBJECT = b"GCOL\1\0\0\0", struct.Struct("<H6xQ")
-# attributes are written first and the map of sentences last: heaps are looked for in this number of bytes at both ends
+# where the library keeps strings of any length: the beginning of such a heap, and the
+# head of an object in it
+_HEAP = b"GCOL\1\0\0\0"
+_OBJECT = struct.Struct("<H6xQ")
+# attributes are written first and the map of sentences last: heaps are looked for in
+# this number of bytes at both ends
 _HEAP_BYTES = 1 << 24
 
 
 class CheckedFile(AbstractContextManager["CheckedFile"]):
-    """An HDF5 file opened for reading, and mapped into memory. Its methods raise whatever they find wrong.
+    """An HDF5 file opened for reading, and mapped into memory. Its methods raise
+    whatever they find wrong.
 
-    Callers are within `reading(path)`, which names the file. Links and datasets that lead to other files are refused,
-    and a dataset is compared with the bytes that the file has before it is read.
+    Callers are within `reading(path)`, which names the file. Links and datasets that
+    lead to other files are refused, and a dataset is compared with the bytes that the
+    file has before it is read.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -48,60 +57,102 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         return bool(self.root.links.exists(name.encode()))  # be it a link
 
     def names(self) -> list[str]:
-        """The members of the root, in the order in which they were made if the file tracks it, else by name."""
-        tracked = self.root.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
+        """The members of the root, in the order in which they were made if the file
+        tracks it, else by name.
+        """
+        tracked = (
+            self.root.get_create_plist().get_link_creation_order()
+            & h5py.h5p.CRT_ORDER_TRACKED
+        )
         names: list[bytes] = []
-        self.root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
+        self.root.links.iterate(
+            names.append,
+            idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME,
+        )
         return [name.decode() for name in names]
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the root: strings, numbers, and arrays of them; bytes that are not UTF-8 become `\\xff`."""
+        """The attributes of the root: strings, numbers, and arrays of them; bytes that
+        are not UTF-8 become `\\xff`.
+        """
         attributes = {}
         for name in self.file.attrs:
             attribute = self.file.attrs.get_id(name)
-            kind, count = attribute.get_type().get_class(), math.prod(attribute.shape or ())
-            if kind not in _ATTRIBUTE_CLASSES or (kind == h5py.h5t.STRING and count > _MOST_TEXTS):
-                raise ValueError(f"the attribute {_text(name)} is neither numbers nor some texts")
+            kind = attribute.get_type().get_class()
+            count = math.prod(attribute.shape or ())
+            if kind not in _ATTRIBUTE_CLASSES or (
+                kind == h5py.h5t.STRING and count > _MOST_TEXTS
+            ):
+                raise ValueError(
+                    f"the attribute {_text(name)} is neither numbers nor some texts"
+                )
             value = self.file.attrs[name]
             if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-                value = np.array(list(map(_text, value.flat)), dtype=h5py.string_dtype()).reshape(value.shape)
-            attributes[_text(name)] = _text(value) if isinstance(value, (str, bytes)) else value
+                value = np.array(
+                    list(map(_text, value.flat)), dtype=h5py.string_dtype()
+                ).reshape(value.shape)
+            attributes[_text(name)] = (
+                _text(value) if isinstance(value, (str, bytes)) else value
+            )
         return attributes
 
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
         """The dataset of that path, which is in this file, whole and no link."""
         dataset = h5py.h5d.open(self.root, self.own(name))
-        kind, item, shape = dataset.get_type().get_class(), dataset.get_type().get_size(), dataset.shape or ()
+        kind = dataset.get_type().get_class()
+        item = dataset.get_type().get_size()
+        shape = dataset.shape or ()
         if kind not in _NUMBERS and (kind != h5py.h5t.STRING or shape != (1,)):
             raise ValueError(f'"{name}" is neither numbers nor one text')
-        if dataset.get_offset() is None:  # its numbers are not in one piece of this file
+        if (
+            dataset.get_offset() is None
+        ):  # its numbers are not in one piece of this file
             properties = dataset.get_create_plist()
-            if properties.get_layout() == h5py.h5d.VIRTUAL or properties.get_external_count():
+            if (
+                properties.get_layout() == h5py.h5d.VIRTUAL
+                or properties.get_external_count()
+            ):
                 raise ValueError(f'the data of "{name}" are in other files')
-            there, said, unpacked = dataset.get_storage_size(), math.prod(shape) * item, 0
-            if properties.get_layout() == h5py.h5d.CHUNKED:  # each of which may be packed
+            there = dataset.get_storage_size()
+            said = math.prod(shape) * item
+            unpacked = 0
+            if (
+                properties.get_layout() == h5py.h5d.CHUNKED
+            ):  # each of which may be packed
                 chunk = properties.get_chunk()
-                said = math.prod(-(-n // size) for n, size in zip(shape, chunk, strict=True))
-                there, unpacked = dataset.get_num_chunks(), math.prod(chunk) * item
+                said = math.prod(
+                    -(-n // size) for n, size in zip(shape, chunk, strict=True)
+                )
+                there = dataset.get_num_chunks()
+                unpacked = math.prod(chunk) * item
             if said > there or unpacked > MOST_BYTES:
-                raise ValueError(f'"{name}" is said to be larger than what is in the file, or than what is read')
+                raise ValueError(
+                    f'"{name}" is said to be larger than what is in the file, or than what is read'
+                )
         return dataset
 
     def stored(self, name: str) -> np.ndarray | h5py.Dataset:
         """What gives the numbers of a dataset by `[()]`, or its rows by `[start:stop]`.
 
-        It is an array, a read-only part of the file mapped into memory, where the numbers are there in one piece, in a
-        type of NumPy; else the dataset itself.
+        It is an array, a read-only part of the file mapped into memory, where the
+        numbers are there in one piece, in a type of NumPy; else the dataset itself.
         """
         dataset = self.dataset(name)
-        offset, dtype = dataset.get_offset(), dataset.dtype
-        is_numbers = dtype.kind in "fiu" and h5py.h5t.py_create(dtype).equal(dataset.get_type())  # to the bit
+        offset = dataset.get_offset()
+        dtype = dataset.dtype
+        is_numbers = dtype.kind in "fiu" and h5py.h5t.py_create(dtype).equal(
+            dataset.get_type()
+        )  # to the bit
         if offset is None or offset % dtype.alignment or not is_numbers:
             return h5py.Dataset(dataset)
-        return np.ndarray(dataset.shape, dtype, buffer=self._content, offset=offset)  # within the file, else an error
+        return np.ndarray(
+            dataset.shape, dtype, buffer=self._content, offset=offset
+        )  # within the file, else an error
 
     def read(self, name: str) -> np.ndarray:
-        """The numbers of a dataset; an error where they would be unpacked to more than `MOST_BYTES`."""
+        """The numbers of a dataset; an error where they would be unpacked to more than
+        `MOST_BYTES`.
+        """
         found = self.stored(name)
         require_size(found, *found.shape[:1])
         numbers: np.ndarray = found[()]
@@ -109,28 +160,42 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
 
     def own(self, name: str) -> bytes:
         """The path; an error where a step of it is a link."""
-        for step in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
+        for step in (
+            accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,)
+        ):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
 
 
 def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
-    """Raise an error where `rows` of a dataset, which are not mapped into memory, take more than `MOST_BYTES`."""
+    """Raise an error where `rows` of a dataset, which are not mapped into memory, take
+    more than `MOST_BYTES`.
+    """
     size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
     if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:
-        raise ValueError(f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the most")
+        raise ValueError(
+            f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the most"
+        )
 
 
 def _check_heaps(content: mmap.mmap) -> None:
-    """Raise an error where the objects of a heap do not end with it: the library would look for the end forever."""
-    for begin, end in ((0, _HEAP_BYTES), (max(0, len(content) - _HEAP_BYTES), len(content))):
+    """Raise an error where the objects of a heap do not end with it: the library would
+    look for the end forever.
+    """
+    for begin, end in (
+        (0, _HEAP_BYTES),
+        (max(0, len(content) - _HEAP_BYTES), len(content)),
+    ):
         heap = content.find(_HEAP, begin, end)
         while heap >= 0:
-            place, heap_end = heap + _OBJECT.size, heap + _OBJECT.unpack_from(content, heap)[1]
+            place = heap + _OBJECT.size
+            heap_end = heap + _OBJECT.unpack_from(content, heap)[1]
             while place + _OBJECT.size <= heap_end:
                 index, size = _OBJECT.unpack_from(content, place)
-                if (step := _OBJECT.size + -(-size // 8) * 8 if index else size) < _OBJECT.size:
+                if (
+                    step := _OBJECT.size + -(-size // 8) * 8 if index else size
+                ) < _OBJECT.size:
                     break
                 place += step
             if not heap_end - _OBJECT.size < place <= heap_end:
@@ -140,5 +205,7 @@ def _check_heaps(content: mmap.mmap) -> None:
 
 def _text(text: str | bytes) -> str:
     """Text for which h5py has bytes, or surrogates, where it is not UTF-8."""
-    content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    content = (
+        text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    )
     return content.decode("utf-8", "backslashreplace").replace("\0", "\\x00")

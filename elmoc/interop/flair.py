@@ -1,10 +1,11 @@
-"""flair: a model's layer states as `TokenEmbeddings`, on which flair's taggers train (the extra `flair`).
+"""flair: a model's layer states as `TokenEmbeddings`, on which flair's taggers train
+(the extra `flair`).
 
 from elmoc.interop.flair import ElmocEmbeddings
 tagger = SequenceTagger(embeddings=ElmocEmbeddings("runs/mine"), ...)
 
-A tagger that flair saves names the model by path and fingerprint and does not hold it. Import this module before
-`SequenceTagger.load`, so that flair knows the class.
+A tagger that flair saves names the model by path and fingerprint and does not hold it.
+Import this module before `SequenceTagger.load`, so that flair knows the class.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,15 @@ from elmoc.model import BATCH_SIZE, ElmoC
 class ElmocEmbeddings(TokenEmbeddings):
     """Contextual embeddings of a trained ELMo-C encoder, which stays as it is.
 
-    A token that holds white space gets the mean over its words, and zeros where it is nothing else.
+    A token that holds white space gets the mean over its words, and zeros where it is
+    nothing else.
 
     Args:
         model: a model directory or a run directory.
-        layers: `all` (concatenated, as in flair's former `ELMoEmbeddings`), `top`, `average`, or a list of indices.
-        vectors: where the word vectors are now, when they are not where they were in training.
+        layers: `all` (concatenated, as in flair's former `ELMoEmbeddings`), `top`,
+            `average`, or a list of indices.
+        vectors: where the word vectors are now, when they are not where they were in
+            training.
         batch_size: sentences a batch at most.
     """
 
@@ -42,11 +46,16 @@ class ElmocEmbeddings(TokenEmbeddings):
         vectors: str | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> None:
-        self._model, self._vectors, self._batch_size = str(model), vectors, batch_size
+        self._model = str(model)
+        self._vectors = vectors
+        self._batch_size = batch_size
         self._layers = layers if isinstance(layers, str) else list(layers)
-        self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=str(flair.device))
+        self._elmo = ElmoC.from_pretrained(
+            model, vectors=vectors, device=str(flair.device)
+        )
         self._length = len(self._elmo.choose_layers(layers)[1]) * self._elmo.width
-        self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"  # under it flair keeps the vectors of a token
+        # under it flair keeps the vectors of a token
+        self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"
         self.static_embeddings = True
         super().__init__()
 
@@ -67,15 +76,25 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ElmocEmbeddings":
-        """Load the model that a saved tagger names; an `InputError` where it is not there, or another one."""
-        embeddings = cls(**{name: value for name, value in params.items() if name != "fingerprint"})
+        """Load the model that a saved tagger names; an `InputError` where it is not
+        there, or another one.
+        """
+        embeddings = cls(
+            **{name: value for name, value in params.items() if name != "fingerprint"}
+        )
         if embeddings._elmo.fingerprint != params["fingerprint"]:
-            raise InputError(f"{params['model']} is not the model that the tagger was trained on")
+            raise InputError(
+                f"{params['model']} is not the model that the tagger was trained on"
+            )
         return embeddings
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
         texts = [[token.text for token in sentence] for sentence in sentences]
-        vectors = token_vectors(self._elmo, texts, self._layers, batch_size=self._batch_size)
+        vectors = token_vectors(
+            self._elmo, texts, self._layers, batch_size=self._batch_size
+        )
         for sentence, of_sentence in zip(sentences, vectors, strict=True):
-            for token, vector in zip(sentence, of_sentence.to(flair.device), strict=True):
+            for token, vector in zip(
+                sentence, of_sentence.to(flair.device), strict=True
+            ):
                 token.set_embedding(self.name, vector)

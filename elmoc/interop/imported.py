@@ -1,4 +1,6 @@
-"""Imported models: how the weights of another tool become an encoder and a character CNN in a model directory."""
+"""Imported models: how the weights of another tool become an encoder and a character
+CNN in a model directory.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,8 +14,12 @@ from elmoc.corpus import BEGIN, END
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import reading
-from elmoc.files.records import convert
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
+from elmoc.model_directory import (
+    ModelDirectory,
+    OutputLayerRecord,
+    write_model_directory,
+)
+from elmoc.settings import convert
 from elmoc.weights import check_finite, check_weights
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
 from elmoc.word_vectors.sources import VectorSource
@@ -22,7 +28,8 @@ from elmoc.word_vectors.transform import VectorTransform
 
 @dataclass(frozen=True)
 class Weight:
-    """A tensor of another tool by its name and shape there, and the names of what we have for it.
+    """A tensor of another tool by its name and shape there, and the names of what we
+    have for it.
 
     read: from their tensor to ours.
     write: from ours to theirs; a missing tensor of ours is None.
@@ -35,15 +42,24 @@ class Weight:
     write: Callable[..., Tensor] = lambda ours: ours
 
 
-def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Our tensors by name, each a copy; an `InputError` unless theirs are as the table says, and finite."""
+def our_tensors(
+    table: Iterable[Weight], theirs: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Our tensors by name, each a copy; an `InputError` unless theirs are as the table
+    says, and finite.
+    """
     table = list(table)
-    check_weights(theirs, {weight.theirs: torch.empty(weight.shape, device="meta") for weight in table})
+    check_weights(
+        theirs,
+        {weight.theirs: torch.empty(weight.shape, device="meta") for weight in table},
+    )
     check_finite(theirs)
     return {
         name: tensor.clone(memory_format=torch.contiguous_format)
         for weight in table
-        for name, tensor in zip(weight.ours, weight.read(theirs[weight.theirs]), strict=True)
+        for name, tensor in zip(
+            weight.ours, weight.read(theirs[weight.theirs]), strict=True
+        )
     }
 
 
@@ -75,7 +91,9 @@ class ImportedModel:
             encoder=encoder,
             output_layer=OutputLayerRecord({"kind": "none"}, None),
             transform=VectorTransform(boundary=boundary),
-            word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
+            word_vectors=VectorSource(
+                FILE_NAME, vectors.fingerprint, vectors.size, "none"
+            ),
             training={"imported": dict(self.record)},
             stored_vectors=vectors,
         )
@@ -83,7 +101,9 @@ class ImportedModel:
 
 
 def lstm_sizes(options: Mapping[str, Any], *, residual: bool, where: str) -> LstmSizes:
-    """The settings of the encoder, from the names that both tools have for them; a clip of null or 0 is none."""
+    """The settings of the encoder, from the names that both tools have for them; a clip
+    of null or 0 is none.
+    """
     sizes = {
         "projection_size": options["projection_dim"],
         "cell_size": options["dim"],

@@ -1,8 +1,9 @@
 """ELMoForManyLangs: the directories of its models, read into a model directory.
 
-A directory holds `config.json` (of the training, which names the config of the model), `char.dic` and `word.dic` (the
-lexicons), `token_embedder.pkl` and `encoder.pkl` (the weights). These are read as tensors only; no other object of a
-pickle is made. Source: Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.post2.
+A directory holds `config.json` (of the training, which names the config of the model),
+`char.dic` and `word.dic` (the lexicons), `token_embedder.pkl` and `encoder.pkl` (the
+weights). These are read as tensors only; no other object of a pickle is made. Source:
+Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.post2.
 """
 
 import tarfile
@@ -20,8 +21,9 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines, require_file
 from elmoc.files.checksums import check_archive
-from elmoc.files.records import convert, read_json
+from elmoc.files.records import read_json
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
+from elmoc.settings import convert
 from elmoc.word_vectors.character_cnn import (
     CHARACTERS,
     LEXICON,
@@ -31,10 +33,18 @@ from elmoc.word_vectors.character_cnn import (
     CharacterCnnVectors,
 )
 
-# The configs that are in the package, and not in the directories of the published models; both say the same.
+# The configs that are in the package, and not in the directories of the published
+# models; both say the same.
 _PUBLISHED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 _PUBLISHED_CONFIG = {
-    "encoder": {"name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096, "n_layers": 2},
+    "encoder": {
+        "name": "elmo",
+        "projection_dim": 512,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 4096,
+        "n_layers": 2,
+    },
     "token_embedder": {
         "name": "cnn",
         "activation": "relu",
@@ -48,25 +58,35 @@ _PUBLISHED_CONFIG = {
 
 
 def read_many_langs(directory: Path | str) -> ImportedModel:
-    """Read a model of ELMoForManyLangs; an `InputError` for damaged files and other networks."""
+    """Read a model of ELMoForManyLangs; an `InputError` for damaged files and other
+    networks.
+    """
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
-        words, encoder = config["token_embedder"], config["encoder"]
+        words = config["token_embedder"]
+        encoder = config["encoder"]
         if (words["name"].lower(), encoder["name"].lower()) != ("cnn", "elmo"):
-            raise InputError(f"token_embedder and encoder are {words['name']} and {encoder['name']}, not cnn and elmo")
+            raise InputError(
+                f"token_embedder and encoder are {words['name']} and {encoder['name']}, not cnn and elmo"
+            )
         files = [(CHARACTERS, "char.dic")] if words["char_dim"] else []
         files += [(WORDS, "word.dic")] if words["word_dim"] else []
     lexicons = {name: _read_lexicon(folder / file) for name, file in files}
     tensors = _read_tensors(folder / "token_embedder.pkl")
     with reading(folder / "token_embedder.pkl"):
-        rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
+        rows = [
+            len(tensors.get(f"{name}_emb_layer.embedding.weight", ()))
+            for name in ("char", "word")
+        ]
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
         sizes = {
             "projection_size": lstm.projection_size,
             "characters": rows[0],
-            "character_size": words["char_dim"],  # 0 where words are not read by their characters
+            "character_size": words[
+                "char_dim"
+            ],  # 0 where words are not read by their characters
             "max_characters_per_token": words["max_characters_per_token"],
             "filters": words["filters"] if words["char_dim"] else (),
             "activation": words.get("activation", "relu"),
@@ -79,39 +99,81 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
     with reading(folder / "token_embedder.pkl"):
         weights = our_tensors(token_table(cnn), tensors)
     with reading(folder / "encoder.pkl"):
-        of_encoder = our_tensors(encoder_table(lstm), _read_tensors(folder / "encoder.pkl"))
-    vectors = CharacterCnnVectors(CharacterCnnRecord(cnn, LEXICON), weights, lexicons=lexicons, origin=str(folder))
-    return ImportedModel(str(folder), lstm, of_encoder, vectors, {"from": "ELMoForManyLangs", "options": config})
+        of_encoder = our_tensors(
+            encoder_table(lstm), _read_tensors(folder / "encoder.pkl")
+        )
+    vectors = CharacterCnnVectors(
+        CharacterCnnRecord(cnn, LEXICON), weights, lexicons=lexicons, origin=str(folder)
+    )
+    return ImportedModel(
+        str(folder),
+        lstm,
+        of_encoder,
+        vectors,
+        {"from": "ELMoForManyLangs", "options": config},
+    )
 
 
 def token_table(cnn: CharacterCnnConfig) -> list[Weight]:
     """The tensors of `token_embedder.pkl` and ours.
 
-    Theirs is one matrix for both parts of a highway layer, and its gate says how much of the input stays.
+    Theirs is one matrix for both parts of a highway layer, and its gate says how much
+    of the input stays.
     """
-    filters, features = cnn.filter_count, cnn.filter_count + cnn.word_size
+    filters = cnn.filter_count
+    features = cnn.filter_count + cnn.word_size
     weights = []
     if cnn.word_size:
-        weights.append(Weight("word_emb_layer.embedding.weight", (cnn.words, cnn.word_size), ("words.weight",)))
+        weights.append(
+            Weight(
+                "word_emb_layer.embedding.weight",
+                (cnn.words, cnn.word_size),
+                ("words.weight",),
+            )
+        )
     if cnn.filters:
         shape = (cnn.characters, cnn.character_size)
-        weights.append(Weight("char_emb_layer.embedding.weight", shape, ("characters.weight",)))
+        weights.append(
+            Weight("char_emb_layer.embedding.weight", shape, ("characters.weight",))
+        )
         for index, (width, number) in enumerate(cnn.filters):
             name = f"convolutions.{index}"
-            weights.append(Weight(f"{name}.weight", (number, cnn.character_size, width), (f"{name}.weight",)))
+            weights.append(
+                Weight(
+                    f"{name}.weight",
+                    (number, cnn.character_size, width),
+                    (f"{name}.weight",),
+                )
+            )
             weights.append(Weight(f"{name}.bias", (number,), (f"{name}.bias",)))
         for index in range(cnn.highways):
             for part, columns in (("weight", (filters,)), ("bias", ())):
-                ours = tuple(f"highways.{index}.{gate}.{part}" for gate in ("transform", "carry"))
-                weights.append(Weight(f"highways._layers.{index}.{part}", (2 * filters, *columns), ours, _read_highway))
-    weights.append(Weight("projection.weight", (cnn.projection_size, features), ("projection.weight",)))
-    weights.append(Weight("projection.bias", (cnn.projection_size,), ("projection.bias",)))
+                ours = tuple(
+                    f"highways.{index}.{gate}.{part}" for gate in ("transform", "carry")
+                )
+                weights.append(
+                    Weight(
+                        f"highways._layers.{index}.{part}",
+                        (2 * filters, *columns),
+                        ours,
+                        _read_highway,
+                    )
+                )
+    weights.append(
+        Weight(
+            "projection.weight", (cnn.projection_size, features), ("projection.weight",)
+        )
+    )
+    weights.append(
+        Weight("projection.bias", (cnn.projection_size,), ("projection.bias",))
+    )
     return weights
 
 
 def encoder_table(lstm: LstmSizes) -> list[Weight]:
     """The tensors of `encoder.pkl` and ours, whose gates are in the same order."""
-    cell, projection = lstm.cell_size, lstm.projection_size
+    cell = lstm.cell_size
+    projection = lstm.projection_size
     shapes = {
         "input_linearity.weight": ("input_weight", (4 * cell, projection)),
         "state_linearity.weight": ("hidden_weight", (4 * cell, projection)),
@@ -119,7 +181,11 @@ def encoder_table(lstm: LstmSizes) -> list[Weight]:
         "state_projection.weight": ("projection_weight", (projection, cell)),
     }
     return [
-        Weight(f"{direction}_layer_{index}.{theirs}", shape, (f"{direction_name(direction)}.layers.{index}.{ours}",))
+        Weight(
+            f"{direction}_layer_{index}.{theirs}",
+            shape,
+            (f"{direction_name(direction)}.layers.{index}.{ours}",),
+        )
         for direction in DIRECTIONS
         for index in range(lstm.layers)
         for theirs, (ours, shape) in shapes.items()
@@ -134,20 +200,29 @@ def _read_highway(theirs: Tensor) -> tuple[Tensor, Tensor]:
 def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     """The config of the model, and the file that it was read from."""
     if not (folder / "config.json").exists():
-        raise InputError(f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json and weights.hdf5")
+        raise InputError(
+            f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json and weights.hdf5"
+        )
     training = read_json(folder / "config.json")
     with reading(folder / "config.json"):
         name = PurePath(training["config_path"].replace("\\", "/")).name
-    for file in (folder / name, folder / "configs" / name):  # wherever it was in training
+    for file in (
+        folder / name,
+        folder / "configs" / name,
+    ):  # wherever it was in training
         if file.is_file() and name != "config.json":
             return str(file), read_json(file)
     if name not in _PUBLISHED:
-        raise InputError(f"{folder} lacks {name!r}, the config of the model that its config.json names: copy it there")
+        raise InputError(
+            f"{folder} lacks {name!r}, the config of the model that its config.json names: copy it there"
+        )
     return f"the published config {name}", _PUBLISHED_CONFIG
 
 
 def _read_lexicon(path: Path) -> dict[str, int]:
-    """`char.dic` or `word.dic`: an entry and its id a line; one of white space only stands for U+3000."""
+    """`char.dic` or `word.dic`: an entry and its id a line; one of white space only
+    stands for U+3000.
+    """
     ids = {}
     with reading(path):
         for line in read_lines(path):
@@ -166,15 +241,23 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             raise ValueError("it is a tar archive")
         tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
         for name, tensor in tensors.items():
-            is_plain = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_nested
+            is_plain = (
+                tensor.layout == torch.strided
+                and tensor.device.type == "cpu"
+                and not tensor.is_nested
+            )
             if not is_plain or tensor.nbytes > tensor.untyped_storage().nbytes():
                 raise ValueError(f"{name} is no plain tensor")
         return {name: tensor.detach() for name, tensor in tensors.items()}
 
 
 def _is_tar(path: Path) -> bool:
-    """Whether a file begins as a tar archive, in which PyTorch would read headers of any size."""
+    """Whether a file begins as a tar archive, in which PyTorch would read headers of
+    any size.
+    """
     with open(path, "rb") as file, suppress(tarfile.HeaderError):
-        tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        tarfile.TarInfo.frombuf(
+            file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape"
+        )
         return True
     return False

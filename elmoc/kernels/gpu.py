@@ -1,18 +1,25 @@
 """GPU kernels of an LSTM step: what `cpu.cpp` computes, in Triton.
 
-The tensors come first, in the order of the named tuples of `lstm_step`. Sums over streams (gradients of biases and
-norms) are partial sums of groups of streams, each added to by one program alone: no atomics, so that a run can be
-repeated bit for bit.
+The tensors come first, in the order of the named tuples of `lstm_step`. Sums over
+streams (gradients of biases and norms) are partial sums of groups of streams, each
+added to by one program alone: no atomics, so that a run can be repeated bit for bit.
 """
 
 import triton
 import triton.language as tl
 
-from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
+from elmoc.kernels.lstm_step import (
+    GatesBackward,
+    GatesForward,
+    LayerConstants,
+    OutputBackward,
+    OutputForward,
+)
 
 COLUMNS = 256  # cells that one program handles at a time
 # The most groups of streams, for the gradients of the norm and of the bias.
-NORM_PARTS, BIAS_PARTS = 256, 32
+NORM_PARTS = 256
+BIAS_PARTS = 32
 
 
 @triton.jit
@@ -22,7 +29,8 @@ def _load(place, inside):
 
 @triton.jit
 def _tanh(x):
-    # inexact near zero, as in cpu.cpp, which says why the absolute error is all that counts
+    # inexact near zero, as in cpu.cpp, which says why the absolute error is all that
+    # counts
     return 2.0 * tl.sigmoid(2.0 * x) - 1.0
 
 
@@ -53,9 +61,17 @@ def _gates_forward(
     inside = column < size
     at = row * 4 * size + column
     i = tl.sigmoid(_load(preactivation + at, inside) + _load(bias + column, inside))
-    f = tl.sigmoid(_load(preactivation + at + size, inside) + _load(bias + column + size, inside))
-    g = _tanh(_load(preactivation + at + 2 * size, inside) + _load(bias + column + 2 * size, inside))
-    o = tl.sigmoid(_load(preactivation + at + 3 * size, inside) + _load(bias + column + 3 * size, inside))
+    f = tl.sigmoid(
+        _load(preactivation + at + size, inside) + _load(bias + column + size, inside)
+    )
+    g = _tanh(
+        _load(preactivation + at + 2 * size, inside)
+        + _load(bias + column + 2 * size, inside)
+    )
+    o = tl.sigmoid(
+        _load(preactivation + at + 3 * size, inside)
+        + _load(bias + column + 3 * size, inside)
+    )
     before = tl.load(cell_before + row * size + column, inside, 0.0)
     c = i * g + f * before
     if CLIP:
@@ -65,8 +81,10 @@ def _gates_forward(
         active = step < tl.load(lengths + row)
         c = tl.where(active, c, before)
         m = tl.where(active, m, 0.0)
-        i, f = tl.where(active, i, 0.0), tl.where(active, f, 0.0)
-        g, o = tl.where(active, g, 0.0), tl.where(active, o, 0.0)
+        i = tl.where(active, i, 0.0)
+        f = tl.where(active, f, 0.0)
+        g = tl.where(active, g, 0.0)
+        o = tl.where(active, o, 0.0)
     tl.store(cell + row * size + column, c, inside)
     tl.store(gated_cell + row * size + column, m, inside)
     tl.store(gates + at, i, inside)
@@ -93,7 +111,8 @@ def _gates_backward(
     CLIP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    part, parts = tl.program_id(0), tl.num_programs(0)
+    part = tl.program_id(0)
+    parts = tl.num_programs(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < size
     sum_i = tl.zeros((BLOCK,), tl.float32)
@@ -125,8 +144,10 @@ def _gates_backward(
             active = step < tl.load(lengths + row)
             m = tl.where(active, m, 0.0)
             dc = tl.where(active, dc, carried)
-            di, df = tl.where(active, di, 0.0), tl.where(active, df, 0.0)
-            dg, do = tl.where(active, dg, 0.0), tl.where(active, do, 0.0)
+            di = tl.where(active, di, 0.0)
+            df = tl.where(active, df, 0.0)
+            dg = tl.where(active, dg, 0.0)
+            do = tl.where(active, do, 0.0)
         tl.store(grad_cell + row * size + column, dc, inside)
         tl.store(gated_cell + row * size + column, m, inside)
         tl.store(gates + at, di, inside)
@@ -178,7 +199,9 @@ def _output_forward(
         scale = 1.0 / tl.sqrt(tl.sum(centred * centred, 0) / size + epsilon)
         tl.store(moments + 2 * row, mean)
         tl.store(moments + 2 * row + 1, scale)
-        value = centred * scale * tl.load(norm_weight + column, inside, 0.0) + tl.load(norm_bias + column, inside, 0.0)
+        value = centred * scale * tl.load(norm_weight + column, inside, 0.0) + tl.load(
+            norm_bias + column, inside, 0.0
+        )
     if MASK:
         value = value * tl.load(mask + row * size + column, inside, 0.0)
     out = value
@@ -215,7 +238,8 @@ def _output_backward(
     NEXT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    part, parts = tl.program_id(0), tl.num_programs(0)
+    part = tl.program_id(0)
+    parts = tl.num_programs(0)
     column = tl.arange(0, BLOCK)
     inside = column < size
     sum_weight = tl.zeros((BLOCK,), tl.float32)
@@ -226,7 +250,9 @@ def _output_backward(
         if NEXT:
             following = _load(grad_next + row * stride + column, inside)
             if PADDED:
-                following = tl.where(step + 1 < tl.load(lengths + row), following, carried)
+                following = tl.where(
+                    step + 1 < tl.load(lengths + row), following, carried
+                )
             carried = following
             tl.store(grad_hidden + row * size + column, carried, inside)
         grad = tl.load(grad_outputs + row * size + column, inside, 0.0) + carried
@@ -256,14 +282,18 @@ def _output_backward(
 
 
 class TritonKernels:
-    """`StepKernels` on a GPU; weights are float32, activations float32, bfloat16 or float16."""
+    """`StepKernels` on a GPU; weights are float32, activations float32, bfloat16 or
+    float16.
+    """
 
     description = "Triton"
 
     def parts(self, streams: int) -> tuple[int, int]:
         return min(streams, NORM_PARTS), min(streams, BIAS_PARTS)
 
-    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
+    def gates_forward(
+        self, layer: LayerConstants, step: int, tensors: GatesForward
+    ) -> None:
         rows, size = tensors.cell.shape
         _gates_forward[rows, triton.cdiv(size, COLUMNS)](
             *tensors,
@@ -277,7 +307,9 @@ class TritonKernels:
             BLOCK=COLUMNS,
         )
 
-    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
+    def output_forward(
+        self, layer: LayerConstants, step: int, tensors: OutputForward
+    ) -> None:
         rows, size = tensors.projected.shape
         _output_forward[(rows,)](
             *tensors,
@@ -297,7 +329,9 @@ class TritonKernels:
             BLOCK=triton.next_power_of_2(size),
         )
 
-    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
+    def output_backward(
+        self, layer: LayerConstants, step: int, tensors: OutputBackward
+    ) -> None:
         rows, size = tensors.projected.shape
         _output_backward[(len(tensors.grad_norm),)](
             *tensors,
@@ -317,7 +351,9 @@ class TritonKernels:
             BLOCK=triton.next_power_of_2(size),
         )
 
-    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
+    def gates_backward(
+        self, layer: LayerConstants, step: int, tensors: GatesBackward
+    ) -> None:
         rows, size = tensors.cell.shape
         _gates_backward[len(tensors.grad_bias), triton.cdiv(size, COLUMNS)](
             *tensors,

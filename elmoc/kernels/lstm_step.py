@@ -1,14 +1,18 @@
-"""Kernels of the fused recurrence: the four that run between the matrix products of an LSTM step.
+"""Kernels of the fused recurrence: the four that run between the matrix products of an
+LSTM step.
 
-This is their interface; `cpu` and `gpu` have compiled ones, the tests have them in PyTorch.
-Every kernel handles one step of all streams; its tensors stand in the named tuple of its own name, which says which of
-them it writes.
-Letters: B streams, P projection, C cell. S is the type that activations are stored in (bfloat16, float32, float64), A
-that of weights, cell state and layer normalisation (float32, float64).
+This is their interface; `cpu` and `gpu` have compiled ones, the tests have them in
+PyTorch. Every kernel handles one step of all streams; its tensors stand in the named
+tuple of its own name, which says which of them it writes.
+Letters: B streams, P projection, C cell. S is the type that activations are stored in
+(bfloat16, float32, float64), A that of weights, cell state and layer normalisation
+(float32, float64).
 
-The gradient of a clip is that of `torch.clamp`, which lets gradients through at the limit itself. The projection is
-kept as it was before its clip, so its gradient passes where |u| <= limit. The cell is kept after its clip alone: a
-value at the limit counts as clipped (one that was there before is too rare to matter), so its gradient passes where
+The gradient of a clip is that of `torch.clamp`, which lets gradients through at the
+limit itself. The projection is kept as it was before its clip, so its gradient passes
+where |u| <= limit. The cell is kept after its clip alone: a value at the limit counts
+as clipped (one that was there before is too rare to matter), so its gradient passes
+where
 |c| < limit.
 """
 
@@ -24,16 +28,21 @@ class LayerConstants(NamedTuple):
     norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
     norm_bias: Tensor | None  # A [P]
     mask: Tensor | None  # A [B, P]: dropout
-    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still
+    lengths: (
+        Tensor | None
+    )  # int64 [B]: at the steps from its length on a stream stands still
     cell_clip: float  # 0 switches a clip off
     projection_clip: float
-    norm_epsilon: float  # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not divided by 0
+    # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not
+    # divided by 0
+    norm_epsilon: float
 
 
 class GatesForward(NamedTuple):
     """i, f, g, o, c_t and σ(o)·tanh(c_t) from the recurrent product."""
 
-    preactivation: Tensor  # S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself
+    # S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself
+    preactivation: Tensor
     cell_before: Tensor  # A [B, C]: c_{t-1}
     gates: Tensor  # S [B, 4C], written: after σ and tanh
     cell: Tensor  # A [B, C], written: c_t
@@ -45,7 +54,8 @@ class OutputForward(NamedTuple):
 
     projected: Tensor  # S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip
     hidden_before: Tensor  # S [B, P], rows may lie apart: h_{t-1}
-    hidden: Tensor  # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
+    # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
+    hidden: Tensor
     moments: Tensor  # A [B, 2], written: mean and 1/deviation of the clipped projection
     outputs: Tensor  # A [B, P], written: h_t, or zero where a stream has ended
 
@@ -55,7 +65,9 @@ class OutputBackward(NamedTuple):
 
     grad_outputs: Tensor  # A [B, P]
     grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
-    grad_next: Tensor | None  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
+    grad_next: (
+        Tensor | None
+    )  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
     projected: Tensor  # S [B, P]
     moments: Tensor  # A [B, 2]
     grad_projected: Tensor  # S [B, P], written
@@ -68,7 +80,8 @@ class GatesBackward(NamedTuple):
     grad_gated_cell: Tensor  # S [B, C]
     cell: Tensor  # A [B, C]: c_t
     cell_before: Tensor  # A [B, C]: c_{t-1}
-    gates: Tensor  # S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation
+    # S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation
+    gates: Tensor
     gated_cell: Tensor  # S [B, C], written again, so that it need not be kept
     grad_cell: Tensor  # A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
     grad_bias: Tensor  # A [parts of the bias, 4C], added to
@@ -83,7 +96,15 @@ class StepKernels(Protocol):
         """How many partial sums of the gradients of the norm and of the bias are kept."""
         ...
 
-    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None: ...
-    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None: ...
-    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None: ...
-    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None: ...
+    def gates_forward(
+        self, layer: LayerConstants, step: int, tensors: GatesForward
+    ) -> None: ...
+    def output_forward(
+        self, layer: LayerConstants, step: int, tensors: OutputForward
+    ) -> None: ...
+    def output_backward(
+        self, layer: LayerConstants, step: int, tensors: OutputBackward
+    ) -> None: ...
+    def gates_backward(
+        self, layer: LayerConstants, step: int, tensors: GatesBackward
+    ) -> None: ...

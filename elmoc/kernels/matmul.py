@@ -1,9 +1,12 @@
-"""Matrix multiplication: the fastest library call for each of the three of a linear layer y = x Wᵀ.
+"""Matrix multiplication: the fastest library call for each of the three of a linear
+layer y = x Wᵀ.
 
-On an x86 CPU a weight that is multiplied by in every step is worth putting into oneDNN's own blocked order. In float32
-that matters most: PyTorch's own `mm` goes to MKL, which on some processors (AMD's) runs at a third of oneDNN's rate.
-Those two oneDNN operators are not public: where a release lacks them, and for every other device and type, it is
-`torch.mm`.
+On an x86 CPU a weight that is multiplied by in every step is worth putting into
+oneDNN's own blocked order. In float32
+that matters most: PyTorch's own `mm` goes to MKL, which on some processors (AMD's) runs
+at a third of oneDNN's rate.
+Those two oneDNN operators are not public: where a release lacks them, and for every
+other device and type, it is `torch.mm`.
 """
 
 import platform
@@ -14,12 +17,15 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-# (x, out) → x times a prepared matrix, in `out` where the library can write there, else in a new tensor.
+# (x, out) → x times a prepared matrix, in `out` where the library can write there, else
+# in a new tensor.
 Matmul = Callable[[Tensor, Tensor], Tensor]
 
 
 def prepare_linear(weight: Tensor) -> Matmul:
-    """x [n, K] → x Wᵀ [n, N] for a weight W [N, K], whose contents must not change while it is in use."""
+    """x [n, K] → x Wᵀ [n, N] for a weight W [N, K], whose contents must not change
+    while it is in use.
+    """
     if uses_onednn(weight):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight)
         return lambda x, out: _linear(x, packed)
@@ -28,22 +34,31 @@ def prepare_linear(weight: Tensor) -> Matmul:
 
 
 def prepare_input_gradient(weight: Tensor) -> Matmul:
-    """The gradient of a linear layer's input: g [n, N] → g W [n, K] for a weight W [N, K], which must not change."""
+    """The gradient of a linear layer's input: g [n, N] → g W [n, K] for a weight W [N,
+    K], which must not change.
+    """
     if weight.device.type != "cpu":
         return lambda x, out: torch.mm(x, weight, out=out)
-    copied = weight.t().contiguous()  # the faster order; oneDNN takes twice as long to reorder a view
+    copied = (
+        weight.t().contiguous()
+    )  # the faster order; oneDNN takes twice as long to reorder a view
     if weight.dtype == torch.float32:
         return prepare_linear(copied)
-    return lambda x, out: torch.mm(x, copied.t(), out=out)  # packing this one, too, takes what it saves
+    return lambda x, out: torch.mm(
+        x, copied.t(), out=out
+    )  # packing this one, too, takes what it saves
 
 
 def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:
-    """The gradient of a linear layer's weight: gᵀ x [N, K] from g [n, N] and x [n, K], all rows at once.
+    """The gradient of a linear layer's weight: gᵀ x [N, K] from g [n, N] and x [n, K],
+    all rows at once.
 
     Its memory may be in either order.
     """
     if grad.dtype == torch.float32 and uses_onednn(grad):
-        return _linear(inputs.t().contiguous(), grad.t()).t()  # the one order of the two that oneDNN is fast in
+        return _linear(
+            inputs.t().contiguous(), grad.t()
+        ).t()  # the one order of the two that oneDNN is fast in
     return torch.mm(grad.t(), inputs)
 
 
@@ -59,13 +74,20 @@ def _linear(x: Tensor, weight: Tensor) -> Tensor:
 
 @lru_cache(maxsize=1)
 def _onednn_types() -> tuple[torch.dtype, ...]:
-    if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():
+    if (
+        platform.machine() not in ("x86_64", "AMD64")
+        or not torch.backends.mkldnn.is_available()
+    ):
         return ()
     types = []
     for dtype in (torch.float32, torch.bfloat16):
         ones = torch.ones(2, 2, dtype=dtype)
-        # no other way shows that a release has the operators, and takes these arguments on this processor
+        # no other way shows that a release has the operators, and takes these arguments
+        # on this processor
         with suppress(AttributeError, RuntimeError):
-            if torch.equal(_linear(ones, torch.ops.mkldnn._reorder_linear_weight(ones)), ones @ ones):
+            if torch.equal(
+                _linear(ones, torch.ops.mkldnn._reorder_linear_weight(ones)),
+                ones @ ones,
+            ):
                 types.append(dtype)
     return tuple(types)

@@ -10,14 +10,20 @@ FORMATS = ("png", "pdf", "svg")
 
 
 def figure_format(path: Path | str) -> str:
-    """The format of a figure by the ending of its file's name, one of `FORMATS`; an `InputError` for another ending."""
+    """The format of a figure by the ending of its file's name, one of `FORMATS`; an
+    `InputError` for another ending.
+    """
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in FORMATS:
-        raise InputError(f"{path}: figures are written as .png, .pdf or .svg: give a name with one of these endings")
+        raise InputError(
+            f"{path}: figures are written as .png, .pdf or .svg: give a name with one of these endings"
+        )
     return ending
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
-    """Write a figure in the format that its file's name ends with; a PNG has `dpi` pixels an inch."""
+    """Write a figure in the format that its file's name ends with; a PNG has `dpi`
+    pixels an inch.
+    """
     with atomic_path(path) as partial:
         figure.savefig(partial, format=figure_format(path), dpi=dpi)

@@ -1,4 +1,6 @@
-"""Picture: the uses of a word in two dimensions, where uses of one meaning lie together."""
+"""Picture: the uses of a word in two dimensions, where uses of one meaning lie
+together.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -17,11 +19,14 @@ LABEL_WORDS = 2
 _LABEL = np.array([0.2, 0.03])
 
 
-def draw_uses(elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: str, layer: str) -> None:
-    """Draw the uses in their first two principal components, with the words around as many as there is room for.
+def draw_uses(
+    elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: str, layer: str
+) -> None:
+    """Draw the uses in their first two principal components, with the words around as
+    many as there is room for.
 
-    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `output` is replaced when it is
-    there.
+    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`;
+    `output` is replaced when it is there.
     """
     from matplotlib.figure import Figure  # of an extra
 
@@ -36,12 +41,15 @@ def draw_uses(elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: st
     axes.set(xticks=[], yticks=[])
     axes.margins(0.08)
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
-    places, taken = (points - points.min(axis=0)) / np.ptp(points, axis=0).clip(1e-12), list[np.ndarray]()
+    places = (points - points.min(axis=0)) / np.ptp(points, axis=0).clip(1e-12)
+    taken = list[np.ndarray]()
     for index in np.random.default_rng(0).permutation(len(points)):
         if all((abs(places[index] - other) > _LABEL).any() for other in taken):
             taken.append(places[index])
             before, after = uses[index].around(LABEL_WORDS)
-            context = " ".join([*before, uses[index].tokens[uses[index].position], *after])
+            context = " ".join(
+                [*before, uses[index].tokens[uses[index].position], *after]
+            )
             axes.annotate(
                 "".join(each if each.isprintable() else " " for each in context),
                 points[index],
@@ -51,14 +59,20 @@ def draw_uses(elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: st
                 parse_math=False,
             ).set_in_layout(False)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing"
+        )  # such characters are drawn as boxes
         save_figure(figure, output)
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
-    """float64 [n, count]: the vectors, each of length 1, in their first principal components (or all, if fewer)."""
+    """float64 [n, count]: the vectors, each of length 1, in their first principal
+    components (or all, if fewer).
+    """
     directions = vectors.astype(np.float64)
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
-    left, scale, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    left, scale, _ = np.linalg.svd(
+        directions - directions.mean(axis=0), full_matrices=False
+    )
     components: np.ndarray = (left * scale)[:, :count]
     return components

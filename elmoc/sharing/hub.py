@@ -1,4 +1,6 @@
-"""Hub: how a model is found by its name on a model hub, and downloaded once into a cache."""
+"""Hub: how a model is found by its name on a model hub, and downloaded once into a
+cache.
+"""
 
 import glob
 import os
@@ -8,11 +10,15 @@ from pathlib import Path
 
 from elmoc.errors import InputError, reading
 
-_NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?", re.ASCII)
+_NAME = re.compile(
+    r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?",
+    re.ASCII,
+)
 
 
 def is_hub_name(path: Path | str) -> bool:
-    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`, and no path here.
+    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`,
+    and no path here.
 
     It is a path where it exists here, or its first part is a folder here.
     """
@@ -22,24 +28,33 @@ def is_hub_name(path: Path | str) -> bool:
     return _NAME.fullmatch(path) is not None
 
 
-def download_model(name: str, files: Callable[[Path], Sequence[str]], *, revision: str | None = None) -> Path:
-    """The folder of a model by its name on a hub, downloaded where it is not in the cache.
+def download_model(
+    name: str, files: Callable[[Path], Sequence[str]], *, revision: str | None = None
+) -> Path:
+    """The folder of a model by its name on a hub, downloaded where it is not in the
+    cache.
 
     Args:
         name: `OWNER/NAME`, or `OWNER/NAME@REVISION`.
-        files: the names of the files that are needed, given a folder that may have `config.json` alone. Nothing else is
-            downloaded.
+        files: the names of the files that are needed, given a folder that may have
+            `config.json` alone. Nothing else is downloaded.
         revision: a branch, tag or commit.
     """
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        raise InputError(f"{name} is no directory here; looking for it on a model hub needs the extra hub") from None
+        raise InputError(
+            f"{name} is no directory here; looking for it on a model hub needs the extra hub"
+        ) from None
     repository, _, named = name.partition("@")
 
     def download(names: Sequence[str]) -> Path:
         patterns = list(map(glob.escape, names))
-        return Path(snapshot_download(repository, revision=revision or named or None, allow_patterns=patterns))
+        return Path(
+            snapshot_download(
+                repository, revision=revision or named or None, allow_patterns=patterns
+            )
+        )
 
     with reading(f"{name} is no directory here, and on the model hub it"):
         return download(files(download(["config.json"])))

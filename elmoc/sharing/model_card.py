@@ -1,4 +1,5 @@
-"""Model card: what a model says of itself and of its training, in the `README.md` and the config of its directory.
+"""Model card: what a model says of itself and of its training, in the `README.md` and
+the config of its directory.
 
 Hubs read the block at the top of the card (YAML) and show the rest.
 """
@@ -79,7 +80,11 @@ https://doi.org/10.1162/tacl_a_00289
 
 
 def model_card(
-    training: Mapping[str, Any], *, encoder: BidirectionalEncoder, word_vectors: VectorSource, output_layer: str
+    training: Mapping[str, Any],
+    *,
+    encoder: BidirectionalEncoder,
+    word_vectors: VectorSource,
+    output_layer: str,
 ) -> str:
     """The card of a model, in Markdown.
 
@@ -88,7 +93,8 @@ def model_card(
         encoder, word_vectors: what it computes with.
         output_layer: the kind of output layer that it was trained against.
     """
-    imported, sizes = "imported" in training, encoder.config.sizes
+    imported = "imported" in training
+    sizes = encoder.config.sizes
     facts = {
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
         "parameters of the encoder": f"{sum(parameter.numel() for parameter in encoder.parameters()):,}",
@@ -98,10 +104,16 @@ def model_card(
         "output layer": output_layer,
     }
     if packed := training.get("packed"):
-        facts |= {f"packed by `elmoc pack`: {name.replace('_', ' ')}": _shown(value) for name, value in packed.items()}
-    title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
+        facts |= {
+            f"packed by `elmoc pack`: {name.replace('_', ' ')}": _shown(value)
+            for name, value in packed.items()
+        }
+    title = (
+        "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
+    )
     with reading("the training record of the model"):
-        title, trainings = _plain(training.get("name") or title), "\n\n".join(_trainings(training))
+        title = _plain(training.get("name") or title)
+        trainings = "\n\n".join(_trainings(training))
     return _CARD.format(
         title=title,
         facts=_table("| |", facts),
@@ -113,36 +125,57 @@ def model_card(
 
 
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of a training, of each direction where they were trained apart, and of the trainings before it."""
+    """What is known of a training, of each direction where they were trained apart, and
+    of the trainings before it.
+    """
     for name in DIRECTIONS:
         if name in training:
             yield f"The {name} direction:"
             yield from _trainings(training[name])
     if "imported" in training:
         yield f"It was imported from another tool: {_shown(training['imported'].get('from'))}"
-    if rows := {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}:
-        yield _table("| |", rows | {"licence of the text": _plain(training.get("licence") or "not stated")})
+    if rows := {
+        label: _shown(training[name])
+        for name, label in _FACTS.items()
+        if name in training
+    }:
+        yield _table(
+            "| |",
+            rows
+            | {"licence of the text": _plain(training.get("licence") or "not stated")},
+        )
     if tokens := training.get("tokens_by_source", {}):
-        yield _table("kind of text | tokens |", {f"`{kind}`": _shown(tokens[kind]) for kind in tokens})
+        yield _table(
+            "kind of text | tokens |",
+            {f"`{kind}`": _shown(tokens[kind]) for kind in tokens},
+        )
     held_out = training.get("held_out", {})
     metrics = {}
     for name, value in held_out.items():  # `kind/metric` is of one kind of text
         kind, slash, metric = name.rpartition("/")
-        if not metric.startswith(("constant_", *(f"{direction}_" for direction in DIRECTIONS))):
-            metrics[name.replace("_", " ").replace("outside", "words outside the candidates")] = (
-                f"{_shown(value)} | {_shown(held_out.get(f'{kind}{slash}constant_{metric}'))}"
-            )
+        if not metric.startswith(
+            ("constant_", *(f"{direction}_" for direction in DIRECTIONS))
+        ):
+            metrics[
+                name.replace("_", " ").replace(
+                    "outside", "words outside the candidates"
+                )
+            ] = f"{_shown(value)} | {_shown(held_out.get(f'{kind}{slash}constant_{metric}'))}"
     if metrics:
         yield _table("on held-out text | model | best constant prediction |", metrics)
     if "started_from" in training:
         known = list(_trainings(training["started_from"]))
-        yield "The model that it went on from:" + ("" if known else " nothing is known of it.")
+        yield "The model that it went on from:" + (
+            "" if known else " nothing is known of it."
+        )
         yield from known
 
 
 def _table(heading: str, rows: Mapping[str, str]) -> str:
     lines = [f"| {heading}", f"|{'---|' * heading.count('|')}"]
-    return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
+    return "\n".join(
+        [*lines, *(f"| {name} | {value} |" for name, value in rows.items())]
+    )
 
 
 def _plain(text: str) -> str:
@@ -151,7 +184,9 @@ def _plain(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value of a training record in a cell of a table: a number, or a text or the name of a file."""
+    """A value of a training record in a cell of a table: a number, or a text or the
+    name of a file.
+    """
     if value is None:
         return "–"
     if isinstance(value, (int, float)):
@@ -162,13 +197,19 @@ def _shown(value: Any) -> str:
 
 
 def training_words(record: Mapping[str, Any]) -> int | None:
-    """How many words were read in this training and in those before it; None where one of them does not say.
+    """How many words were read in this training and in those before it; None where one
+    of them does not say.
 
-    Of directions that were trained apart and joined, the larger number; of subwords, the words that they make.
+    Of directions that were trained apart and joined, the larger number; of subwords,
+    the words that they make.
     """
     if parts := parts_of(record):
         of_parts = [training_words(part) for part in parts]
-        return None if None in of_parts else max(words for words in of_parts if words is not None)
+        return (
+            None
+            if None in of_parts
+            else max(words for words in of_parts if words is not None)
+        )
     earlier = training_words(record["started_from"]) if "started_from" in record else 0
     if earlier is None or "words" not in record:
         return None
@@ -179,7 +220,9 @@ def training_words(record: Mapping[str, Any]) -> int | None:
 
 
 def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The record of each training: of this one, or of the directions that were trained apart, and of those before."""
+    """The record of each training: of this one, or of the directions that were trained
+    apart, and of those before.
+    """
     if parts := parts_of(record):
         for part in parts:
             yield from trainings_of(part)

@@ -1,1 +1,3 @@
-"""Text as sentences of words: which files hold it, whether it is tokenised, and which sentences are there twice."""
+"""Text as sentences of words: which files hold it, whether it is tokenised, and which
+sentences are there twice.
+"""

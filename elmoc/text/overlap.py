@@ -1,7 +1,9 @@
-"""Overlap: which sentences of a text are, or share a long run of words with, sentences of another one.
+"""Overlap: which sentences of a text are, or share a long run of words with, sentences
+of another one.
 
-Words are compared by their letters and digits in lower case and in Unicode's normal form NFC; those without any do not
-count. Two sentences overlap when they are equal and have at least five words, or share eight words in a row.
+Words are compared by their letters and digits in lower case and in Unicode's normal
+form NFC; those without any do not count. Two sentences overlap when they are equal and
+have at least five words, or share eight words in a row.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +20,16 @@ from elmoc.files.checksums import fingerprint
 SHORTEST = 5
 # words in a row that a sentence of that length or more shares with another
 RUN = 8
-# instead of the hash of a word: of a word without letters and digits, and of a word that no sentence has
-_NOT_COUNTED, _OTHER = 0, 1
+# instead of the hash of a word: of a word without letters and digits, and of a word
+# that no sentence has
+_NOT_COUNTED = 0
+_OTHER = 1
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Overlap:
-    """Sentences, by hashes of 64 bits; finds sentences of other text that overlap with one of them.
+    """Sentences, by hashes of 64 bits; finds sentences of other text that overlap with
+    one of them.
 
     Args:
         sentences: each a sequence of words.
@@ -38,9 +43,13 @@ class Overlap:
             starts.append(len(hashes))
             for word in filter(None, map(reduced, words)):
                 if word not in self._hash_of:
-                    self._hash_of[word] = max(2, xxhash.xxh3_64_intdigest(word.encode()))
+                    self._hash_of[word] = max(
+                        2, xxhash.xxh3_64_intdigest(word.encode())
+                    )
                 hashes.append(self._hash_of[word])
-        runs = _runs(np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64))
+        runs = _runs(
+            np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64)
+        )
         self._known = {length: np.unique(values) for length, values, _ in runs}
 
     @property
@@ -51,7 +60,10 @@ class Overlap:
     def hashes(self, words: Iterable[str]) -> np.ndarray:
         """uint64 [n]: what `find` takes for each word."""
         known = self._hash_of.get
-        hashes = [known(word, _OTHER) if word else _NOT_COUNTED for word in map(reduced, words)]
+        hashes = [
+            known(word, _OTHER) if word else _NOT_COUNTED
+            for word in map(reduced, words)
+        ]
         return np.array(hashes, dtype=np.uint64)
 
     def find(self, hashes: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -67,19 +79,29 @@ class Overlap:
         return found
 
 
-def _runs(hashes: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Whole sentences of fewer than `RUN` words, and the runs of that many words, of a text as `find` takes it.
+def _runs(
+    hashes: np.ndarray, starts: np.ndarray
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Whole sentences of fewer than `RUN` words, and the runs of that many words, of a
+    text as `find` takes it.
 
-    Yields for each length a hash of each run, uint64 [R], and the sentence that it is in, int [R].
+    Yields for each length a hash of each run, uint64 [R], and the sentence that it is
+    in, int [R].
     """
     counted = hashes != _NOT_COUNTED
-    sentences = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(hashes)))[counted]
+    sentences = np.repeat(
+        np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(hashes))
+    )[counted]
     hashes = hashes[counted]
     lengths = np.bincount(sentences, minlength=len(starts))  # [S]
     begins = np.cumsum(lengths) - lengths  # [S]
     for length in range(SHORTEST, RUN):
         whole = np.flatnonzero(lengths == length)
-        yield length, _combined([hashes[begins[whole] + place] for place in range(length)]), whole
+        yield (
+            length,
+            _combined([hashes[begins[whole] + place] for place in range(length)]),
+            whole,
+        )
     count = max(0, len(hashes) - RUN + 1)
     inside = sentences[RUN - 1 :] == sentences[:count]
     values = _combined([hashes[place : place + count] for place in range(RUN)])
@@ -92,7 +114,9 @@ def _combined(words: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def reduced(word: str) -> str:
-    """The letters and digits of a word in lower case, the same for Unicode's normal forms NFC and NFD."""
+    """The letters and digits of a word in lower case, the same for Unicode's normal
+    forms NFC and NFD.
+    """
     if word in (BEGIN, END):
         return ""
     lowered = normalize("NFC", word.lower())
@@ -100,7 +124,9 @@ def reduced(word: str) -> str:
 
 
 def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> int:
-    """How many sentences of a corpus, held-out ones included, `overlap` finds; an `InputError` for one of subwords."""
+    """How many sentences of a corpus, held-out ones included, `overlap` finds; an
+    `InputError` for one of subwords.
+    """
     corpus.require_words()
     hashes = overlap.hashes(corpus.lexicon)
     if corpus.record.unknown_id is not None:
@@ -108,5 +134,7 @@ def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> int:
     found = 0
     for shard in corpus.train + corpus.held_out:
         ids = corpus.read_shard(shard)
-        found += int(overlap.find(hashes[ids], np.flatnonzero(ids == corpus.begin_id)).sum())
+        found += int(
+            overlap.find(hashes[ids], np.flatnonzero(ids == corpus.begin_id)).sum()
+        )
     return found

@@ -1,1 +1,3 @@
-"""Word vectors: fixed functions from any string to a vector, their transforms, and tables of a lexicon."""
+"""Word vectors: fixed functions from any string to a vector, their transforms, and
+tables of a lexicon.
+"""

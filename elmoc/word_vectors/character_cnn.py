@@ -1,66 +1,95 @@
-"""Character CNN: frozen word vectors that a network makes of the characters of any string, and their file.
+"""Character CNN: frozen word vectors that a network makes of the characters of any
+string, and their file.
 
-Models that read such vectors have the file (`character_cnn.safetensors`) in their directory.
-Letters: n words, T ids of a row, D width of a character, F filters in all, P projection.
-Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and ELMoForManyLangs compute it.
+Models that read such vectors have the file (`character_cnn.safetensors`) in their
+directory.
+Letters: n words, T ids of a row, D width of a character, F filters in all, P
+projection.
+Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and
+ELMoForManyLangs compute it.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading
 from elmoc.files import all_finite
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import convert
 from elmoc.process import leave_threads_of_parent
-from elmoc.settings import check_settings, setting
+from elmoc.settings import convert
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
-UTF8, LEXICON = "utf-8", "lexicon"
-UTF8_SIZE, UTF8_PADDING = 261, 260  # ids of bytes and what begins, ends and pads sentences and words
+UTF8 = "utf-8"
+LEXICON = "lexicon"
+# ids of bytes and what begins, ends and pads sentences and words
+UTF8_SIZE = 261
+UTF8_PADDING = 260
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 _KEPT = "kept."
-CHARACTERS, WORDS = "lexicon.characters", "lexicon.words"
+CHARACTERS = "lexicon.characters"
+WORDS = "lexicon.words"
 # Numbers that the widest of the filters may make of a batch of words: 16 MiB.
 _BATCH_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterCnnConfig:
-    """The sizes of a character CNN.
+    """The sizes of a character CNN."""
 
-    filters: width and number of each kind of filter; none for a network of whole words.
-    projection: whether F numbers are projected to P, or are P themselves.
-    words, word_size: the table of whole words that is read beside the characters; 0 where there is none.
-    """
-
-    projection_size: int = setting(least=1)
+    projection_size: Annotated[int, Meta(ge=1)]
     characters: int
     character_size: int
-    max_characters_per_token: int = setting(least=3)
-    filters: tuple[tuple[int, int], ...]
-    activation: str = setting(choices=tuple(_ACTIVATIONS))
-    highways: int = setting(least=0, most=100)
-    projection: bool
-    words: int = 0
-    word_size: int = 0
+    max_characters_per_token: Annotated[int, Meta(ge=3)]
+    filters: Annotated[
+        tuple[tuple[int, int], ...],
+        Meta(
+            description="width and number of each kind of filter; none for a "
+            "network of whole words"
+        ),
+    ]
+    activation: Literal["relu", "tanh"]
+    highways: Annotated[int, Meta(ge=0, le=100)]
+    projection: Annotated[
+        bool,
+        Meta(description="whether F numbers are projected to P, or are P themselves"),
+    ]
+    words: Annotated[
+        int,
+        Meta(
+            description="the table of whole words that is read beside the "
+            "characters; 0 where there is none"
+        ),
+    ] = 0
+    word_size: Annotated[
+        int,
+        Meta(
+            description="the table of whole words that is read beside the "
+            "characters; 0 where there is none"
+        ),
+    ] = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, str)
-        if not all(1 <= width <= self.max_characters_per_token for width, _ in self.filters):
-            raise InputError(f"filters must be 1 to {self.max_characters_per_token} wide, the characters of a word")
+        if not all(
+            1 <= width <= self.max_characters_per_token for width, _ in self.filters
+        ):
+            raise InputError(
+                f"filters must be 1 to {self.max_characters_per_token} wide, the characters of a word"
+            )
         features = self.filter_count + self.word_size
         if not features or not (self.projection or features == self.projection_size):
-            raise InputError(f"filters and whole words make {features:,} numbers, not {self.projection_size:,}")
+            raise InputError(
+                f"filters and whole words make {features:,} numbers, not {self.projection_size:,}"
+            )
 
     @property
     def filter_count(self) -> int:
@@ -74,7 +103,9 @@ class CharacterCnnConfig:
 
 
 class Highway(nn.Module):
-    """y = σ(W_c x + b_c) · relu(W_t x + b_t) + (1 − σ(W_c x + b_c)) · x (Srivastava et al. 2015)."""
+    """y = σ(W_c x + b_c) · relu(W_t x + b_t) + (1 − σ(W_c x + b_c)) · x (Srivastava et
+    al. 2015).
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -88,7 +119,8 @@ class Highway(nn.Module):
 
 
 class CharacterCnn(nn.Module):
-    """Convolutions over the characters of a word, the largest value of each filter, highway layers, a projection.
+    """Convolutions over the characters of a word, the largest value of each filter,
+    highway layers, a projection.
 
     Its weights come from a file: those that it is made with mean nothing.
     """
@@ -98,22 +130,36 @@ class CharacterCnn(nn.Module):
         self.config = config
         self._activation = _ACTIVATIONS[config.activation]
         if config.filters:
-            self.characters = nn.Embedding.from_pretrained(torch.empty(config.characters, config.character_size))
-            self.convolutions = nn.ModuleList(
-                nn.Conv1d(config.character_size, number, width) for width, number in config.filters
+            self.characters = nn.Embedding.from_pretrained(
+                torch.empty(config.characters, config.character_size)
             )
-            self.highways = nn.ModuleList(Highway(config.filter_count) for _ in range(config.highways))
+            self.convolutions = nn.ModuleList(
+                nn.Conv1d(config.character_size, number, width)
+                for width, number in config.filters
+            )
+            self.highways = nn.ModuleList(
+                Highway(config.filter_count) for _ in range(config.highways)
+            )
         if config.word_size:
-            self.words = nn.Embedding.from_pretrained(torch.empty(config.words, config.word_size))
+            self.words = nn.Embedding.from_pretrained(
+                torch.empty(config.words, config.word_size)
+            )
         if config.projection:
-            self.projection = nn.Linear(config.word_size + config.filter_count, config.projection_size)
+            self.projection = nn.Linear(
+                config.word_size + config.filter_count, config.projection_size
+            )
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
-        """Ids of characters int64 [n, T], where there are filters, and rows of whole words int64 [n] → [n, P]."""
+        """Ids of characters int64 [n, T], where there are filters, and rows of whole
+        words int64 [n] → [n, P].
+        """
         features = [] if words is None else [self.words(words)]
         if characters is not None:
             embedded = self.characters(characters).transpose(1, 2)  # [n, D, T]
-            pooled = [self._activation(convolution(embedded).amax(dim=2)) for convolution in self.convolutions]
+            pooled = [
+                self._activation(convolution(embedded).amax(dim=2))
+                for convolution in self.convolutions
+            ]
             spelled = torch.cat(pooled, dim=1)  # [n, F]
             for highway in self.highways:
                 spelled = highway(spelled)
@@ -125,25 +171,37 @@ class CharacterCnn(nn.Module):
 class Spelling:
     """From words to rows of ids: begin of word, characters, end of word, padding …
 
-    Where the characters of a word do not fit, its first `most - 2` count. `<s>` and `</s>`, and the names that the
-    original tools have for them, are spelled as one character of their own.
+    Where the characters of a word do not fit, its first `most - 2` count. `<s>` and
+    `</s>`, and the names that the original tools have for them, are spelled as one
+    character of their own.
 
     Args:
         most: ids of a row, at least 3.
-        ids: of characters in a lexicon, as ELMoForManyLangs has it. None is the bytes of UTF-8 (Peters et al. 2018;
-            bilm-tf's `UnicodeCharsVocabulary`), 0 to 255.
+        ids: of characters in a lexicon, as ELMoForManyLangs has it. None is the bytes
+            of UTF-8 (Peters et al. 2018; bilm-tf's `UnicodeCharsVocabulary`), 0 to 255.
     """
 
     def __init__(self, most: int, ids: Mapping[str, int] | None = None) -> None:
-        self.most, self._ids = most, ids
+        self.most = most
+        self._ids = ids
         if ids is None:
-            self.begin_word, self.end_word, self.padding = 258, 259, UTF8_PADDING
+            self.begin_word = 258
+            self.end_word = 259
+            self.padding = UTF8_PADDING
             self._marks = {BEGIN: 256, "<S>": 256, END: 257, "</S>": 257}
         else:
-            # what the package calls `<eow>` stands before a word: its code exchanges the two, in training, too
-            self.begin_word, self.end_word, self.padding = ids["<eow>"], ids["<bow>"], ids["<pad>"]
+            # what the package calls `<eow>` stands before a word: its code exchanges
+            # the two, in training, too
+            self.begin_word = ids["<eow>"]
+            self.end_word = ids["<bow>"]
+            self.padding = ids["<pad>"]
             self._unknown = ids["<oov>"]
-            self._marks = {BEGIN: ids["<bos>"], "<bos>": ids["<bos>"], END: ids["<eos>"], "<eos>": ids["<eos>"]}
+            self._marks = {
+                BEGIN: ids["<bos>"],
+                "<bos>": ids["<bos>"],
+                END: ids["<eos>"],
+                "<eos>": ids["<eos>"],
+            }
 
     def rows(self, words: Sequence[str]) -> np.ndarray:
         """int64 [n, most] of words."""
@@ -155,19 +213,28 @@ class Spelling:
             elif self._ids is None:
                 characters = list(word.encode("utf-8", "ignore")[: self.most - 2])
             else:
-                characters = [self._ids.get(character, self._unknown) for character in word[: self.most - 2]]
+                characters = [
+                    self._ids.get(character, self._unknown)
+                    for character in word[: self.most - 2]
+                ]
             row[1 : len(characters) + 1] = characters
             row[len(characters) + 1] = self.end_word
         return rows
 
 
 def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.ndarray:
-    """int64 [n]: the rows of whole words in a table, as ELMoForManyLangs reads it beside characters.
+    """int64 [n]: the rows of whole words in a table, as ELMoForManyLangs reads it
+    beside characters.
 
-    A word is looked up by its first `most - 2` characters; a word that the lexicon lacks has the row of `<oov>`.
+    A word is looked up by its first `most - 2` characters; a word that the lexicon
+    lacks has the row of `<oov>`.
     """
-    names, unknown = {BEGIN: "<bos>", END: "<eos>"}, ids["<oov>"]
-    return np.array([ids.get(names.get(word, word[: most - 2]), unknown) for word in words], dtype=np.int64)
+    names = {BEGIN: "<bos>", END: "<eos>"}
+    unknown = ids["<oov>"]
+    return np.array(
+        [ids.get(names.get(word, word[: most - 2]), unknown) for word in words],
+        dtype=np.int64,
+    )
 
 
 @dataclass(frozen=True)
@@ -175,14 +242,15 @@ class CharacterCnnRecord:
     """What the file says of itself."""
 
     network: CharacterCnnConfig
-    spelling: str = setting(choices=(UTF8, LEXICON))
+    spelling: Literal["utf-8", "lexicon"]
 
 
 class CharacterCnnVectors(StoredVectors):
     """Word vectors that a character CNN makes: every string has one.
 
-    They are computed in batches of words of like length; the same word in another batch has the same vector up to
-    rounding. Raises `InputError` where parts do not fit each other.
+    They are computed in batches of words of like length; the same word in another batch
+    has the same vector up to rounding. Raises `InputError` where parts do not fit each
+    other.
 
     Args:
         weights: of the `CharacterCnn`, by their names in it.
@@ -202,7 +270,10 @@ class CharacterCnnVectors(StoredVectors):
         kept: Mapping[str, Tensor] | None = None,
         origin: str = FILE_NAME,
     ) -> None:
-        self.record, self.weights, self.kept, self.origin = record, weights, kept or {}, origin
+        self.record = record
+        self.weights = weights
+        self.kept = kept or {}
+        self.origin = origin
         self.lexicons = lexicons or {}
         config = record.network
         self.size = config.projection_size
@@ -221,30 +292,50 @@ class CharacterCnnVectors(StoredVectors):
         return super().description() | asdict(self.record)
 
     def tensors(self) -> dict[str, Tensor]:
-        tensors = {**self.weights, **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()}}
+        tensors = {
+            **self.weights,
+            **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()},
+        }
         return tensors | {name: as_bytes(ids) for name, ids in self.lexicons.items()}
 
     @classmethod
-    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CharacterCnnVectors":
+    def from_file(
+        cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
+    ) -> "CharacterCnnVectors":
         record = convert(info, CharacterCnnRecord, where=origin)
         lexicons = {
-            name: from_bytes(tensors.pop(name), dict[str, int]) for name in (CHARACTERS, WORDS) if name in tensors
+            name: from_bytes(tensors.pop(name), dict[str, int])
+            for name in (CHARACTERS, WORDS)
+            if name in tensors
         }
-        kept = {name.removeprefix(_KEPT): tensors.pop(name) for name in list(tensors) if name.startswith(_KEPT)}
+        kept = {
+            name.removeprefix(_KEPT): tensors.pop(name)
+            for name in list(tensors)
+            if name.startswith(_KEPT)
+        }
         return cls(record, tensors, lexicons=lexicons, kept=kept, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
-        lexicons = [json.dumps([name, ids]).encode() for name, ids in self.lexicons.items()]
-        weights = [name.encode() + tensor.numpy().tobytes() for name, tensor in sorted(self.weights.items())]
-        return fingerprint([json.dumps(self.description()).encode(), *lexicons, *weights])
+        lexicons = [
+            json.dumps([name, ids]).encode() for name, ids in self.lexicons.items()
+        ]
+        weights = [
+            name.encode() + tensor.numpy().tobytes()
+            for name, tensor in sorted(self.weights.items())
+        ]
+        return fingerprint(
+            [json.dumps(self.description()).encode(), *lexicons, *weights]
+        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
         leave_threads_of_parent()
         vectors = np.empty((len(words), self.size), dtype=np.float32)
-        config, ids, rows = self.record.network, None, None
+        config = self.record.network
+        ids = None
+        rows = None
         lengths = np.zeros(len(words), dtype=np.int64)
         if self._spelling:
             ids = self._spelling.rows(words)
@@ -254,8 +345,15 @@ class CharacterCnnVectors(StoredVectors):
         order = np.argsort(-lengths, kind="stable")
         most = max((number for _, number in config.filters), default=1)
         while len(order):
-            # the widest filter reads as much padding behind the longest word, as far as there is room
-            length = max(1, min(config.max_characters_per_token, int(lengths[order[0]]) + config.widest))
+            # the widest filter reads as much padding behind the longest word, as far as
+            # there is room
+            length = max(
+                1,
+                min(
+                    config.max_characters_per_token,
+                    int(lengths[order[0]]) + config.widest,
+                ),
+            )
             batch, order = np.split(order, [max(1, _BATCH_NUMBERS // (most * length))])
             with torch.inference_mode():
                 vectors[batch] = self._network(

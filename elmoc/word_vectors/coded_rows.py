@@ -1,42 +1,57 @@
-"""Coded rows: how the rows of a vector table are kept in a few bytes each, and become float32 again.
+"""Coded rows: how the rows of a vector table are kept in a few bytes each, and become
+float32 again.
 
-    concatenated   product quantisation (Jégou et al. 2011): a row is the codewords of M codebooks side by side
-    summed         compositional codes (Shu and Nakayama 2018): a row is the sum of the codewords of M codebooks
-    filtered       ALONE (Takase and Kobayashi 2020): a row is a network's output for a base vector that is masked by
-                   filters, which the hash of its word chooses; of the word alone nothing is kept
+    concatenated   product quantisation (Jégou et al. 2011): a row is the codewords of M
+    codebooks side by side summed         compositional codes (Shu and Nakayama 2018): a
+    row is the sum of the codewords of M codebooks filtered       ALONE (Takase and
+    Kobayashi 2020): a row is a network's output for a base vector that is masked by
+                   filters, which the hash of its word chooses; of the word alone
+                   nothing is kept
 
-Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d their width.
+Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d
+    their width.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 import xxhash
+from msgspec import Meta
 
 from elmoc.errors import InputError
-from elmoc.settings import setting
 
 MOST_ENTRIES = 1 << 16
-# Rows that become floats at once, at least: libraries add up the products of fewer rows in another order, and a row is
-# to be the same whatever is looked up with it. At most: 64 codebooks of a sum take 80 MB then, at E = 300.
-_LEAST_ROWS, _MOST_ROWS = 64, 1024
+# Rows that become floats at once, at least: libraries add up the products of fewer rows
+# in another order, and a row is to be the same whatever is looked up with it. At most:
+# 64 codebooks of a sum take 80 MB then, at E = 300.
+_LEAST_ROWS = 64
+_MOST_ROWS = 1024
 
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
     """uint64 [n]: the hash by which each string is found."""
-    hashes = [xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass")) for word in words]
+    hashes = [
+        xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
+        for word in words
+    ]
     return np.array(hashes, dtype=np.uint64)
 
 
 def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
-    """uint8 [n, ⌈M·log₂K / 8⌉]: codes [n, M] below `entries`, one behind the other, the least bit of each first."""
+    """uint8 [n, ⌈M·log₂K / 8⌉]: codes [n, M] below `entries`, one behind the other, the
+    least bit of each first.
+    """
     places = np.arange((entries - 1).bit_length(), dtype=np.uint32)
-    single = (codes.astype(np.uint32)[:, :, None] >> places) & np.uint32(1)  # [n, M, log₂K]
-    return np.packbits(single.astype(np.uint8).reshape(len(codes), -1), axis=1, bitorder="little")
+    single = (codes.astype(np.uint32)[:, :, None] >> places) & np.uint32(
+        1
+    )  # [n, M, log₂K]
+    return np.packbits(
+        single.astype(np.uint8).reshape(len(codes), -1), axis=1, bitorder="little"
+    )
 
 
 def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray:
@@ -45,7 +60,9 @@ def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray
     if bits == 8:
         return packed.astype(np.int64)
     single = np.unpackbits(packed, axis=1, count=codebooks * bits, bitorder="little")
-    codes: np.ndarray = single.reshape(len(packed), codebooks, bits) @ (1 << np.arange(bits, dtype=np.int64))
+    codes: np.ndarray = single.reshape(len(packed), codebooks, bits) @ (
+        1 << np.arange(bits, dtype=np.int64)
+    )
     return codes
 
 
@@ -72,7 +89,11 @@ class Rows(ABC):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file holds of them, by name, beside the hashes of their words."""
-        return {name: each for name, each in vars(self).items() if isinstance(each, np.ndarray) and name != "hashes"}
+        return {
+            name: each
+            for name, each in vars(self).items()
+            if isinstance(each, np.ndarray) and name != "hashes"
+        }
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """float32 [len(rows), E], made in blocks, the last one filled up."""
@@ -86,22 +107,29 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class CodedRows(Rows):
-    """Rows made of codewords: `(norm · codewords side by side, or their sum) · matrix + mean`.
+    """Rows made of codewords: `(norm · codewords side by side, or their sum) · matrix +
+    mean`.
 
     Raises `InputError` for arrays that do not fit together.
     """
 
     kind: str  # `concatenated` or `summed`
     codes: np.ndarray  # uint8 [n, ⌈M·log₂K / 8⌉], of `pack_codes`
-    codebooks: np.ndarray  # float16 [M, K, d]; what they make is D wide: M·d side by side, d as a sum
+    codebooks: (
+        np.ndarray
+    )  # float16 [M, K, d]; what they make is D wide: M·d side by side, d as a sum
     norms: np.ndarray | None = None  # float16 [n]; None is 1 each
     matrix: np.ndarray | None = None  # float16 [D, E]; None is the identity
     mean: np.ndarray | None = None  # float32 [E]; None is 0
 
     def __post_init__(self) -> None:
-        number, entries, width = check_array("codebooks", self.codebooks, np.float16, (None, None, None))
+        number, entries, width = check_array(
+            "codebooks", self.codebooks, np.float16, (None, None, None)
+        )
         if not 2 <= entries <= MOST_ENTRIES:
-            raise InputError(f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}")
+            raise InputError(
+                f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}"
+            )
         bits = number * (entries - 1).bit_length()
         [rows, _] = check_array("codes", self.codes, np.uint8, (None, -(-bits // 8)))
         size = number * width if self.kind == "concatenated" else width
@@ -114,20 +142,37 @@ class CodedRows(Rows):
         object.__setattr__(self, "size", size)
         if entries & (entries - 1):  # else all that the bits can say are codes
             for start in range(0, rows, _MOST_ROWS):
-                if unpack_codes(self.codes[start : start + _MOST_ROWS], number, entries).max() >= entries:
-                    raise InputError(f"it has a code that is not below {entries:,}, the entries of a codebook")
+                if (
+                    unpack_codes(
+                        self.codes[start : start + _MOST_ROWS], number, entries
+                    ).max()
+                    >= entries
+                ):
+                    raise InputError(
+                        f"it has a code that is not below {entries:,}, the entries of a codebook"
+                    )
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def select(self, rows: np.ndarray) -> "CodedRows":
-        return replace(self, codes=self.codes[rows], norms=None if self.norms is None else self.norms[rows])
+        return replace(
+            self,
+            codes=self.codes[rows],
+            norms=None if self.norms is None else self.norms[rows],
+        )
 
     def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
-        chosen = self.codebooks[np.arange(number), codes].astype(np.float32)  # [n, M, d]
-        decoded: np.ndarray = chosen.reshape(len(rows), -1) if self.kind == "concatenated" else chosen.sum(axis=1)
+        chosen = self.codebooks[np.arange(number), codes].astype(
+            np.float32
+        )  # [n, M, d]
+        decoded: np.ndarray = (
+            chosen.reshape(len(rows), -1)
+            if self.kind == "concatenated"
+            else chosen.sum(axis=1)
+        )
         if self.norms is not None:
             decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
         if self.matrix is not None:
@@ -137,27 +182,46 @@ class CodedRows(Rows):
 
 @dataclass(frozen=True)
 class Filters:
-    """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random columns each, none of them stored."""
+    """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random
+    columns each, none of them stored.
+    """
 
-    # The columns, which a damaged number could make gigabytes of, take 300 MB at most; the paper's take 600 KB.
-    size: int = setting(least=1, most=4096)  # D_o, of the base vector that they mask
-    filters: int = setting(least=1, most=16)  # M
-    entries: int = setting(least=2, most=1024)  # c
-    seed: int = setting(least=0)  # of the columns, and of what a word's hash chooses
-    zeros: float | None = setting(None, above=0, below=1)  # p_o, the share of zeros of a binary one; None is a real one
+    # The columns, which a damaged number could make gigabytes of, take 300 MB at most;
+    # the paper's take 600 KB.
+    # D_o, of the base vector that they mask
+    size: Annotated[int, Meta(ge=1, le=4096)]
+    # M
+    filters: Annotated[int, Meta(ge=1, le=16)]
+    # c
+    entries: Annotated[int, Meta(ge=2, le=1024)]
+    # of the columns, and of what a word's hash chooses
+    seed: Annotated[int, Meta(ge=0)]
+    # p_o, the share of zeros of a binary one; None is a real one
+    zeros: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """float32 [M, c, D_o]: of Bernoulli(1 − p_o^(1/M)) where binary, else Gaussian with deviation M^−½."""
+        """float32 [M, c, D_o]: of Bernoulli(1 − p_o^(1/M)) where binary, else Gaussian
+        with deviation M^−½.
+        """
         generator = np.random.Generator(np.random.Philox(key=self.seed))
         shape = self.filters, self.entries, self.size
         if self.zeros is None:
-            return generator.standard_normal(shape, dtype=np.float32) / np.float32(self.filters**0.5)
-        return (generator.random(shape, dtype=np.float32) >= self.zeros ** (1 / self.filters)).astype(np.float32)
+            return generator.standard_normal(shape, dtype=np.float32) / np.float32(
+                self.filters**0.5
+            )
+        return (
+            generator.random(shape, dtype=np.float32)
+            >= self.zeros ** (1 / self.filters)
+        ).astype(np.float32)
 
     def numbers(self, hashes: np.ndarray) -> np.ndarray:
-        """int64 [n, M]: the columns that words with these hashes (uint64) have, by the mixing step of SplitMix64."""
-        steps = np.arange(1, self.filters + 1, dtype=np.uint64) + np.uint64(self.seed * self.filters % 2**63)
+        """int64 [n, M]: the columns that words with these hashes (uint64) have, by the
+        mixing step of SplitMix64.
+        """
+        steps = np.arange(1, self.filters + 1, dtype=np.uint64) + np.uint64(
+            self.seed * self.filters % 2**63
+        )
         mixed = hashes[:, None] + steps * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -165,7 +229,9 @@ class Filters:
         return (mixed % np.uint64(self.entries)).astype(np.int64)
 
     def masks(self, hashes: np.ndarray) -> np.ndarray:
-        """float32 [n, D_o]: m_w of words with these hashes; min(1, sum of its columns) where binary, else the sum."""
+        """float32 [n, D_o]: m_w of words with these hashes; min(1, sum of its columns)
+        where binary, else the sum.
+        """
         masks = np.zeros((len(hashes), self.size), dtype=np.float32)
         for columns, chosen in zip(self.columns, self.numbers(hashes).T, strict=True):
             masks += columns[chosen]
@@ -189,7 +255,9 @@ class FilteredRows(Rows):
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))
         check_array("inner", self.inner, np.float16, (None, self.filters.size))
-        [size, _] = check_array("outer", self.outer, np.float16, (None, len(self.inner)))
+        [size, _] = check_array(
+            "outer", self.outer, np.float16, (None, len(self.inner))
+        )
         object.__setattr__(self, "size", size)
 
     def __len__(self) -> int:
@@ -200,15 +268,25 @@ class FilteredRows(Rows):
 
     def made(self, rows: np.ndarray) -> np.ndarray:
         masked = self.filters.masks(self.hashes[rows]) * self.base
-        return np.maximum(masked @ self.inner.T.astype(np.float32), 0) @ self.outer.T.astype(np.float32)
+        return np.maximum(
+            masked @ self.inner.T.astype(np.float32), 0
+        ) @ self.outer.T.astype(np.float32)
 
 
-def check_array(name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]) -> tuple[int, ...]:
-    """The shape of an array; an `InputError` unless it has this type and shape, where None is any length."""
+def check_array(
+    name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]
+) -> tuple[int, ...]:
+    """The shape of an array; an `InputError` unless it has this type and shape, where
+    None is any length.
+    """
     fits = array.ndim == len(shape) and all(
         wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
     )
     if array.dtype != dtype or not fits:
-        wanted = " × ".join("any" if length is None else f"{length:,}" for length in shape)
-        raise InputError(f"{name} are {array.dtype} of {array.shape}, not {np.dtype(dtype)} of {wanted}")
+        wanted = " × ".join(
+            "any" if length is None else f"{length:,}" for length in shape
+        )
+        raise InputError(
+            f"{name} are {array.dtype} of {array.shape}, not {np.dtype(dtype)} of {wanted}"
+        )
     return array.shape

@@ -1,4 +1,6 @@
-"""Opening word vectors of any kind, from the one string that commands take and model directories record."""
+"""Opening word vectors of any kind, from the one string that commands take and model
+directories record.
+"""
 
 import json
 import os
@@ -14,14 +16,20 @@ from elmoc.word_vectors.fasttext import MAX_SIZE, FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 
-def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -> WordVectors:
-    """Open word vectors: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a model's own.
+def open_word_vectors(
+    origin: Path | str, only: Collection[str] | None = None
+) -> WordVectors:
+    """Open word vectors: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`,
+    `random:SEED:SIZE`, or a model's own.
 
-    A model's own are a `.safetensors` file, or the directory of a model that has one. `only` lists the words that will
+    A model's own are a `.safetensors` file, or the directory of a model that has one.
+    `only` lists the words that will
     be asked for, where that is known: a text file then takes less memory.
     """
     origin = os.fspath(origin)
-    if (numbers := re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})", origin)) is not None:
+    if (
+        numbers := re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})", origin)
+    ) is not None:
         return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
     if origin.endswith(".bin"):
         return FastTextVectors(origin)
@@ -29,9 +37,16 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
         return TextVectors(origin, only)
     if os.path.isdir(origin):  # of a model, or a run
         names = [kind.file_name for kind in stored_kinds()]
-        found = [file for folder in ("", "model") for name in names if (file := Path(origin, folder, name)).exists()]
+        found = [
+            file
+            for folder in ("", "model")
+            for name in names
+            if (file := Path(origin, folder, name)).exists()
+        ]
         if not found:
-            raise InputError(f"{origin} has no {' or '.join(names)}: give a model with word vectors of its own")
+            raise InputError(
+                f"{origin} has no {' or '.join(names)}: give a model with word vectors of its own"
+            )
         origin = str(found[0])
     if origin.endswith(".safetensors"):
         stored: WordVectors = read_stored(origin)
@@ -44,7 +59,9 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
 
 def stored_kinds() -> tuple[Any, ...]:
     """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
-    from elmoc.word_vectors.character_cnn import CharacterCnnVectors  # these import PyTorch
+    from elmoc.word_vectors.character_cnn import (
+        CharacterCnnVectors,
+    )  # these import PyTorch
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.lexicon_vectors import LexiconVectors
     from elmoc.word_vectors.subwords import SubwordVectors
@@ -60,7 +77,8 @@ def is_stored(origin: str) -> bool:
 def read_stored(path: Path | str) -> Any:
     """The `StoredVectors` of a file.
 
-    Raises `InputError` when the file is missing, damaged, of another version, or has numbers that are not finite.
+    Raises `InputError` when the file is missing, damaged, of another version, or has
+    numbers that are not finite.
     """
     from elmoc.weights import read_tensors
 

@@ -8,17 +8,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Literal, Protocol, get_args
 
 import numpy as np
+from msgspec import Meta
 
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.files.checksums import fingerprint_file
-from elmoc.settings import setting
 from elmoc.word_vectors.fasttext import MAX_SIZE
 
-TRANSFORMS = ("none", "centre", "whiten")  # of raw vectors, once `<s>` and `</s>` have vectors
+# What is done to raw vectors, once `<s>` and `</s>` have vectors.
+TransformKind = Literal["none", "centre", "whiten"]
+TRANSFORMS = get_args(TransformKind)
 
 
 class WordVectors(Protocol):
@@ -32,17 +34,21 @@ class WordVectors(Protocol):
         """A name of the function: equal fingerprints, equal vectors."""
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E], of finite numbers; a word that has no vector gets zeros."""
+        """float32 [len(words), E], of finite numbers; a word that has no vector gets
+        zeros.
+        """
 
 
 @dataclass(frozen=True)
 class VectorSource:
-    """Which word vectors a model reads, or is trained against, as model directories record it."""
+    """Which word vectors a model reads, or is trained against, as model directories
+    record it.
+    """
 
     origin: str
     fingerprint: str
-    size: int = setting(least=1, most=MAX_SIZE)
-    post_processing: str = setting(choices=TRANSFORMS)
+    size: Annotated[int, Meta(ge=1, le=MAX_SIZE)]
+    post_processing: TransformKind
 
     @property
     def file_name(self) -> str:
@@ -50,7 +56,9 @@ class VectorSource:
         return Path(self.origin).name
 
     def same_as(self, other: "VectorSource") -> bool:
-        """Whether both are the same vectors, transformed in the same way, wherever the files are."""
+        """Whether both are the same vectors, transformed in the same way, wherever the
+        files are.
+        """
         return replace(self, origin=other.origin) == other
 
 
@@ -64,25 +72,35 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
 
 
 class TextVectors:
-    """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and E numbers a line.
+    """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and
+    E numbers a line.
 
-    A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
-    `only` keeps memory small: other words of the file are passed over. Of a word that is there twice the first vector
-    counts. Raises `InputError` with the line number for a line of another width, or with a number that is not finite.
+    A first line with two numbers (fastText's and word2vec's header) says how many
+    vectors there are and how wide. `only` keeps memory small: other words of the file
+    are passed over. Of a word that is there twice the first vector counts. Raises
+    `InputError` with the line number for a line of another width, or with a number that
+    is not finite.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
         self.origin = os.path.abspath(path)
         wanted = None if only is None else set(only)
         self._rows: dict[str, int] = {}
-        self.size, read, expected = 0, 0, 0
+        self.size = 0
+        read = 0
+        expected = 0
         numbers = array("f")
         for line_number, line in enumerate(read_lines(path), 1):
-            if line_number == 1 and (header := re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) *", line)):
+            if line_number == 1 and (
+                header := re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) *", line)
+            ):
                 expected, self.size = map(int, header.groups())
                 continue
             read += 1
-            with reading(f"{path}, line {line_number}"), np.errstate(over="ignore"):  # what is too large is infinite
+            with (
+                reading(f"{path}, line {line_number}"),
+                np.errstate(over="ignore"),
+            ):  # what is too large is infinite
                 self.size = self.size or line.rstrip(" ").count(" ")
                 word, *fields = self._fields(line)
                 if word not in self._rows and (wanted is None or word in wanted):
@@ -102,13 +120,19 @@ class TextVectors:
     def _fields(self, line: str) -> list[str]:
         """The word of a line, and its numbers, not yet parsed."""
         if not 2 <= self.size <= MAX_SIZE:
-            raise InputError(f"a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces")
+            raise InputError(
+                f"a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces"
+            )
         fields = line.rstrip(" ").rsplit(" ", self.size)
-        # A few words of published files hold spaces; but where all before the last E fields are numbers, there are more
-        # than E of these.
+        # A few words of published files hold spaces; but where all before the last E
+        # fields are numbers, there are more than E of these.
         _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
-        if len(fields) <= self.size or (more and all(re.fullmatch(r"[-+]?\.?\d[-+.\deE]*", each) for each in more)):
-            raise InputError(f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected")
+        if len(fields) <= self.size or (
+            more and all(re.fullmatch(r"[-+]?\.?\d[-+.\deE]*", each) for each in more)
+        ):
+            raise InputError(
+                f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected"
+            )
         return fields
 
     @cached_property
@@ -123,9 +147,11 @@ class TextVectors:
 
 
 class RandomVectors:
-    """Standard normal vectors drawn from the word itself and a seed (the paper's ELMo-C_RND, Section 5.1).
+    """Standard normal vectors drawn from the word itself and a seed (the paper's
+    ELMo-C_RND, Section 5.1).
 
-    The same seed gives any string the same vector on any machine; seed and size are the fingerprint.
+    The same seed gives any string the same vector on any machine; seed and size are the
+    fingerprint.
     """
 
     def __init__(self, *, seed: int, size: int) -> None:
@@ -137,7 +163,13 @@ class RandomVectors:
         """float32 [len(words), E]."""
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         for row, word in enumerate(words):
-            key = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16, key=b"%d" % self.seed)
-            generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
+            key = hashlib.blake2b(
+                word.encode("utf-8", "surrogatepass"),
+                digest_size=16,
+                key=b"%d" % self.seed,
+            )
+            generator = np.random.Generator(
+                np.random.Philox(key=int.from_bytes(key.digest(), "little"))
+            )
             vectors[row] = generator.standard_normal(self.size, dtype=np.float32)
         return vectors

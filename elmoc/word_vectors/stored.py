@@ -1,7 +1,9 @@
-"""Stored word vectors: what every kind of word vectors has whose file goes with a model.
+"""Stored word vectors: what every kind of word vectors has whose file goes with a
+model.
 
-The file (`….safetensors`) holds the tensors that lookups need, and its own description among the metadata of its
-header. A new kind is a subclass here and an entry in `opening.stored_kinds`.
+The file (`….safetensors`) holds the tensors that lookups need, and its own description
+among the metadata of its header. A new kind is a subclass here and an entry in
+`opening.stored_kinds`.
 """
 
 import json
@@ -38,12 +40,20 @@ class StoredVectors(WordVectors, ABC):
 
     @classmethod
     @abstractmethod
-    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> Self:
+    def from_file(
+        cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
+    ) -> Self:
         """From a description, without `format` and `version`, and finite tensors."""
 
     def write(self, path: Path | str) -> None:
-        """Write the file in place, into a directory that is written as a whole or at a path that is renamed."""
-        save_file(contiguous(self.tensors()), path, metadata={"elmoc": json.dumps(self.description())})
+        """Write the file in place, into a directory that is written as a whole or at a
+        path that is renamed.
+        """
+        save_file(
+            contiguous(self.tensors()),
+            path,
+            metadata={"elmoc": json.dumps(self.description())},
+        )
 
 
 def as_bytes(value: Any) -> Tensor:

@@ -1,7 +1,9 @@
-"""Transforms: how raw word vectors become the vectors that an encoder reads or is trained against.
+"""Transforms: how raw word vectors become the vectors that an encoder reads or is
+trained against.
 
-A transform holds what has to be the same for every word, in the table of a corpus and later when dumping: the vectors
-of `<s>` and `</s>`, and an affine map. `WordRows` keeps the transformed vectors of the words that have been met.
+A transform holds what has to be the same for every word, in the table of a corpus and
+later when dumping: the vectors of `<s>` and `</s>`, and an affine map. `WordRows` keeps
+the transformed vectors of the words that have been met.
 """
 
 import threading
@@ -19,9 +21,10 @@ from elmoc.files import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 
-# The least variance of a direction in whitening, relative to the largest. A deviation under 0.3 % of the largest may
-# come from the few digits that files give their numbers, and is zero where the words are fewer than the dimensions: it
-# would count as much as any other.
+# The least variance of a direction in whitening, relative to the largest. A deviation
+# under 0.3 % of the largest may come from the few digits that files give their numbers,
+# and is zero where the words are fewer than the dimensions: it would count as much as
+# any other.
 WHITENING_FLOOR = 1e-5
 _BLOCK_ROWS = 1 << 16
 # bytes of the vectors of words that are kept; a single call may need more
@@ -33,7 +36,8 @@ _SEED = 0  # of the directions of `<s>` and `</s>` where the word vectors have n
 
 @dataclass(frozen=True)
 class VectorTransform:
-    """Raw vectors → vectors: boundary tokens replaced, then `(x − mean) · matrix` for every vector that is not zero.
+    """Raw vectors → vectors: boundary tokens replaced, then `(x − mean) · matrix` for
+    every vector that is not zero.
 
     Raises `InputError` for numbers that are not finite.
     """
@@ -45,7 +49,9 @@ class VectorTransform:
     def __post_init__(self) -> None:
         for name, array in self.arrays.items():
             if not all_finite(array):
-                raise InputError(f"the {name} of the transform holds numbers that are not finite")
+                raise InputError(
+                    f"the {name} of the transform holds numbers that are not finite"
+                )
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -54,15 +60,20 @@ class VectorTransform:
 
     def same_as(self, other: "VectorTransform") -> bool:
         """Whether both give the same vectors for the same raw ones."""
-        mine, theirs = self.arrays, other.arrays
-        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        mine = self.arrays
+        theirs = other.arrays
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(mine[name], theirs[name]) for name in mine
+        )
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the transformed vectors of `words`."""
         return self.apply(words, vectors.lookup(words))
 
     def apply(self, words: Sequence[str], raw: np.ndarray) -> np.ndarray:
-        """float32 [len(words), E] from the raw vectors of `words`; a word without a vector keeps its zeros."""
+        """float32 [len(words), E] from the raw vectors of `words`; a word without a
+        vector keeps its zeros.
+        """
         raw = np.array(raw, dtype=np.float32)  # a copy
         for row, word in enumerate(words):
             if word in (BEGIN, END):
@@ -77,30 +88,40 @@ class VectorTransform:
 
 
 def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
-    """float32 [2, E]: raw vectors for `<s>` and `</s>`; instead of zeros, fixed directions of length `mean_norm`."""
+    """float32 [2, E]: raw vectors for `<s>` and `</s>`; instead of zeros, fixed
+    directions of length `mean_norm`.
+    """
     boundary = np.array(vectors.lookup([BEGIN, END]), dtype=np.float32)
     generator = np.random.Generator(np.random.Philox(key=_SEED))
     for row in range(2):
         direction = generator.standard_normal(vectors.size, dtype=np.float32)
         if not boundary[row].any():
-            boundary[row] = direction * np.float32(mean_norm / np.linalg.norm(direction))
+            boundary[row] = direction * np.float32(
+                mean_norm / np.linalg.norm(direction)
+            )
     return boundary
 
 
-def fit_transform(kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
-    """The transform of a kind of `TRANSFORMS`, fitted to the rows of `raw` [V, E], each weighted by its count.
+def fit_transform(
+    kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray
+) -> VectorTransform:
+    """The transform of a kind of `TRANSFORMS`, fitted to the rows of `raw` [V, E], each
+    weighted by its count.
 
     Zero rows do not count. Raises `InputError` where nothing can be fitted to the rows.
     """
     if kind == "none":
         return VectorTransform(boundary)
     size = raw.shape[1]
-    total, mean = 0.0, np.zeros(size)
+    total = 0.0
+    mean = np.zeros(size)
     for weights, rows in _weighted_blocks(raw, counts):
         total += weights.sum()
         mean += weights @ rows
     if total == 0:
-        raise InputError(f"{kind} needs word vectors, but every word of the lexicon has the zero vector")
+        raise InputError(
+            f"{kind} needs word vectors, but every word of the lexicon has the zero vector"
+        )
     mean /= total
     if kind == "centre":
         return VectorTransform(boundary, mean.astype(np.float32))
@@ -109,18 +130,29 @@ def fit_transform(kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.n
         centred = rows - mean
         covariance += (centred * weights[:, None]).T @ centred
     values, components = np.linalg.eigh(covariance / total)  # ascending
-    if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
-        raise InputError(f"{kind} needs word vectors that differ, but all words have the same vector")
+    if values[-1] <= np.finfo(np.float32).eps ** 2 * (
+        mean @ mean
+    ):  # less than rounding
+        raise InputError(
+            f"{kind} needs word vectors that differ, but all words have the same vector"
+        )
     variances = np.maximum(values, WHITENING_FLOOR * values[-1])
     matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
     return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 
 
-def _weighted_blocks(raw: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (weights [n], rows [n, E]) in float64 for blocks of `raw`; zero rows weigh nothing."""
+def _weighted_blocks(
+    raw: np.ndarray, counts: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (weights [n], rows [n, E]) in float64 for blocks of `raw`; zero rows weigh
+    nothing.
+    """
     for start in range(0, len(raw), _BLOCK_ROWS):
         rows = raw[start : start + _BLOCK_ROWS].astype(np.float64)
-        yield counts[start : start + _BLOCK_ROWS] * rows.any(axis=1).astype(np.float64), rows
+        yield (
+            counts[start : start + _BLOCK_ROWS] * rows.any(axis=1).astype(np.float64),
+            rows,
+        )
 
 
 class SentenceRows(NamedTuple):
@@ -128,17 +160,26 @@ class SentenceRows(NamedTuple):
 
     ids: list[Tensor]  # int64 [n] for each sentence: rows of the table
     table: Tensor  # float32 [types, E]
-    unknown: frozenset[str]  # their words that have no vector; the rows of these are zeros
-    # int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and where the
-    # last ends, `<s>` not counted; None where rows are of words
+    unknown: frozenset[
+        str
+    ]  # their words that have no vector; the rows of these are zeros
+    # int64 [words + 1] for each sentence, where rows are of subwords: where the units
+    # of each word begin, and where the last ends, `<s>` not counted; None where rows
+    # are of words
     bounds: list[Tensor] | None = None
 
     def words(self, index: int) -> int:
         """How many words a sentence has, `<s>` and `</s>` not counted."""
-        return len(self.ids[index]) - 2 if self.bounds is None else len(self.bounds[index]) - 1
+        return (
+            len(self.ids[index]) - 2
+            if self.bounds is None
+            else len(self.bounds[index]) - 1
+        )
 
     def padded(self) -> tuple[Tensor, Tensor]:
-        """What the encoder reads: [B, T + 2, E], boundaries included, padded at the end, and the lengths, int [B]."""
+        """What the encoder reads: [B, T + 2, E], boundaries included, padded at the
+        end, and the lengths, int [B].
+        """
         ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
         return self.table[ids], torch.tensor([len(each) for each in self.ids])
 
@@ -146,8 +187,8 @@ class SentenceRows(NamedTuple):
 class WordRows:
     """A growing table of the vectors that an encoder reads; several threads may use it.
 
-    unknown: the first `MOST_UNKNOWN` word types met that have no vector, whose rows are zeros, in the order in which
-        they were met.
+    unknown: the first `MOST_UNKNOWN` word types met that have no vector, whose rows are
+        zeros, in the order in which they were met.
     """
 
     def __init__(self, transform: VectorTransform, vectors: WordVectors) -> None:
@@ -169,9 +210,14 @@ class WordRows:
             table = self._table[[self._ids[word] for word in types]]
             names = list(types)
             unknown = [names[row] for row in np.flatnonzero(~table.any(axis=1))]
-            self.unknown |= dict.fromkeys(unknown[: max(0, MOST_UNKNOWN - len(self.unknown))])
+            self.unknown |= dict.fromkeys(
+                unknown[: max(0, MOST_UNKNOWN - len(self.unknown))]
+            )
         ids = dict(zip(types, range(len(types)), strict=True))
-        rows = [torch.tensor([ids[word] for word in sentence], dtype=torch.int64) for sentence in sentences]
+        rows = [
+            torch.tensor([ids[word] for word in sentence], dtype=torch.int64)
+            for sentence in sentences
+        ]
         return SentenceRows(rows, torch.from_numpy(table), frozenset(unknown))
 
     def _add(self, types: dict[str, None]) -> None:
@@ -184,9 +230,13 @@ class WordRows:
         if not new:
             return
         rows = self._transform.lookup(new, self._vectors)
-        start, end = len(self._ids), len(self._ids) + len(new)
+        start = len(self._ids)
+        end = len(self._ids) + len(new)
         if end > len(self._table):
-            table = np.empty((max(end, min(self._most, 2 * len(self._table))), self._vectors.size), dtype=np.float32)
+            table = np.empty(
+                (max(end, min(self._most, 2 * len(self._table))), self._vectors.size),
+                dtype=np.float32,
+            )
             table[:start] = self._table[:start]
             self._table = table
         self._table[start:end] = rows

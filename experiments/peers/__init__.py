@@ -1,1 +1,3 @@
-"""Peers: what people would train instead, for a given time on the same text, and their features for the same probes."""
+"""Peers: what people would train instead, for a given time on the same text, and their
+features for the same probes.
+"""

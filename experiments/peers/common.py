@@ -1,4 +1,6 @@
-"""What the scripts of peers share: text in random blocks, a learning rate by the clock, and the feature file."""
+"""What the scripts of peers share: text in random blocks, a learning rate by the clock,
+and the feature file.
+"""
 
 import argparse
 import json
@@ -24,18 +26,43 @@ ENDLESS = 10**9  # steps of a trainer that the clock ends
 
 
 def arguments_of(what: str) -> argparse.Namespace:
-    """The command line of a peer: TEXT… OUT --max-time TIME [--sentences FILE] [--seed N] [--threads N]."""
+    """The command line of a peer: TEXT… OUT --max-time TIME [--sentences FILE] [--seed
+    N] [--threads N].
+    """
     import torch
 
-    parser = argparse.ArgumentParser(description=f"Train {what} for a given time, and write its features.")
-    parser.add_argument("texts", nargs="+", type=Path, metavar="TEXT", help="one tokenised sentence a line")
-    parser.add_argument(
-        "out", type=Path, metavar="OUT", help="folder of the model; a finished one is not trained again"
+    parser = argparse.ArgumentParser(
+        description=f"Train {what} for a given time, and write its features."
     )
-    parser.add_argument("--max-time", required=True, metavar="TIME", help="of training, e.g. 100m, 2h, 90s")
-    parser.add_argument("--sentences", type=Path, metavar="FILE", help="sentences whose features go to OUT/features.h5")
+    parser.add_argument(
+        "texts",
+        nargs="+",
+        type=Path,
+        metavar="TEXT",
+        help="one tokenised sentence a line",
+    )
+    parser.add_argument(
+        "out",
+        type=Path,
+        metavar="OUT",
+        help="folder of the model; a finished one is not trained again",
+    )
+    parser.add_argument(
+        "--max-time",
+        required=True,
+        metavar="TIME",
+        help="of training, e.g. 100m, 2h, 90s",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=Path,
+        metavar="FILE",
+        help="sentences whose features go to OUT/features.h5",
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2, help="threads that compute (default: 2)")
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads that compute (default: 2)"
+    )
     arguments = parser.parse_args()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     torch.set_num_threads(arguments.threads)
@@ -46,14 +73,20 @@ def arguments_of(what: str) -> argparse.Namespace:
 
 
 class TextBlocks:
-    """Files of tokenised sentences, read in blocks whose order is random, again and again.
+    """Files of tokenised sentences, read in blocks whose order is random, again and
+    again.
 
-    A block has the lines that begin in its part of a file, so that any part of a pass is a sample of all files by size.
+    A block has the lines that begin in its part of a file, so that any part of a pass
+    is a sample of all files by size.
     """
 
     def __init__(self, paths: Sequence[Path], *, seed: int) -> None:
         self._seed = seed
-        self._blocks = [(path, start) for path in paths for start in range(0, path.stat().st_size, BLOCK_BYTES)]
+        self._blocks = [
+            (path, start)
+            for path in paths
+            for start in range(0, path.stat().st_size, BLOCK_BYTES)
+        ]
 
     def __len__(self) -> int:
         """Blocks of a pass."""
@@ -62,7 +95,9 @@ class TextBlocks:
     def blocks(self) -> Iterator[list[list[str]]]:
         """The sentences of every block, of pass after pass, without end."""
         for number in count():
-            order = random.Random(f"{self._seed} {number}").sample(self._blocks, len(self))
+            order = random.Random(f"{self._seed} {number}").sample(
+                self._blocks, len(self)
+            )
             for path, start in order:
                 yield self._read(path, start)
 
@@ -70,7 +105,11 @@ class TextBlocks:
         """The sentences of some blocks at a time, shuffled."""
         blocks = self.blocks()
         for number in count():
-            sentences = [words for block in islice(blocks, min(MIXED_BLOCKS, len(self))) for words in block]
+            sentences = [
+                words
+                for block in islice(blocks, min(MIXED_BLOCKS, len(self)))
+                for words in block
+            ]
             random.Random(f"{self._seed} {number}").shuffle(sentences)
             yield sentences
 
@@ -86,10 +125,13 @@ class TextBlocks:
 
 
 class Clock:
-    """The time of a training, and its learning rate: a linear rise, then a linear fall to zero."""
+    """The time of a training, and its learning rate: a linear rise, then a linear fall
+    to zero.
+    """
 
     def __init__(self, max_time: str) -> None:
-        self.limit, self.words = parse_duration(max_time), 0.0
+        self.limit = parse_duration(max_time)
+        self.words = 0.0
         self._began: float | None = None
         self._bar = progress_bar(total=round(self.limit), unit=" s", desc="training")
 
@@ -116,7 +158,9 @@ class Clock:
     def step(self, words: float, loss: float) -> None:
         """A step is done that read so many words, at this loss."""
         self.words += words
-        self._bar.set_postfix_str(f"{self.words:,.0f} words, loss {loss:.3f}", refresh=False)
+        self._bar.set_postfix_str(
+            f"{self.words:,.0f} words, loss {loss:.3f}", refresh=False
+        )
         self._bar.update(round(min(self.seconds, self.limit)) - self._bar.n)
 
 
@@ -138,5 +182,7 @@ def write_features(
             for index, line in enumerate(lines):
                 file.create_dataset(str(index), data=encode(line.split()))
                 bar.update()
-        places = json.dumps({line.strip(): str(index) for index, line in enumerate(lines)})
+        places = json.dumps(
+            {line.strip(): str(index) for index, line in enumerate(lines)}
+        )
         file.create_dataset("sentence_to_index", data=[places], dtype=text)

@@ -1,9 +1,11 @@
-"""ELMoForManyLangs: its bidirectional LSTM over characters and words, by its own trainer, and its layers.
+"""ELMoForManyLangs: its bidirectional LSTM over characters and words, by its own
+trainer, and its layers.
 
     python -m experiments.peers.many_langs TEXT… OUT --max-time 100m --sentences FILE
 
-Source: Che et al. 2018; the package `elmoformanylangs`, release 0.0.4.post2. Features are those of our import
-(`elmoc import-elmo`), which computes what the package does from a reset state: each sentence from zero, L + 1 layers.
+Source: Che et al. 2018; the package `elmoformanylangs`, release 0.0.4.post2. Features
+are those of our import (`elmoc import-elmo`), which computes what the package does from
+a reset state: each sentence from zero, L + 1 layers.
 """
 
 import importlib.util
@@ -21,16 +23,35 @@ import torch
 
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.model import ElmoC
-from experiments.peers.common import ENDLESS, Clock, TextBlocks, arguments_of, write_features
+from experiments.peers.common import (
+    ENDLESS,
+    Clock,
+    TextBlocks,
+    arguments_of,
+    write_features,
+)
 
-WORDS = 3_000_000  # of the text: the trainer keeps them in memory as batches, and reads them again and again
-BATCH, PIECE_WORDS, MIN_COUNT, LEARNING_RATE = 32, 20, 3, 1e-3
+# of the text: the trainer keeps them in memory as batches, and reads them again and
+# again
+WORDS = 3_000_000
+BATCH = 32
+PIECE_WORDS = 20
+MIN_COUNT = 3
+LEARNING_RATE = 1e-3
 CONFIG = {
-    "encoder": {"name": "elmo", "projection_dim": 256, "cell_clip": 3, "proj_clip": 3, "dim": 1024, "n_layers": 2},
+    "encoder": {
+        "name": "elmo",
+        "projection_dim": 256,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 1024,
+        "n_layers": 2,
+    },
     "token_embedder": {
         "name": "cnn",
         "activation": "relu",
-        # widths and numbers of the convolutions over characters: a sixth of those of the published models
+        # widths and numbers of the convolutions over characters: a sixth of those of
+        # the published models
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128]],
         "n_highway": 1,
         "word_dim": 100,
@@ -47,16 +68,23 @@ class TimeIsOver(Exception):
 
 
 class ClockedModel:
-    """What the trainer is given in place of its model and optimiser: the same, led by the clock."""
+    """What the trainer is given in place of its model and optimiser: the same, led by
+    the clock.
+    """
 
     def __init__(self, clock: Clock, words_a_token: float) -> None:
-        self._clock, self._words_a_token = clock, words_a_token
-        self.words, self.loss = 0.0, 0.0
+        self._clock = clock
+        self._words_a_token = words_a_token
+        self.words = 0.0
+        self.loss = 0.0
         self.model: Any = None
 
     def watch(self, model_class: Any) -> None:
-        """Have the instances of the trainer's class of models write down their losses, and the words that they read."""
-        initialise, compute = model_class.__init__, model_class.forward
+        """Have the instances of the trainer's class of models write down their losses,
+        and the words that they read.
+        """
+        initialise = model_class.__init__
+        compute = model_class.forward
 
         def __init__(model: Any, *arguments: Any) -> None:
             initialise(model, *arguments)
@@ -64,14 +92,19 @@ class ClockedModel:
 
         def forward(model: Any, words: Any, characters: Any, masks: Any) -> Any:
             losses = compute(model, words, characters, masks)
-            self.loss = sum(each.item() for each in losses) / (len(masks[1]) + len(masks[2]))
+            self.loss = sum(each.item() for each in losses) / (
+                len(masks[1]) + len(masks[2])
+            )
             self.words = int(masks[0].sum()) * self._words_a_token
             return losses
 
-        model_class.__init__, model_class.forward = __init__, forward
+        model_class.__init__ = __init__
+        model_class.forward = forward
 
     def adam(self, parameters: Any, lr: float) -> Any:
-        """The optimiser, at a learning rate by the clock; its step raises `TimeIsOver` at the end."""
+        """The optimiser, at a learning rate by the clock; its step raises `TimeIsOver`
+        at the end.
+        """
         optimizer = torch.optim.Adam(parameters, lr=lr)
 
         def before(*_: Any) -> None:
@@ -89,12 +122,16 @@ class ClockedModel:
 
 
 def training_module(clocked: ClockedModel) -> types.ModuleType:
-    """`elmoformanylangs.biLM` as today's PyTorch runs it: a number is taken out of a tensor by `item()`."""
+    """`elmoformanylangs.biLM` as today's PyTorch runs it: a number is taken out of a
+    tensor by `item()`.
+    """
     spec = importlib.util.find_spec("elmoformanylangs.biLM")
     assert spec is not None
     assert spec.origin is not None
     module = importlib.util.module_from_spec(spec)
-    source = Path(spec.origin).read_text(encoding="utf-8").replace(".data[0]", ".item()")
+    source = (
+        Path(spec.origin).read_text(encoding="utf-8").replace(".data[0]", ".item()")
+    )
     exec(compile(source, spec.origin, "exec"), module.__dict__)
     clocked.watch(module.__dict__["Model"])
     module.__dict__["optim"] = types.SimpleNamespace(Adam=clocked.adam)
@@ -102,16 +139,22 @@ def training_module(clocked: ClockedModel) -> types.ModuleType:
 
 
 def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> None:
-    """Train with the package's own trainer until the time is over; writes its files, and our import of them."""
+    """Train with the package's own trainer until the time is over; writes its files,
+    and our import of them.
+    """
     package = folder / "package"
     package.mkdir(exist_ok=True)
-    text, config = folder / "text.txt", package / "model.json"
+    text = folder / "text.txt"
+    config = package / "model.json"
     config.write_text(json.dumps(CONFIG, indent=1) + "\n", encoding="utf-8")
-    blocks, words, sentences = TextBlocks(texts, seed=seed), 0, 0
+    blocks = TextBlocks(texts, seed=seed)
+    words = 0
+    sentences = 0
     with open(text, "w", encoding="utf-8") as file:
         for block in islice(blocks.blocks(), len(blocks)):
             file.writelines(" ".join(sentence) + "\n" for sentence in block)
-            words, sentences = words + sum(map(len, block)), sentences + len(block)
+            words = words + sum(map(len, block))
+            sentences = sentences + len(block)
             if words >= WORDS:
                 break
     clocked = ClockedModel(Clock(max_time), words / (words + 2 * sentences))
@@ -128,7 +171,15 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
         "min_count": MIN_COUNT,
         "eval_steps": ENDLESS,
     }
-    line = ["biLM", "train", *(str(word) for name, value in options.items() for word in (f"--{name}", value))]
+    line = [
+        "biLM",
+        "train",
+        *(
+            str(word)
+            for name, value in options.items()
+            for word in (f"--{name}", value)
+        ),
+    ]
     with patch("sys.argv", line), redirect_stdout(sys.stderr):
         try:
             training_module(clocked).train()
@@ -142,7 +193,12 @@ def main() -> None:
     arguments = arguments_of("ELMoForManyLangs")
     imported = arguments.out / "imported"
     if not imported.exists():
-        train(arguments.texts, arguments.out, max_time=arguments.max_time, seed=arguments.seed)
+        train(
+            arguments.texts,
+            arguments.out,
+            max_time=arguments.max_time,
+            seed=arguments.seed,
+        )
     if arguments.sentences:
         model = ElmoC.from_pretrained(imported, precision="float32")
         attributes = {"peer": "many_langs", "training_time": arguments.max_time}

@@ -1,9 +1,11 @@
-"""Masked LM: a BERT with WordPiece subwords, trained by Hugging Face's Trainer; all layers of a word's first subword.
+"""Masked LM: a BERT with WordPiece subwords, trained by Hugging Face's Trainer; all
+layers of a word's first subword.
 
     python -m experiments.peers.masked_lm TEXT… OUT --max-time 100m --sentences FILE
 
-Source: Devlin et al. 2019; the recipe for little compute (no dropout, one rise and fall of the learning rate, logits of
-masked subwords alone) is that of Geiping and Goldstein 2023. Sentences are read one by one, as in the probes.
+Source: Devlin et al. 2019; the recipe for little compute (no dropout, one rise and fall
+of the learning rate, logits of masked subwords alone) is that of Geiping and Goldstein
+2023. Sentences are read one by one, as in the probes.
 """
 
 import random
@@ -31,15 +33,28 @@ from transformers import (
 )
 
 from elmoc.devices import has_bf16
-from experiments.peers.common import ENDLESS, Clock, TextBlocks, arguments_of, write_features
+from experiments.peers.common import (
+    ENDLESS,
+    Clock,
+    TextBlocks,
+    arguments_of,
+    write_features,
+)
 
 VOCABULARY = 16384
-VOCABULARY_BLOCKS = 1000  # blocks of text, 12 million words, of which the vocabulary is made
-LAYERS, SIZE, HEADS, INTERMEDIATE = 4, 256, 4, 1024
+VOCABULARY_BLOCKS = (
+    1000  # blocks of text, 12 million words, of which the vocabulary is made
+)
+LAYERS = 4
+SIZE = 256
+HEADS = 4
+INTERMEDIATE = 1024
 POSITIONS = 128  # subwords of a sentence that are read together
 BATCH_SUBWORDS = 4096  # with padding
-LEARNING_RATE, WEIGHT_DECAY = 1e-3, 0.01
-# Of longer words (mostly addresses) the rest is cut off, since the first subword stands for the word.
+LEARNING_RATE = 1e-3
+WEIGHT_DECAY = 0.01
+# Of longer words (mostly addresses) the rest is cut off, since the first subword stands
+# for the word.
 MOST_SUBWORDS = 16
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNKNOWN, BEGIN, END = range(4)
@@ -48,7 +63,10 @@ PAD, UNKNOWN, BEGIN, END = range(4)
 def open_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder's vocab.txt, which keeps case and accents."""
     return BertTokenizerFast(
-        str(folder / "vocab.txt"), do_lower_case=False, strip_accents=False, model_max_length=POSITIONS
+        str(folder / "vocab.txt"),
+        do_lower_case=False,
+        strip_accents=False,
+        model_max_length=POSITIONS,
     )
 
 
@@ -66,12 +84,15 @@ def division(tokenizer: Any) -> Callable[[str], list[int]]:
 
 
 def pieces(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Start and stop of the pieces in which a sentence is read whose words have these numbers of subwords."""
+    """Start and stop of the pieces in which a sentence is read whose words have these
+    numbers of subwords.
+    """
     start = subwords = 0
     for word, length in enumerate(lengths):
         if subwords + length > POSITIONS - 2:
             yield start, word
-            start, subwords = word, 0
+            start = word
+            subwords = 0
         subwords += length
     yield start, len(lengths)
 
@@ -80,7 +101,8 @@ class Batches(IterableDataset):
     """Batches of about equally many subwords, of sentences of like length, without end."""
 
     def __init__(self, text: TextBlocks, divide: Callable[[str], list[int]]) -> None:
-        self._text, self._divide = text, divide
+        self._text = text
+        self._divide = divide
 
     def __iter__(self) -> Iterator[tuple[list[dict[str, list[int]]], int]]:
         """Examples for the collator, and the words that they have."""
@@ -89,7 +111,12 @@ class Batches(IterableDataset):
             for words in sentences:
                 divided = [self._divide(word) for word in words]
                 for start, stop in pieces(list(map(len, divided))):
-                    cuts.append((stop - start, [each for ids in divided[start:stop] for each in ids]))
+                    cuts.append(
+                        (
+                            stop - start,
+                            [each for ids in divided[start:stop] for each in ids],
+                        )
+                    )
             cuts.sort(key=lambda pair: len(pair[1]))
             made = []
             while cuts:
@@ -98,33 +125,48 @@ class Batches(IterableDataset):
                 del cuts[-size:]
             random.Random(number).shuffle(made)
             for batch in made:
-                yield [example(ids) for _, ids in batch], sum(words for words, _ in batch)
+                yield (
+                    [example(ids) for _, ids in batch],
+                    sum(words for words, _ in batch),
+                )
 
 
 def example(ids: list[int]) -> dict[str, list[int]]:
     """A piece as the collator of transformers takes it."""
-    return {"input_ids": [BEGIN, *ids, END], "special_tokens_mask": [1, *[0] * len(ids), 1]}
+    return {
+        "input_ids": [BEGIN, *ids, END],
+        "special_tokens_mask": [1, *[0] * len(ids), 1],
+    }
 
 
 class ClockedTrainer(Trainer):
-    """The Trainer with a learning rate by the clock, and logits of the masked subwords alone."""
+    """The Trainer with a learning rate by the clock, and logits of the masked subwords
+    alone.
+    """
 
     clock: Clock
     done: tuple[int, Any]
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """A linear rise and fall over the time."""
-        self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda _: max(self.clock.factor, 1e-4))
+        self.lr_scheduler = LambdaLR(
+            optimizer or self.optimizer, lambda _: max(self.clock.factor, 1e-4)
+        )
         return self.lr_scheduler
 
     def get_train_dataloader(self) -> DataLoader:
         """The batches as they come."""
-        return DataLoader(self.train_dataset, batch_size=None, collate_fn=self.data_collator)
+        return DataLoader(
+            self.train_dataset, batch_size=None, collate_fn=self.data_collator
+        )
 
-    def compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **_: Any
+    ) -> Any:
         """The cross entropy of masked subwords."""
         self.clock.start()
-        words, labels = inputs.pop("words"), inputs.pop("labels")
+        words = inputs.pop("words")
+        labels = inputs.pop("labels")
         masked = labels != -100
         states = model.bert(**inputs).last_hidden_state[masked]  # [masked, size]
         loss = cross_entropy(model.cls(states).float(), labels[masked])
@@ -151,10 +193,14 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     learner = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
     blocks = islice(text.blocks(), min(VOCABULARY_BLOCKS, len(text)))
     lines = (" ".join(words) for block in blocks for words in block)
-    learner.train_from_iterator(lines, vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False)
+    learner.train_from_iterator(
+        lines, vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False
+    )
     learner.save_model(str(folder))
     tokenizer = open_tokenizer(folder)
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, pad_to_multiple_of=8)
+    collator = DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=0.15, pad_to_multiple_of=8
+    )
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=SIZE,
@@ -190,22 +236,30 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
         train_dataset=Batches(text, division(tokenizer)),
         callbacks=[by_clock := ByClock()],
     )
-    trainer.clock, by_clock.trainer = Clock(max_time), trainer
+    trainer.clock = Clock(max_time)
+    by_clock.trainer = trainer
     trainer.train()
     trainer.model.save_pretrained(folder)
 
 
 def encoder(folder: Path) -> Callable[[list[str]], np.ndarray]:
-    """A function from a sentence to float32 [layers + 1, n, size]; a longer one is read in pieces."""
+    """A function from a sentence to float32 [layers + 1, n, size]; a longer one is read
+    in pieces.
+    """
     model = BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
     divide = division(open_tokenizer(folder))
 
     @torch.inference_mode()
     def encode(words: list[str]) -> np.ndarray:
-        divided, read = [divide(word) for word in words], []
+        divided = [divide(word) for word in words]
+        read = []
         for start, stop in pieces(list(map(len, divided))):
-            ids = torch.tensor([[BEGIN, *(each for word in divided[start:stop] for each in word), END]])
-            states = torch.cat(model(input_ids=ids, output_hidden_states=True).hidden_states)  # [layers + 1, T, size]
+            ids = torch.tensor(
+                [[BEGIN, *(each for word in divided[start:stop] for each in word), END]]
+            )
+            states = torch.cat(
+                model(input_ids=ids, output_hidden_states=True).hidden_states
+            )  # [layers + 1, T, size]
             firsts = np.cumsum([1, *map(len, divided[start:stop])])[:-1]
             read.append(states.numpy()[:, firsts])
         return np.concatenate(read, axis=1)
@@ -215,12 +269,24 @@ def encoder(folder: Path) -> Callable[[list[str]], np.ndarray]:
 
 def main() -> None:
     """Train, unless the folder has a model, and write the features of the sentences."""
-    arguments = arguments_of("a masked language model: a BERT of Hugging Face transformers")
+    arguments = arguments_of(
+        "a masked language model: a BERT of Hugging Face transformers"
+    )
     if not (arguments.out / "config.json").exists():
-        train(arguments.texts, arguments.out, max_time=arguments.max_time, seed=arguments.seed)
+        train(
+            arguments.texts,
+            arguments.out,
+            max_time=arguments.max_time,
+            seed=arguments.seed,
+        )
     if arguments.sentences:
         attributes = {"peer": "masked_lm", "training_time": arguments.max_time}
-        write_features(arguments.out / "features.h5", arguments.sentences, encoder(arguments.out), attributes)
+        write_features(
+            arguments.out / "features.h5",
+            arguments.sentences,
+            encoder(arguments.out),
+            attributes,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Learn compact word vectors from a table of them.
 
-python -m pretrain.compact codes TABLE OUT.safetensors [--words FILE] --codebooks M --entries K
-python -m pretrain.compact alone TABLE OUT.safetensors [--words FILE] --filter real --inner-size N
+python -m pretrain.compact codes TABLE OUT.safetensors [--words FILE] --codebooks M
+--entries K python -m pretrain.compact alone TABLE OUT.safetensors [--words FILE]
+--filter real --inner-size N
 """
 
 import argparse
@@ -11,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from elmoc.command_line import add_options, chosen
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, human_bytes, locked, read_lines, refuse_existing
-from elmoc.settings import add_options, chosen
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.compact.alone import AloneSettings, learn_alone
@@ -22,24 +23,50 @@ from pretrain.compact.learning import reconstruction
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m pretrain.compact", description="Learn compact word vectors.")
+    parser = argparse.ArgumentParser(
+        prog="python -m pretrain.compact", description="Learn compact word vectors."
+    )
     commands = parser.add_subparsers(required=True)
-    for name, defaults, learn in (("codes", CodeSettings(), learn_codes), ("alone", AloneSettings(), learn_alone)):
-        command = commands.add_parser(name, help=(defaults.__doc__ or "").partition(";")[0])
+    for name, defaults, learn in (
+        ("codes", CodeSettings(), learn_codes),
+        ("alone", AloneSettings(), learn_alone),
+    ):
+        command = commands.add_parser(
+            name, help=(defaults.__doc__ or "").partition(";")[0]
+        )
         command.set_defaults(defaults=defaults, learn=learn)
-        command.add_argument("table", metavar="TABLE", help="CORPUS/vectors/NAME.npy, or any word vectors with --words")
-        command.add_argument("out", type=Path, metavar="OUT", help="the file to make, a .safetensors")
-        command.add_argument("--words", type=Path, metavar="FILE", help="words, one a line, most frequent first")
-        command.add_argument("--most", type=int, metavar="N", help="the first N words alone (default: all)")
-        add_options(command, defaults)
+        command.add_argument(
+            "table",
+            metavar="TABLE",
+            help="CORPUS/vectors/NAME.npy, or any word vectors with --words",
+        )
+        command.add_argument(
+            "out", type=Path, metavar="OUT", help="the file to make, a .safetensors"
+        )
+        command.add_argument(
+            "--words",
+            type=Path,
+            metavar="FILE",
+            help="words, one a line, most frequent first",
+        )
+        command.add_argument(
+            "--most",
+            type=int,
+            metavar="N",
+            help="the first N words alone (default: all)",
+        )
+        add_options(command, type(defaults), defaults=defaults)
     return run_command(lambda: make(parser.parse_args(argv)))
 
 
 def make(options: argparse.Namespace) -> None:
     """Learn, write and report what the parsed command line asks for."""
-    out, settings = options.out, chosen(options, options.defaults)
+    out = options.out
+    settings = chosen(options, options.defaults)
     if out.suffix != ".safetensors":
-        raise InputError(f"{out} must be named .safetensors, by which word vectors are opened")
+        raise InputError(
+            f"{out} must be named .safetensors, by which word vectors are opened"
+        )
     with locked(out):
         refuse_existing(out)
         words, rows = read_table(options.table, options.words, options.most)
@@ -47,13 +74,23 @@ def make(options: argparse.Namespace) -> None:
         vectors = CompactVectors.of_words(words, learned)
         with atomic_path(out) as partial:
             vectors.write(partial)
-    print(f"{out}: {len(words):,} words, {human_bytes(out.stat().st_size)} (as float32 {human_bytes(rows.nbytes)})")
+    print(
+        f"{out}: {len(words):,} words, {human_bytes(out.stat().st_size)} (as float32 {human_bytes(rows.nbytes)})"
+    )
     print(reconstruction(words, rows, vectors))
-    print(f"words with the hash of another: {len(words) - len(vectors.hashes)}", *told, sep="\n")
+    print(
+        f"words with the hash of another: {len(words) - len(vectors.hashes)}",
+        *told,
+        sep="\n",
+    )
 
 
-def read_table(origin: str, words: Path | None, most: int | None) -> tuple[list[str], np.ndarray]:
-    """Words and their vectors, float32 [n, E]; words without a vector, which are zeros, are left out."""
+def read_table(
+    origin: str, words: Path | None, most: int | None
+) -> tuple[list[str], np.ndarray]:
+    """Words and their vectors, float32 [n, E]; words without a vector, which are zeros,
+    are left out.
+    """
     path = Path(origin)
     if path.suffix == ".npy" and path.parent.name == "vectors":
         from elmoc.corpus import Corpus
@@ -63,7 +100,9 @@ def read_table(origin: str, words: Path | None, most: int | None) -> tuple[list[
         names = corpus.lexicon[:most]
         rows = VectorTable(corpus, path.stem).rows[: len(names)].astype(np.float32)
     elif words is None:
-        raise InputError(f"{origin} does not list its words: name a file of words with --words")
+        raise InputError(
+            f"{origin} does not list its words: name a file of words with --words"
+        )
     else:
         names = list(dict.fromkeys(word for word in read_lines(words) if word))[:most]
         rows = open_word_vectors(origin, only=names).lookup(names)

@@ -1,8 +1,10 @@
-"""Candidates: from which types of the lexicon does an output layer tell the targets of a window?
+"""Candidates: from which types of the lexicon does an output layer tell the targets of
+a window?
 
-For contrastive losses they are the types of the window's targets, of all the streams that train a direction. For a
-sampled softmax they are types that are drawn, and for each target its own type. Every process finds the same candidates
-without a message, since every process cuts the same streams.
+For contrastive losses they are the types of the window's targets, of all the streams
+that train a direction. For a sampled softmax they are types that are drawn, and for
+each target its own type. Every process finds the same candidates without a message,
+since every process cuts the same streams.
 Letters: B streams, T time, V lexicon size, C classes, U candidates, N targets, M draws.
 """
 
@@ -13,7 +15,12 @@ import numpy as np
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.data.windows import CandidateIds, Position
-from pretrain.output_layers import LEAST_COUNT, SampleSettings, class_counts, log_frequencies
+from pretrain.output_layers import (
+    LEAST_COUNT,
+    SampleSettings,
+    class_counts,
+    log_frequencies,
+)
 
 
 class CandidateSampler(ABC):
@@ -21,7 +28,8 @@ class CandidateSampler(ABC):
 
     most            the most candidates that a window can have
     log_frequency   float32 [C]: log of the share of each class in the training text
-    log_chance      float32 [C]: log Q_u, how likely it is that a class is a candidate of a target of another class
+    log_chance      float32 [C]: log Q_u, how likely it is that a class is a candidate
+    of a target of another class
 
     Args:
         counts: [C], occurrences of each class in the training text.
@@ -39,14 +47,17 @@ class CandidateSampler(ABC):
         return np.minimum(ids, self.classes - 1)
 
     @abstractmethod
-    def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
+    def candidates(
+        self, ids: np.ndarray, position: Position, direction: str
+    ) -> CandidateIds:
         """The candidates of a window with targets `ids` of all streams."""
 
 
 class TargetSampler(CandidateSampler):
     """The candidates of every target are the types of all targets.
 
-    Q_u = 1 − (1 − p_u)^(N − 1) for the share p_u of a type in the text read, and N − 1 other targets.
+    Q_u = 1 − (1 − p_u)^(N − 1) for the share p_u of a type in the text read, and N − 1
+    other targets.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
@@ -57,22 +68,30 @@ class TargetSampler(CandidateSampler):
     def __init__(self, counts: np.ndarray, read: np.ndarray, *, targets: int) -> None:
         super().__init__(counts)
         self.most = min(targets, len(counts))
-        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()  # p_u; a type that is not read has a log, too
-        # log of the chance to be left out; of a window with one target, the one candidate is certain
+        share = (
+            np.where(read > 0, read, LEAST_COUNT) / read.sum()
+        )  # p_u; a type that is not read has a log, too
+        # log of the chance to be left out; of a window with one target, the one
+        # candidate is certain
         left_out = max(1, targets - 1) * np.log1p(-share)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
 
-    def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
+    def candidates(
+        self, ids: np.ndarray, position: Position, direction: str
+    ) -> CandidateIds:
         distinct = np.unique(ids)
         return CandidateIds(distinct, len(distinct))
 
 
 class LogUniformSampler(CandidateSampler):
-    """The candidates of a target are the classes drawn for its window, and its own class.
+    """The candidates of a target are the classes drawn for its window, and its own
+    class.
 
-    Chances fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1), as in the original ELMo's sampled softmax. The
-    number of draws gives `settings.samples` distinct classes on average; a class is among them with the chance
-    1 − (1 − chance)^draws. Where half of the classes or more are asked for, all of them are candidates of every window.
+    Chances fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1), as in the original
+    ELMo's sampled softmax. The number of draws gives `settings.samples` distinct
+    classes on average; a class is among them with the chance 1 − (1 − chance)^draws.
+    Where half of the classes or more are asked for, all of them are candidates of every
+    window.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
@@ -81,27 +100,49 @@ class LogUniformSampler(CandidateSampler):
         seed: of the run.
     """
 
-    def __init__(self, counts: np.ndarray, *, targets: int, settings: SampleSettings, seed: int) -> None:
+    def __init__(
+        self, counts: np.ndarray, *, targets: int, settings: SampleSettings, seed: int
+    ) -> None:
         counts = class_counts(counts, settings.types)
         ranks = np.arange(len(counts))
         chances = np.log((ranks + 2) / (ranks + 1)) / np.log(len(counts) + 1)
         self.everything = 2 * settings.samples >= len(counts)
         draws = 0 if self.everything else draws_for(chances, settings.samples)
         super().__init__(counts)
-        self._draws, self._seed, self._cumulative = draws, seed, np.cumsum(chances)
-        self.most = self.classes if self.everything else min(draws + targets, self.classes)
-        chance = np.zeros(self.classes) if self.everything else np.log(-np.expm1(draws * np.log1p(-chances)))
+        self._draws = draws
+        self._seed = seed
+        self._cumulative = np.cumsum(chances)
+        self.most = (
+            self.classes if self.everything else min(draws + targets, self.classes)
+        )
+        chance = (
+            np.zeros(self.classes)
+            if self.everything
+            else np.log(-np.expm1(draws * np.log1p(-chances)))
+        )
         self.log_chance = chance.astype(np.float32)
 
     def draw(self, position: Position, direction: str) -> np.ndarray:
         """uint32 [M]: the same classes for the same seed, direction and window."""
-        place = (self._seed, position.epoch, position.shard, position.window, DIRECTIONS.index(direction))
+        place = (
+            self._seed,
+            position.epoch,
+            position.shard,
+            position.window,
+            DIRECTIONS.index(direction),
+        )
         points = np.random.default_rng(place).random(self._draws) * self._cumulative[-1]
-        drawn = np.searchsorted(self._cumulative, points, side="right").clip(max=self.classes - 1)
+        drawn = np.searchsorted(self._cumulative, points, side="right").clip(
+            max=self.classes - 1
+        )
         return drawn.astype(np.uint32)
 
-    def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        """The distinct classes drawn for a window, and behind them the targets' classes that are not drawn."""
+    def candidates(
+        self, ids: np.ndarray, position: Position, direction: str
+    ) -> CandidateIds:
+        """The distinct classes drawn for a window, and behind them the targets' classes
+        that are not drawn.
+        """
         if self.everything:
             return CandidateIds(np.arange(self.classes, dtype=np.uint32), self.classes)
         drawn = np.unique(self.draw(position, direction))
@@ -110,7 +151,9 @@ class LogUniformSampler(CandidateSampler):
 
 
 def draws_for(chances: np.ndarray, distinct: int) -> int:
-    """The least number of draws with replacement that give `distinct` types, as expected."""
+    """The least number of draws with replacement that give `distinct` types, as
+    expected.
+    """
     left_out = np.log1p(-chances)
 
     def expected(draws: int) -> float:

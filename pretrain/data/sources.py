@@ -1,17 +1,28 @@
-"""Training data on disk: which corpus and vector tables does a run read, and how does it cut them into windows?"""
+"""Training data on disk: which corpus and vector tables does a run read, and how does
+it cut them into windows?
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from elmoc.corpus import MOST_TIMES, Corpus
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from pretrain.data.batches import BatchMaker
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, TargetSampler
-from pretrain.data.windows import ORDERS, Position, TextGroups, Window, training_windows, windows_per_epoch
+from pretrain.data.windows import (
+    Order,
+    Position,
+    TextGroups,
+    Window,
+    training_windows,
+    windows_per_epoch,
+)
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import SampleSettings
 
@@ -21,32 +32,45 @@ NEARLY_ALL = 0.95
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is read: a corpus directory and the names of two of its vector tables.
+    """What is read: a corpus directory and the names of two of its vector tables."""
 
-    corpus: the corpus directory.
-    input_vectors: name of the vector table that the encoder reads.
-    target_vectors: name of the vector table that the output layer is trained against.
-    sources: how many times an epoch reads each source of a corpus whose text is named (see `build_corpus`): 1 unless
-    said, and 0 leaves it out; with 0.4, each epoch reads another 40 %.
-    """
-
-    corpus: str = ""
-    input_vectors: str = "input"
-    target_vectors: str = "target"
-    sources: dict[str, float] = field(default_factory=dict)
+    corpus: Annotated[str, Meta(description="the corpus directory")] = ""
+    input_vectors: Annotated[
+        str, Meta(description="name of the vector table that the encoder reads")
+    ] = "input"
+    target_vectors: Annotated[
+        str,
+        Meta(
+            description="name of the vector table that the output layer is trained "
+            "against"
+        ),
+    ] = "target"
+    sources: Annotated[
+        dict[str, float],
+        Meta(
+            description="how many times an epoch reads each source of a corpus "
+            "whose text is named (see `build_corpus`): 1 unless said, "
+            "and 0 leaves it out; with 0.4, each epoch reads another 40 "
+            "%"
+        ),
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, weight in self.sources.items():
             if not 0 <= weight <= MOST_TIMES:
-                raise InputError(f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}")
+                raise InputError(
+                    f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingData:
-    """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
+    """A corpus, the tables of its input and target vectors, and how windows are cut
+    from it (see `TrainConfig`).
 
     weights, order: `data.sources` and `train.order`.
-    reads_targets, candidates: what the output layer needs streamed: target vectors; candidates, if any.
+    reads_targets, candidates: what the output layer needs streamed: target vectors;
+    candidates, if any.
     """
 
     corpus: Corpus
@@ -58,7 +82,7 @@ class TrainingData:
     mix_shards: int
     seed: int
     weights: Mapping[str, float] = field(default_factory=dict)
-    order: str = ORDERS[0]
+    order: Order = "sentences"
     reads_targets: bool = True
     candidates: str | SampleSettings | None = None
 
@@ -70,7 +94,9 @@ class TrainingData:
     @cached_property
     def groups(self) -> TextGroups:
         """The groups of text that are shuffled together."""
-        return TextGroups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
+        return TextGroups(
+            self.corpus, self.weights, mix=self.mix_shards, seed=self.seed
+        )
 
     @cached_property
     def updates_per_epoch(self) -> int:
@@ -79,8 +105,14 @@ class TrainingData:
 
     @property
     def unread_text(self) -> str | None:
-        """A warning where an epoch leaves much of its text out; None where it reads nearly all."""
-        share = self.updates_per_epoch * self.words_per_update / float(self.groups.epoch_tokens)
+        """A warning where an epoch leaves much of its text out; None where it reads
+        nearly all.
+        """
+        share = (
+            self.updates_per_epoch
+            * self.words_per_update
+            / float(self.groups.epoch_tokens)
+        )
         if share >= NEARLY_ALL:
             return None
         return (
@@ -94,34 +126,68 @@ class TrainingData:
         """What finds the candidates of windows, where the output layer asks for them."""
         if self.candidates is None:
             return None
-        counts, targets = self.corpus.counts, self.words_per_update
+        counts = self.corpus.counts
+        targets = self.words_per_update
         if isinstance(self.candidates, SampleSettings):
-            return LogUniformSampler(counts, targets=targets, settings=self.candidates, seed=self.seed)
+            return LogUniformSampler(
+                counts, targets=targets, settings=self.candidates, seed=self.seed
+            )
         read = counts.astype(np.float64)  # how often an epoch reads each type
         if any(weight != 1 for weight in self.weights.values()):
             read = np.zeros(len(counts))
             for shard in self.corpus.train:
                 weight = self.weights.get(shard.source, 1.0)
-                read += weight * np.bincount(self.corpus.read_shard(shard), minlength=len(counts))
+                read += weight * np.bincount(
+                    self.corpus.read_shard(shard), minlength=len(counts)
+                )
         return TargetSampler(counts, read, targets=targets)
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:
-        """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
-        corpus, tables = self.corpus, {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
-        shards = [(each.file, each.source) for each in (*corpus.train, *corpus.held_out)]
-        files = sorted((name, checksum.whole) for name, checksum in corpus.record.checksums.items())
-        names = {"data.corpus": fingerprint([repr((len(corpus.train), shards, files)).encode()])}
-        for name, table in tables.items() if self.reads_targets else [("data.input_vectors", self.inputs)]:
-            arrays, source = table.transform.arrays, table.source
-            parts = (part for key in sorted(arrays) for part in (key.encode(), arrays[key].tobytes()))
+        """What names the data of a run, by the setting it comes from: a resumed run has
+        to read the same.
+        """
+        corpus = self.corpus
+        tables = {
+            "data.input_vectors": self.inputs,
+            "data.target_vectors": self.targets,
+        }
+        shards = [
+            (each.file, each.source) for each in (*corpus.train, *corpus.held_out)
+        ]
+        files = sorted(
+            (name, checksum.whole) for name, checksum in corpus.record.checksums.items()
+        )
+        names = {
+            "data.corpus": fingerprint(
+                [repr((len(corpus.train), shards, files)).encode()]
+            )
+        }
+        for name, table in (
+            tables.items()
+            if self.reads_targets
+            else [("data.input_vectors", self.inputs)]
+        ):
+            arrays = table.transform.arrays
+            source = table.source
+            parts = (
+                part
+                for key in sorted(arrays)
+                for part in (key.encode(), arrays[key].tobytes())
+            )
             kind = (source.fingerprint, source.post_processing, str(table.rows.dtype))
             names[name] = " ".join([*kind, fingerprint(parts)])
         return names
 
     def require_same_data(self, before: Mapping[str, str]) -> None:
-        """Raise an `InputError` where the data are others than those with the fingerprints `before`."""
-        changed = [name for name, value in self.fingerprints.items() if before.get(name) != value]
+        """Raise an `InputError` where the data are others than those with the
+        fingerprints `before`.
+        """
+        changed = [
+            name
+            for name, value in self.fingerprints.items()
+            if before.get(name) != value
+        ]
         if changed:
             raise InputError(
                 f"the run was started with other data under {', '.join(changed)}: resume it with that, or start anew"
@@ -134,7 +200,8 @@ class TrainingData:
         directions: Sequence[str] | None = None,
         own: slice = slice(None),
     ) -> Iterator[Window]:
-        """Training windows from a position on, without end: of all directions or some, and of `own` streams.
+        """Training windows from a position on, without end: of all directions or some,
+        and of `own` streams.
 
         Candidates are drawn for all streams.
         """
@@ -150,10 +217,15 @@ class TrainingData:
             candidates = {}
             if self.sampler is not None:
                 candidates = {
-                    name: self.sampler.candidates(ids[:, 1:], position, name) for name, ids in window.ids.items()
+                    name: self.sampler.candidates(ids[:, 1:], position, name)
+                    for name, ids in window.ids.items()
                 }
             position = window.next
-            yield Window({name: ids[own] for name, ids in window.ids.items()}, position, candidates)
+            yield Window(
+                {name: ids[own] for name, ids in window.ids.items()},
+                position,
+                candidates,
+            )
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""

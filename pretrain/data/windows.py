@@ -1,12 +1,15 @@
 """Windows: in which order training reads a corpus, and where in it a run is.
 
-Groups of text have all sources in proportion to their weights, so that an encoder never reads one kind of text alone.
-Each source is an endless stream of its shards, in another random order each time round. An epoch reads as much of it
-as the source's weight says, each of its G groups a G-th of that. The sentences (or documents) of a group are
-shuffled together and concatenated; that text is cut into B equal streams; a window is T consecutive tokens of each,
-and the next token of each. The backward direction reads the whole text reversed.
+Groups of text have all sources in proportion to their weights, so that an encoder never
+reads one kind of text alone. Each source is an endless stream of its shards, in another
+random order each time round. An epoch reads as much of it as the source's weight says,
+each of its G groups a G-th of that. The sentences (or documents) of a group are
+shuffled together and concatenated; that text is cut into B equal streams; a window is T
+consecutive tokens of each, and the next token of each. The backward direction reads the
+whole text reversed.
 
-Everything random comes from (seed, epoch, group), and no group needs earlier ones: any position can be gone back to.
+Everything random comes from (seed, epoch, group), and no group needs earlier ones: any
+position can be gone back to.
 """
 
 import math
@@ -14,17 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from elmoc.corpus import ID_DTYPE, Corpus, Shard
 from elmoc.errors import InputError
-from elmoc.settings import setting
 
 # What is shuffled.
-ORDERS = ("sentences", "documents")
-# Tokens that each stream of held-out text has at least, where there are several streams.
+Order = Literal["sentences", "documents"]
+# Tokens that each stream of held-out text has at least, where there are several
+# streams.
 SHORTEST_STREAM = 80
 # Tokens that are searched at once for the beginning of a sentence.
 _SEARCHED = 256
@@ -34,16 +38,17 @@ _SEARCHED = 256
 class Position:
     """The next window to read: `shard` is the number of its group of text in the epoch."""
 
-    epoch: int = setting(0, least=0)
-    shard: int = setting(0, least=0)
-    window: int = setting(0, least=0)
+    epoch: Annotated[int, Meta(ge=0)] = 0
+    shard: Annotated[int, Meta(ge=0)] = 0
+    window: Annotated[int, Meta(ge=0)] = 0
 
 
 class CandidateIds(NamedTuple):
     """The types that the targets of a window are told from.
 
     ids: uint32 [U], distinct.
-    shared: the first `shared` ids are candidates of every target, each later one of the targets of its own type alone.
+    shared: the first `shared` ids are candidates of every target, each later one of the
+    targets of its own type alone.
     """
 
     ids: np.ndarray
@@ -52,7 +57,8 @@ class CandidateIds(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """Token ids uint32 [B, T + 1] of each direction in its reading order; targets are the inputs shifted by 1.
+    """Token ids uint32 [B, T + 1] of each direction in its reading order; targets are
+    the inputs shifted by 1.
 
     next: the position after this window, from which a resumed run goes on.
     candidates: of each direction, where an output layer asks for them.
@@ -71,7 +77,9 @@ class Window:
 
 @dataclass(frozen=True)
 class ShardSlice:
-    """The tokens of a shard from `start` to `end`; a sentence starts at both (or the shard ends)."""
+    """The tokens of a shard from `start` to `end`; a sentence starts at both (or the
+    shard ends).
+    """
 
     shard: Shard
     start: int
@@ -96,16 +104,24 @@ class TextGroups:
 
     Args:
         corpus: whose training text is read.
-        weights: how many times an epoch reads each source, 1 unless given; a weight of a source that is not there is
-            an `InputError`, and so are weights that are all 0.
+        weights: how many times an epoch reads each source, 1 unless given; a weight of
+            a source that is not there is an `InputError`, and so are weights that are
+            all 0.
         mix: how many shards' text is shuffled together.
         seed: of all that is random.
     """
 
-    def __init__(self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int) -> None:
+    def __init__(
+        self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int
+    ) -> None:
         if unknown := [name for name in weights if name not in corpus.sources]:
-            known = ", ".join(name for name in corpus.sources if name) or "none: build it with NAME=FILE"
-            raise InputError(f"data.sources: {corpus.path} has no source {unknown[0]:.50} (it has {known})")
+            known = (
+                ", ".join(name for name in corpus.sources if name)
+                or "none: build it with NAME=FILE"
+            )
+            raise InputError(
+                f"data.sources: {corpus.path} has no source {unknown[0]:.50} (it has {known})"
+            )
         if not any(weights.get(name, 1.0) for name in corpus.sources):
             raise InputError(
                 f"data.sources gives every source of {corpus.path} the weight 0: give one a weight above 0"
@@ -125,13 +141,20 @@ class TextGroups:
         shards = sum(len(stream.shards) for stream in self._streams)
         shard_tokens = Fraction(sum(stream.tokens for stream in self._streams), shards)
         self.epoch_tokens = sum(stream.epoch_tokens for stream in self._streams)
-        self.count = max(1, round(self.epoch_tokens / (mix * shard_tokens)))  # groups of an epoch
+        self.count = max(
+            1, round(self.epoch_tokens / (mix * shard_tokens))
+        )  # groups of an epoch
 
     def group(self, epoch: int, place: int) -> Group:
-        """The group at a place of an epoch, from 0 to `count` − 1; its slices are in the order of the files."""
+        """The group at a place of an epoch, from 0 to `count` − 1; its slices are in
+        the order of the files.
+        """
         before = epoch * self.count + place
-        begin, end = Fraction(before, self.count), Fraction(before + 1, self.count)
-        slices = [each for stream in self._streams for each in stream.slices(begin, end)]
+        begin = Fraction(before, self.count)
+        end = Fraction(before + 1, self.count)
+        slices = [
+            each for stream in self._streams for each in stream.slices(begin, end)
+        ]
         slices.sort(key=lambda each: (each.shard.file, each.start))
         return Group(tuple(slices), (self._seed, epoch, place))
 
@@ -148,7 +171,14 @@ class SourceStream:
         shards: all of the source's text.
     """
 
-    def __init__(self, corpus: Corpus, weight: float, *, seed: tuple[int, int], shards: Sequence[Shard]) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        weight: float,
+        *,
+        seed: tuple[int, int],
+        shards: Sequence[Shard],
+    ) -> None:
         self.shards = shards
         self._corpus = corpus
         self._seed = seed
@@ -159,7 +189,10 @@ class SourceStream:
 
     def slices(self, begin: Fraction, end: Fraction) -> Iterator[ShardSlice]:
         """What is read from one time to another, both of them in epochs."""
-        position, stop = (self._sentence_start(int(epochs * self.epoch_tokens)) for epochs in (begin, end))
+        position, stop = (
+            self._sentence_start(int(epochs * self.epoch_tokens))
+            for epochs in (begin, end)
+        )
         while position < stop:
             shard, start = self._locate(position)
             last = min(shard.tokens, start + stop - position)
@@ -168,7 +201,9 @@ class SourceStream:
 
     def _new_round(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The order of the shards in one time round, and where each of them ends in it."""
-        order = np.random.default_rng([*self._seed, number, 1]).permutation(len(self.shards))
+        order = np.random.default_rng([*self._seed, number, 1]).permutation(
+            len(self.shards)
+        )
         return order, np.cumsum(self._sizes[order])
 
     def _locate(self, position: int) -> tuple[Shard, int]:
@@ -180,11 +215,15 @@ class SourceStream:
         return shard, shard.tokens - (int(ends[index]) - offset)
 
     def _sentence_start(self, position: int) -> int:
-        """The first position, from this one on, at which a sentence (or the next shard) starts."""
+        """The first position, from this one on, at which a sentence (or the next shard)
+        starts.
+        """
         shard, place = self._locate(position)
         ids = self._corpus.map_shard(shard)
         for start in range(place, shard.tokens, _SEARCHED):
-            found = np.flatnonzero(ids[start : start + _SEARCHED] == self._corpus.begin_id)
+            found = np.flatnonzero(
+                ids[start : start + _SEARCHED] == self._corpus.begin_id
+            )
             if len(found):
                 return position + start + int(found[0]) - place
         return position + shard.tokens - place
@@ -196,7 +235,9 @@ def windows_of(tokens: int, streams: int, window: int) -> int:
 
 
 def windows_per_epoch(groups: TextGroups, *, streams: int, window: int) -> int:
-    """The updates of the first epoch (later ones differ a little); none at all is an `InputError`."""
+    """The updates of the first epoch (later ones differ a little); none at all is an
+    `InputError`.
+    """
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
     count = sum(windows_of(each, streams, window) for each in tokens)
     if count == 0:
@@ -217,7 +258,9 @@ def training_windows(
     directions: tuple[str, ...],
     position: Position,
 ) -> Iterator[Window]:
-    """Windows from `position` on, epoch after epoch, without end; `order`, one of `ORDERS`, says what is shuffled."""
+    """Windows from `position` on, epoch after epoch, without end; `order`, one of
+    `ORDERS`, says what is shuffled.
+    """
     while True:
         for place in range(position.shard, groups.count):
             group = groups.group(position.epoch, place)
@@ -227,21 +270,38 @@ def training_windows(
                 rows = {name: streams_of(tokens, streams, name) for name in directions}
             for index in range(position.window, count):
                 last = index == count - 1
-                position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
+                position = Position(
+                    position.epoch,
+                    place + 1 if last else place,
+                    0 if last else index + 1,
+                )
                 start = index * window
-                yield Window({name: each[:, start : start + window + 1] for name, each in rows.items()}, position)
+                yield Window(
+                    {
+                        name: each[:, start : start + window + 1]
+                        for name, each in rows.items()
+                    },
+                    position,
+                )
             if position.shard == place:  # too little text for a window
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
 
 
 def held_out_windows(
-    corpus: Corpus, *, streams: int, window: int, directions: tuple[str, ...], words: int, source: str = ""
+    corpus: Corpus,
+    *,
+    streams: int,
+    window: int,
+    directions: tuple[str, ...],
+    words: int,
+    source: str = "",
 ) -> Iterator[Window]:
-    """Windows [B, T + 1] of `words` held-out tokens of a source; T of the last one may be less.
+    """Windows [B, T + 1] of `words` held-out tokens of a source; T of the last one may
+    be less.
 
-    They are the beginnings of `streams` equal parts of the text, or of fewer where it is short, so that which tokens
-    are read does not depend on the window.
+    They are the beginnings of `streams` equal parts of the text, or of fewer where it
+    is short, so that which tokens are read does not depend on the window.
     """
     shards = [shard for shard in corpus.held_out if shard.source == source]
     tokens = tokens_of(corpus, [ShardSlice(shard, 0, shard.tokens) for shard in shards])
@@ -256,7 +316,9 @@ def held_out_windows(
 def require_held_out(corpus: Corpus, window: int) -> None:
     """Raise an `InputError` when less than two windows of a source are held out."""
     for source in corpus.held_out_sources or [""]:
-        tokens = sum(shard.tokens for shard in corpus.held_out if shard.source == source)
+        tokens = sum(
+            shard.tokens for shard in corpus.held_out if shard.source == source
+        )
         if tokens < 2 * window:
             raise InputError(
                 f"{corpus.path} holds out only {tokens} tokens{source and f' of {source}'}, less than two windows of "
@@ -269,7 +331,9 @@ def shuffled(corpus: Corpus, group: Group, order: str) -> np.ndarray:
     tokens = tokens_of(corpus, group.slices)
     starts = np.flatnonzero(tokens == corpus.begin_id)
     if len(starts) == 0 or starts[0] != 0:
-        raise InputError(f"{corpus.path / group.slices[0].shard.file} does not start with <s>: build the corpus again")
+        raise InputError(
+            f"{corpus.path / group.slices[0].shard.file} does not start with <s>: build the corpus again"
+        )
     if order == "documents":
         starts = document_starts(corpus, group.slices)
     lengths = np.diff(starts, append=len(tokens))
@@ -281,7 +345,9 @@ def shuffled(corpus: Corpus, group: Group, order: str) -> np.ndarray:
 
 
 def tokens_of(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
-    """uint32 [tokens]: the text of all slices; one file is open at a time, however many there are."""
+    """uint32 [tokens]: the text of all slices; one file is open at a time, however many
+    there are.
+    """
     tokens = np.empty(sum(each.end - each.start for each in slices), dtype=ID_DTYPE)
     place = 0
     for each in slices:
@@ -292,7 +358,9 @@ def tokens_of(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
 
 
 def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
-    """int64 [documents]: where documents start in the text of slices; a document that is cut is one in each slice."""
+    """int64 [documents]: where documents start in the text of slices; a document that
+    is cut is one in each slice.
+    """
     starts = []
     before = 0
     for each in slices:
@@ -304,6 +372,8 @@ def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
 
 
 def streams_of(tokens: np.ndarray, streams: int, direction: str) -> np.ndarray:
-    """[B, tokens // B]: a text as B equal streams in the reading order of a direction; the rest is left out."""
+    """[B, tokens // B]: a text as B equal streams in the reading order of a direction;
+    the rest is left out.
+    """
     tokens = tokens[::-1] if direction == "backward" else tokens
     return tokens[: len(tokens) // streams * streams].reshape(streams, -1)

@@ -1,4 +1,6 @@
-"""Errors of several processes: how the loss of one shows in the others, and how each ends with one sentence."""
+"""Errors of several processes: how the loss of one shows in the others, and how each
+ends with one sentence.
+"""
 
 import os
 import sys
@@ -16,7 +18,9 @@ class ProcessLost(InputError):
     """Another process of the run was killed, lost, or ended by an error of its own."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"another process of this run ended or was lost ({reason}): go on by --resume")
+        super().__init__(
+            f"another process of this run ended or was lost ({reason}): go on by --resume"
+        )
 
 
 class RaisedTogether(InputError):
@@ -25,7 +29,8 @@ class RaisedTogether(InputError):
 
 @contextmanager
 def collective_errors() -> Iterator[None]:
-    """Turn the failure of a collective call (the block does nothing else) into `ProcessLost`.
+    """Turn the failure of a collective call (the block does nothing else) into
+    `ProcessLost`.
 
     What fails in this process alone, its memory or its GPU, is raised as it is.
     """
@@ -38,18 +43,26 @@ def collective_errors() -> Iterator[None]:
 
 
 def exit_with(error: BaseException, rank: int) -> NoReturn:
-    """Print an error and end this process at once: its other threads wait for processes that may never answer.
+    """Print an error and end this process at once: its other threads wait for processes
+    that may never answer.
 
-    An error that all processes raise is printed by rank 0; an error of one process names its rank.
+    An error that all processes raise is printed by rank 0; an error of one process
+    names its rank.
     """
-    with suppress(OSError, RuntimeError):  # of output that nobody reads any more, and of the barrier
+    with suppress(
+        OSError, RuntimeError
+    ):  # of output that nobody reads any more, and of the barrier
         if isinstance(error, RaisedTogether) and rank:
-            dist.barrier()  # rank 0 never enters it: it has printed the error when this breaks off
+            # rank 0 never enters it: it has printed the error when this breaks off
+            dist.barrier()
         elif isinstance(error, KeyboardInterrupt):
             print("interrupted", file=sys.stderr)
         else:
             if os.environ.get("ELMOC_TRACEBACK"):
                 traceback.print_exception(error)
-            print(f"error: {f'rank {rank}: ' if rank else ''}{describe_error(error)}", file=sys.stderr)
+            print(
+                f"error: {f'rank {rank}: ' if rank else ''}{describe_error(error)}",
+                file=sys.stderr,
+            )
         sys.stdout.flush()
     os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)

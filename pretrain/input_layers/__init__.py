@@ -1,7 +1,9 @@
-"""Input layers: what does the encoder read of each word, and which trained network, if any, makes vectors of it?
+"""Input layers: what does the encoder read of each word, and which trained network, if
+any, makes vectors of it?
 
-A new input layer is a file beside this one with its settings (`kind`, `open_table`, `build`) and, if it is trained,
-its network (`forward`, `stored`, `load`), and a name in `KINDS` of `pretrain/config.py`.
+A new input layer is a file beside this one with its settings (`kind`, `open_table`,
+`build`) and, if it is trained, its network (`forward`, `stored`, `load`), and a name in
+`KINDS` of `pretrain/config.py`.
 Letters: V lexicon size, n words, D numbers that are known of a word, P projection.
 """
 
@@ -26,7 +28,8 @@ INPUT = "input"
 
 
 class LexiconTable(Protocol):
-    """What is known of each word of the lexicon, such as its vector; the rows of a window are streamed.
+    """What is known of each word of the lexicon, such as its vector; the rows of a
+    window are streamed.
 
     path       what tells tables apart
     rows       [V, D]
@@ -47,7 +50,8 @@ class LexiconTable(Protocol):
 
 
 class MadeTable:
-    """A table that is made when a run begins, for a network that it trains; nothing of it is on disk.
+    """A table that is made when a run begins, for a network that it trains; nothing of
+    it is on disk.
 
     Args:
         name: of what is known.
@@ -58,14 +62,19 @@ class MadeTable:
     zero_rows = 0
 
     def __init__(self, name: str, rows: np.ndarray, fingerprint: str) -> None:
-        self.name, self.path = name, Path(name)
-        self.rows, self.size = rows, int(rows.shape[1])
+        self.name = name
+        self.path = Path(name)
+        self.rows = rows
+        self.size = int(rows.shape[1])
         self.source = VectorSource(name, fingerprint, self.size, "none")
-        self.transform = VectorTransform(np.zeros((2, self.size), dtype=np.float32))  # which changes nothing
+        self.transform = VectorTransform(
+            np.zeros((2, self.size), dtype=np.float32)
+        )  # which changes nothing
 
 
 class InputNetwork(nn.Module, ABC):
-    """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it.
+    """A trained network that makes a vector of a word, the same for both directions, as
+    the original ELMo has it.
 
     title: what it is called in print.
     """
@@ -77,7 +86,9 @@ class InputNetwork(nn.Module, ABC):
         """Rows of the input table [n, D] → float32 [n, P]."""
 
     def tie(self, rows: nn.Parameter) -> None:
-        """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has none."""
+        """Read the vectors [V, P] of an output layer, to which they belong; an
+        `InputError` where it has none.
+        """
         raise InputError(
             f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
             "choose input_layer.kind=words or subwords, or leave it out"
@@ -89,15 +100,15 @@ class InputNetwork(nn.Module, ABC):
 
     @abstractmethod
     def load(self, stored: StoredVectors) -> None:
-        """Take over the weights of another; an `InputError` where it is of another kind or has other sizes."""
+        """Take over the weights of another; an `InputError` where it is of another kind
+        or has other sizes.
+        """
 
 
 @dataclass(frozen=True)
 class InputLayerSettings(ABC):
-    """The settings of one kind of input, `input_layer.…` in a config, and all that training has to know of the kind.
-
-    kind: its name in configs.
-    shared: whether there is a network, which all directions train.
+    """The settings of one kind of input, `input_layer.…` in a config, and all that
+    training has to know of the kind.
     """
 
     kind: ClassVar[str]
@@ -109,7 +120,9 @@ class InputLayerSettings(ABC):
 
     @abstractmethod
     def build(self, projection_size: int, table: LexiconTable) -> InputNetwork | None:
-        """The network, with random weights; None where the rows of the table are read as they are."""
+        """The network, with random weights; None where the rows of the table are read
+        as they are.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,19 @@
-"""A trained character CNN: how is a vector made of a word's spelling (Peters et al. 2018; Kim et al. 2016)?
+"""A trained character CNN: how is a vector made of a word's spelling (Peters et al.
+2018; Kim et al. 2016)?
 
-Both directions share it. The words of the lexicon are spelled once, at the beginning of the run.
+Both directions share it. The words of the lexicon are spelled once, at the beginning of
+the run.
 """
 
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
 from elmoc.weights import check_weights
 from elmoc.word_vectors.character_cnn import (
     UTF8,
@@ -24,17 +26,24 @@ from elmoc.word_vectors.character_cnn import (
     Spelling,
 )
 from elmoc.word_vectors.stored import StoredVectors
-from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
+from pretrain.input_layers import (
+    InputLayerSettings,
+    InputNetwork,
+    LexiconTable,
+    MadeTable,
+)
 
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 # Words that are spelled at once.
 BLOCK = 1 << 14
-# Of a highway layer at first: most of what it reads goes through (Srivastava et al. 2015).
+# Of a highway layer at first: most of what it reads goes through (Srivastava et al.
+# 2015).
 CARRY_BIAS = -2.0
 
 
 class CharacterTable(MadeTable):
-    """The characters of each word of the lexicon: ids of the UTF-8 bytes, with those that begin and end a word.
+    """The characters of each word of the lexicon: ids of the UTF-8 bytes, with those
+    that begin and end a word.
 
     rows  int16 [V, D], padded to D, the most characters of a word
     """
@@ -43,14 +52,17 @@ class CharacterTable(MadeTable):
         spelling = Spelling(most)
         rows = np.empty((corpus.types, most), dtype=np.int16)
         for start in range(0, corpus.types, BLOCK):
-            rows[start : start + BLOCK] = spelling.rows(corpus.lexicon[start : start + BLOCK])
+            rows[start : start + BLOCK] = spelling.rows(
+                corpus.lexicon[start : start + BLOCK]
+            )
         super().__init__("characters", rows, f"{UTF8} {most}")
 
 
 class CharacterNetwork(InputNetwork):
     """The character CNN with random weights as bilm-tf draws them, all of them trained.
 
-    Characters are uniform in ±1, filters in ±0.05, highway layers and projection normal by their width.
+    Characters are uniform in ±1, filters in ±0.05, highway layers and projection normal
+    by their width.
     """
 
     title = "character CNN"
@@ -78,45 +90,75 @@ class CharacterNetwork(InputNetwork):
         characters = rows.long()
         # characters behind the longest word and the widest filter change nothing
         longest = int((characters != UTF8_PADDING).any(dim=0).sum())
-        vectors: Tensor = self.network(characters[:, : longest + self.network.config.widest])
+        vectors: Tensor = self.network(
+            characters[:, : longest + self.network.config.widest]
+        )
         return vectors.float()
 
     def stored(self) -> CharacterCnnVectors:
-        weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
-        return CharacterCnnVectors(CharacterCnnRecord(self.network.config, UTF8), weights)
+        weights = {
+            name: tensor.detach().float().cpu()
+            for name, tensor in self.network.state_dict().items()
+        }
+        return CharacterCnnVectors(
+            CharacterCnnRecord(self.network.config, UTF8), weights
+        )
 
     def load(self, stored: StoredVectors) -> None:
         if not isinstance(stored, CharacterCnnVectors):
-            raise InputError("the model has no character CNN: choose its input_layer.kind")
+            raise InputError(
+                "the model has no character CNN: choose its input_layer.kind"
+            )
         ours = asdict(self.network.config) | {"spelling": UTF8}
         theirs = asdict(stored.record.network) | {"spelling": stored.record.spelling}
-        differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]
+        differing = [
+            f"{name} (here {ours[name]}, there {theirs[name]})"
+            for name in ours
+            if ours[name] != theirs[name]
+        ]
         if differing:
-            raise InputError(f"the character CNN has other sizes: {', '.join(differing)}")
+            raise InputError(
+                f"the character CNN has other sizes: {', '.join(differing)}"
+            )
         check_weights(stored.weights, self.network.state_dict())
         self.network.load_state_dict(stored.weights)
 
 
 @dataclass(frozen=True)
 class CharacterCnnInput(InputLayerSettings):
-    """A trained character CNN; the defaults are the original ELMo's. `data.input_vectors` is not read.
-
-    character_size: width of a character.
-    filters: width and number of each kind.
-    highways: layers between the filters and the projection to `encoder.projection_size`.
-    characters: the most of a word, with the two that begin and end it; longer words are cut.
+    """A trained character CNN; the defaults are the original ELMo's.
+    `data.input_vectors` is not read.
     """
 
     kind: ClassVar[str] = "character_cnn"
     shared: ClassVar[bool] = True
 
-    character_size: int = setting(16, least=1, most=2**12)
-    filters: tuple[tuple[int, int], ...] = ELMO_FILTERS
-    highways: int = setting(2, least=0, most=100)
-    characters: int = setting(50, least=3, most=2**12)
+    character_size: Annotated[
+        int, Meta(ge=1, le=2**12, description="width of a character")
+    ] = 16
+    filters: Annotated[
+        tuple[tuple[int, int], ...], Meta(description="width and number of each kind")
+    ] = ELMO_FILTERS
+    highways: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="layers between the filters and the projection to "
+            "`encoder.projection_size`",
+        ),
+    ] = 2
+    characters: Annotated[
+        int,
+        Meta(
+            ge=3,
+            le=2**12,
+            description="the most of a word, with the two that begin and end it; "
+            "longer words are cut",
+        ),
+    ] = 50
 
     def __post_init__(self) -> None:
-        check_settings(self, lambda name: f"input_layer.{name}")
         self.network(1)  # raises what is impossible
 
     def network(self, projection_size: int) -> CharacterCnnConfig:

@@ -1,4 +1,5 @@
-"""Lookups: a trained vector for each type of a corpus, of words or of subwords, for both directions.
+"""Lookups: a trained vector for each type of a corpus, of words or of subwords, for
+both directions.
 
 Letters: V lexicon size, n types of a window, P projection.
 """
@@ -16,7 +17,12 @@ from elmoc.errors import InputError
 from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
+from pretrain.input_layers import (
+    InputLayerSettings,
+    InputNetwork,
+    LexiconTable,
+    MadeTable,
+)
 
 
 class NumberTable(MadeTable):
@@ -29,7 +35,9 @@ class NumberTable(MadeTable):
 
 
 class LookupNetwork(InputNetwork):
-    """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S where they are tied."""
+    """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S
+    where they are tied.
+    """
 
     title = "lookup of words"
     scale = 1.0
@@ -37,8 +45,12 @@ class LookupNetwork(InputNetwork):
     def __init__(self, corpus: Corpus, projection_size: int) -> None:
         super().__init__()
         self.types = corpus.lexicon
-        self.own: nn.Parameter | None = nn.Parameter(torch.empty(len(self.types), projection_size))
-        self._tied: tuple[nn.Parameter, ...] = ()  # in a tuple, so that it is no parameter of this module
+        self.own: nn.Parameter | None = nn.Parameter(
+            torch.empty(len(self.types), projection_size)
+        )
+        self._tied: tuple[
+            nn.Parameter, ...
+        ] = ()  # in a tuple, so that it is no parameter of this module
         nn.init.normal_(self.own, std=projection_size**-0.5)
 
     @property
@@ -48,7 +60,8 @@ class LookupNetwork(InputNetwork):
         return rows
 
     def tie(self, rows: nn.Parameter) -> None:
-        self._tied, self.own = (rows,), None
+        self._tied = (rows,)
+        self.own = None
 
     def forward(self, rows: Tensor) -> Tensor:
         """Numbers of types int32 [n, 1] → float32 [n, P]."""
@@ -63,17 +76,21 @@ class LookupNetwork(InputNetwork):
 
     @torch.no_grad()
     def load(self, stored: StoredVectors) -> None:
-        """Take over the vectors of the words by their spelling; a word that the other lacks begins as its `<unk>`."""
+        """Take over the vectors of the words by their spelling; a word that the other
+        lacks begins as its `<unk>`.
+        """
         if not isinstance(stored, LexiconVectors):
-            raise InputError("the model has no lookup of words: choose its input_layer.kind")
+            raise InputError(
+                "the model has no lookup of words: choose its input_layer.kind"
+            )
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)))
 
 
 class SubwordNetwork(LookupNetwork):
     """√P times the vectors of units, as Vaswani et al. (2017, Section 3.4) have it.
 
-    Vectors of a softmax are so short, beside the layer states of an encoder with layer norm, that it would hardly see
-    what it reads.
+    Vectors of a softmax are so short, beside the layer states of an encoder with layer
+    norm, that it would hardly see what it reads.
     """
 
     title = "lookup of subwords"
@@ -88,11 +105,19 @@ class SubwordNetwork(LookupNetwork):
 
     @torch.no_grad()
     def load(self, stored: StoredVectors) -> None:
-        """Take over the vectors of the units, which another corpus numbers by its own counts."""
+        """Take over the vectors of the units, which another corpus numbers by its own
+        counts.
+        """
         if not isinstance(stored, SubwordVectors):
-            raise InputError("the model has no lookup of subwords: choose its input_layer.kind")
-        mine, theirs = self._subwords, stored.subwords
-        if list(theirs.merges) != list(mine.merges) or theirs.row_of.keys() != mine.row_of.keys():
+            raise InputError(
+                "the model has no lookup of subwords: choose its input_layer.kind"
+            )
+        mine = self._subwords
+        theirs = stored.subwords
+        if (
+            list(theirs.merges) != list(mine.merges)
+            or theirs.row_of.keys() != mine.row_of.keys()
+        ):
             raise InputError(
                 "the subwords of the corpus are not the model's: make the corpus by `python -m "
                 "data_scripts.build_subwords … --like MODEL`"
@@ -102,7 +127,9 @@ class SubwordNetwork(LookupNetwork):
 
 @dataclass(frozen=True)
 class WordInput(InputLayerSettings):
-    """A trained vector of `encoder.projection_size` numbers for each word type; `data.input_vectors` is not read."""
+    """A trained vector of `encoder.projection_size` numbers for each word type;
+    `data.input_vectors` is not read.
+    """
 
     kind: ClassVar[str] = "words"
     shared: ClassVar[bool] = True
@@ -119,7 +146,9 @@ class WordInput(InputLayerSettings):
 
 @dataclass(frozen=True)
 class SubwordInput(WordInput):
-    """A trained vector of `encoder.projection_size` numbers for each unit; `data.input_vectors` is not read."""
+    """A trained vector of `encoder.projection_size` numbers for each unit;
+    `data.input_vectors` is not read.
+    """
 
     kind: ClassVar[str] = "subwords"
     network: ClassVar[type[LookupNetwork]] = SubwordNetwork

@@ -1,26 +1,32 @@
-"""Output layers: what does the layer that an encoder is trained against have to say of itself?
+"""Output layers: what does the layer that an encoder is trained against have to say of
+itself?
 
-A new output layer is a file beside this one with two classes, its settings (`kind`, `build`, `record`, `scorer`) and
-its module (`forward`, `predict`), and a name in `KINDS` of `pretrain/config.py`: see docs/extending.md.
-Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates, V lexicon size.
+A new output layer is a file beside this one with two classes, its settings (`kind`,
+`build`, `record`, `scorer`) and its module (`forward`, `predict`), and a name in
+`KINDS` of `pretrain/config.py`: see docs/extending.md.
+Letters: B streams, T time, P projection, E width of target vectors, N targets, U
+candidates, V lexicon size.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
 from pretrain.input_layers import LexiconTable
 
-# The name of an output layer that all directions share, in model directories and checkpoints.
+# The name of an output layer that all directions share, in model directories and
+# checkpoints.
 SHARED = "shared"
-# The candidates that are the types of a window's targets; others are drawn (`SampleSettings`).
+# The candidates that are the types of a window's targets; others are drawn
+# (`SampleSettings`).
 TYPES_OF_TARGETS = "types of targets"
 # Occurrences of a type that the training text lacks, so that it has a log frequency.
 LEAST_COUNT = 0.5
@@ -32,7 +38,9 @@ def log_frequencies(counts: np.ndarray) -> np.ndarray:
 
 
 def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
-    """int64 [C]: the first `types` (0: all) of counts [V], then the sum of all rarer ones, if there are any."""
+    """int64 [C]: the first `types` (0: all) of counts [V], then the sum of all rarer
+    ones, if there are any.
+    """
     if not 0 < types < len(counts):
         return counts
     return np.append(counts[:types], counts[types:].sum())
@@ -41,12 +49,13 @@ def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
 class Candidates(NamedTuple):
     """The distinct types that the targets of a window are told from.
 
-    vectors        float32 [U, E]: their vectors in the target table; None where the output layer reads none
-    log_frequency  float32 [U]: log of the share of each in the training text
-    log_chance     float32 [U]: log of the chance that each is a candidate of another target
-    labels         int64 [B, T]: the index of each target among the candidates
-    ids            int64 [U]: their rows of the lexicon, or classes; None where there are vectors
-    shared         the first `shared` are candidates of every target, each later one of the targets of its type alone
+    vectors        float32 [U, E]: their vectors in the target table; None where the
+    output layer reads none log_frequency  float32 [U]: log of the share of each in the
+    training text log_chance     float32 [U]: log of the chance that each is a candidate
+    of another target labels         int64 [B, T]: the index of each target among the
+    candidates ids            int64 [U]: their rows of the lexicon, or classes; None
+    where there are vectors shared         the first `shared` are candidates of every
+    target, each later one of the targets of its type alone
     """
 
     vectors: Tensor | None
@@ -61,8 +70,8 @@ class Targets(NamedTuple):
     """The words that a window has to predict.
 
     ids         int64 [B, T]: rows of the lexicon
-    vectors     float32 [B, T, E]: theirs in the target table, where the output layer reads them, but no candidates
-    candidates  where the output layer asks for them
+    vectors     float32 [B, T, E]: theirs in the target table, where the output layer
+    reads them, but no candidates candidates  where the output layer asks for them
     """
 
     ids: Tensor
@@ -71,7 +80,8 @@ class Targets(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss of a batch, and what it was taken over: scalars, to which other processes add theirs.
+    """The loss of a batch, and what it was taken over: scalars, to which other
+    processes add theirs.
 
     total    summed over the counted targets
     counted  targets that the loss is taken over
@@ -84,63 +94,84 @@ class Loss(NamedTuple):
 
 
 class OutputLayer(nn.Module, ABC):
-    """The output layer of one direction, or of all that share it: it owns its weights and its loss.
+    """The output layer of one direction, or of all that share it: it owns its weights
+    and its loss.
 
-    adagrad: of a shared layer with sparse gradients, the settings of `new_adagrad`; None: AdamW, as for all others.
+    adagrad: of a shared layer with sparse gradients, the settings of `new_adagrad`;
+    None: AdamW, as for all others.
     """
 
     adagrad: dict[str, float] | None = None
 
     @property
     def tied_rows(self) -> nn.Parameter | None:
-        """The vectors [V, P] of a shared layer that the input network reads, too; None where nothing is tied."""
+        """The vectors [V, P] of a shared layer that the input network reads, too; None
+        where nothing is tied.
+        """
         return None
 
     @abstractmethod
     def forward(self, states: Tensor, targets: Targets) -> Loss:
-        """The loss of the top layer states [B, T, P] against the words they have to predict."""
+        """The loss of the top layer states [B, T, P] against the words they have to
+        predict.
+        """
 
     @abstractmethod
     def predict(self, states: Tensor) -> Tensor:
-        """What a `Scorer` of this kind scores, float32 [..., D], from top layer states [..., P]."""
+        """What a `Scorer` of this kind scores, float32 [..., D], from top layer states
+        [..., P].
+        """
 
 
 class Scorer(Protocol):
     """Scores the held-out predictions of one direction."""
 
     def score(
-        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+        self,
+        layer: OutputLayer,
+        predictions: Tensor,
+        ids: np.ndarray,
+        parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
-        """For parts of predictions [N, D] of the types `ids` [N], their metrics by the name of the part.
+        """For parts of predictions [N, D] of the types `ids` [N], their metrics by the
+        name of the part.
 
-        Among them is the `metric` of `OutputLayerSettings`. Beside each stands the best constant prediction's,
-        named `constant_…`, where there is one.
+        Among them is the `metric` of `OutputLayerSettings`. Beside each stands the best
+        constant prediction's, named `constant_…`, where there is one.
         """
 
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """Candidates that are drawn, log-uniformly by rank, for all targets of a window, and each target's own type.
-
-    samples: how many distinct types are drawn for each window and direction, on average.
-    types: K, the most frequent ones, may be drawn; rarer types are the class K, `<unk>`; 0: all types.
+    """Candidates that are drawn, log-uniformly by rank, for all targets of a window,
+    and each target's own type.
     """
 
-    samples: int
-    types: int = 0
+    samples: Annotated[
+        int,
+        Meta(
+            description="how many distinct types are drawn for each window and "
+            "direction, on average"
+        ),
+    ]
+    types: Annotated[
+        int,
+        Meta(
+            description="K, the most frequent ones, may be drawn; rarer types are "
+            "the class K, `<unk>`; 0: all types"
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True)
 class OutputLayerSettings(ABC):
-    """The settings of one kind of output layer, `output_layer.…` in a config, and all that training knows of the kind.
+    """The settings of one kind of output layer, `output_layer.…` in a config, and all
+    that training knows of the kind.
 
-    kind: its name in configs and model directories.
-    reads_target_vectors: whether the rows of the target table are streamed for it.
-    candidates: which candidates are streamed for it, with their vectors if it reads these: `TYPES_OF_TARGETS`, or types
-    that are drawn; None: none.
-    shared: whether all directions train one layer, as ELMo's two language models share their softmax.
-    metric: the held-out metric that chooses the exported model, higher is better; of those that compare between kinds,
-    the reciprocal rank has the least noise.
+    candidates: which candidates are streamed for it, with their vectors if it reads
+    these: `TYPES_OF_TARGETS`, or types that are drawn; None: none.
+    metric: the held-out metric that chooses the exported model, higher is better; of
+    those that compare between kinds, the reciprocal rank has the least noise.
     """
 
     kind: ClassVar[str]
@@ -156,20 +187,34 @@ class OutputLayerSettings(ABC):
         return "reciprocal_rank"
 
     @abstractmethod
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> OutputLayer:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> OutputLayer:
         """An output layer with random weights."""
 
     @abstractmethod
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
-        """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
+        """What tells it apart from others, for a model directory: `kind` and more;
+        `origin` is not compared.
+        """
 
     @abstractmethod
-    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> Scorer:
-        """What scores its predictions, the true word among the `candidates` most frequent types."""
+    def scorer(
+        self,
+        *,
+        corpus: Corpus,
+        targets: LexiconTable,
+        candidates: int,
+        device: torch.device,
+    ) -> Scorer:
+        """What scores its predictions, the true word among the `candidates` most
+        frequent types.
+        """
 
 
 class OutputLayers(nn.Module):
-    """The output layers of a model: one a direction, without any weight in common, or a single one for all.
+    """The output layers of a model: one a direction, without any weight in common, or a
+    single one for all.
 
     Args:
         layers: by direction, or one alone under the name `SHARED`.

@@ -1,42 +1,58 @@
-"""Adaptive softmax: how likely is each class, where rare classes have narrower vectors (Grave et al. 2017)?
+"""Adaptive softmax: how likely is each class, where rare classes have narrower vectors
+(Grave et al. 2017)?
 
 PyTorch's own. Letters: B streams, T time, N targets, P projection.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
 class AdaptiveOutput(SoftmaxOutput):
-    """The most frequent types have vectors of P numbers, types of cluster i (from 1) of P / reduction^i.
+    """The most frequent types have vectors of P numbers, types of cluster i (from 1) of
+    P / reduction^i.
 
     A rare word's log-probability is its cluster's plus the word's within the cluster.
     """
 
-    def __init__(self, projection_size: int, classes: int, cutoffs: list[int], reduction: float) -> None:
+    def __init__(
+        self, projection_size: int, classes: int, cutoffs: list[int], reduction: float
+    ) -> None:
         super().__init__(classes)
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(projection_size, classes, cutoffs, div_value=reduction)
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
+            projection_size, classes, cutoffs, div_value=reduction
+        )
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         states = states.flatten(0, 1).to(self.softmax.head.weight.dtype)
-        with torch.autocast(states.device.type, enabled=False):  # PyTorch's layer mixes the types of its parts
-            output = self.softmax(states, self.class_of(targets.ids).flatten()).output  # [B · T]
-        counted = torch.full((), targets.ids.numel(), dtype=torch.int64, device=targets.ids.device)
+        with torch.autocast(
+            states.device.type, enabled=False
+        ):  # PyTorch's layer mixes the types of its parts
+            output = self.softmax(
+                states, self.class_of(targets.ids).flatten()
+            ).output  # [B · T]
+        counted = torch.full(
+            (), targets.ids.numel(), dtype=torch.int64, device=targets.ids.device
+        )
         return Loss(-output.sum(), counted, counted - counted)
 
-    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`: of clusters without candidates only those that a class is in, for its word alone."""
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        """See `SoftmaxOutput`: of clusters without candidates only those that a class
+        is in, for its word alone.
+        """
         softmax = self.softmax
         with torch.autocast(states.device.type, enabled=False):
             states = states.to(softmax.head.weight.dtype)
@@ -45,34 +61,55 @@ class AdaptiveOutput(SoftmaxOutput):
             for cluster, start in enumerate(softmax.cutoffs[:-1]):
                 if start < candidates:
                     within = softmax.tail[cluster](states).log_softmax(dim=1)
-                    parts.append(within + head[:, softmax.shortlist_size + cluster].unsqueeze(1))
+                    parts.append(
+                        within + head[:, softmax.shortlist_size + cluster].unsqueeze(1)
+                    )
             own = softmax(states, classes).output
         return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
 
     def scores_of_a_word(self, candidates: int) -> int:
-        return next((cutoff for cutoff in self.softmax.cutoffs if cutoff >= candidates), self.classes)
+        return next(
+            (cutoff for cutoff in self.softmax.cutoffs if cutoff >= candidates),
+            self.classes,
+        )
 
 
 @dataclass(frozen=True)
 class AdaptiveSettings(SoftmaxSettings):
-    """The adaptive softmax.
-
-    cutoffs: the first id of each cluster, ascending; those that are not below the number of classes are left out.
-    reduction: how many times narrower than that before it each cluster's vectors are.
-    """
+    """The adaptive softmax."""
 
     kind: ClassVar[str] = "adaptive"
 
-    cutoffs: tuple[int, ...] = (4_000, 40_000, 200_000)
-    reduction: float = setting(4.0, least=1, most=1e3)
+    cutoffs: Annotated[
+        tuple[int, ...],
+        Meta(
+            description="the first id of each cluster, ascending; those that are "
+            "not below the number of classes are left out"
+        ),
+    ] = (4_000, 40_000, 200_000)
+    reduction: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=1e3,
+            description="how many times narrower than that before it each cluster's "
+            "vectors are",
+        ),
+    ] = 4.0
 
     def __post_init__(self) -> None:
-        if not self.cutoffs or list(self.cutoffs) != sorted(set(self.cutoffs)) or self.cutoffs[0] < 1:
+        if (
+            not self.cutoffs
+            or list(self.cutoffs) != sorted(set(self.cutoffs))
+            or self.cutoffs[0] < 1
+        ):
             raise InputError(
                 f"output_layer.cutoffs must be ascending numbers from 1 on, not {list(self.cutoffs)!r:.100}"
             )
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> AdaptiveOutput:
         classes = self.classes_of(corpus)
         cutoffs = [cutoff for cutoff in self.cutoffs if cutoff < classes]
         if not cutoffs:

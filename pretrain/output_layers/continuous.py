@@ -1,28 +1,39 @@
-"""Continuous output: how far is the predicted vector from the fixed vector of the next word (Li et al. 2019, Eq. 2)?
+"""Continuous output: how far is the predicted vector from the fixed vector of the next
+word (Li et al. 2019, Eq. 2)?
 
-The contrastive and fixed output layers predict vectors, too: they share the linear layer and the settings of it here.
+The contrastive and fixed output layers predict vectors, too: they share the linear
+layer and the settings of it here.
 A target whose vector is all zeros has no direction: it is masked.
 Letters: N targets, U candidates, P projection, E width of vectors.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TYPES_OF_TARGETS, Candidates, Loss, OutputLayer, OutputLayerSettings, Targets
+from pretrain.output_layers import (
+    TYPES_OF_TARGETS,
+    Candidates,
+    Loss,
+    OutputLayer,
+    OutputLayerSettings,
+    Targets,
+)
 from pretrain.output_layers.retrieval import Retriever
 from pretrain.output_layers.von_mises_fisher import log_partition
 
-LOSSES = ("cosine", "l2", "von_mises_fisher", "max_margin")
-# Norms are bounded from below, as in `F.cosine_similarity`, so that a vector of zeros has finite gradients.
+LossKind = Literal["cosine", "l2", "von_mises_fisher", "max_margin"]
+# Norms are bounded from below, as in `F.cosine_similarity`, so that a vector of zeros
+# has finite gradients.
 NORM = 1e-8
-# The score of a type that is no candidate; finite, so that a window without any candidate has finite gradients.
+# The score of a type that is no candidate; finite, so that a window without any
+# candidate has finite gradients.
 NO_CANDIDATE = -1e9
 
 
@@ -38,12 +49,16 @@ class LinearSettings(OutputLayerSettings):
 
 
 class LinearOutput(OutputLayer):
-    """ŷ_t = W_y out_t + b_y (Li et al. 2019, footnote 2): from top layer states [..., P] to vectors [..., E]."""
+    """ŷ_t = W_y out_t + b_y (Li et al. 2019, footnote 2): from top layer states [...,
+    P] to vectors [..., E].
+    """
 
     def __init__(self, projection_size: int, vector_size: int) -> None:
         super().__init__()
         linear = nn.Linear(projection_size, vector_size)
-        self.weight, self.bias = linear.weight, linear.bias  # [E, P], [E]
+        # [E, P], [E]
+        self.weight = linear.weight
+        self.bias = linear.bias
 
     def predict(self, states: Tensor) -> Tensor:
         """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
@@ -63,36 +78,59 @@ def sum_of_known(losses: Tensor, targets: Tensor) -> Loss:
 
 
 def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
-    """Σ 1 − cos(prediction, target); both are [..., E]. A prediction of zeros has a cosine of 0."""
-    return sum_of_known(1 - F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM), targets)
+    """Σ 1 − cos(prediction, target); both are [..., E]. A prediction of zeros has a
+    cosine of 0.
+    """
+    return sum_of_known(
+        1 - F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM), targets
+    )
 
 
 def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
-    """Σ ‖prediction − target‖₂ (Li et al. 2019, Section 3); both are [..., E]. Of equal vectors the gradient is 0."""
-    return sum_of_known(torch.linalg.vector_norm(predictions.float() - targets, dim=-1), targets)
+    """Σ ‖prediction − target‖₂ (Li et al. 2019, Section 3); both are [..., E]. Of equal
+    vectors the gradient is 0.
+    """
+    return sum_of_known(
+        torch.linalg.vector_norm(predictions.float() - targets, dim=-1), targets
+    )
 
 
 def von_mises_fisher_loss(
-    predictions: Tensor, targets: Tensor, *, length_weight: float = 0.0, product_weight: float = 1.0
+    predictions: Tensor,
+    targets: Tensor,
+    *,
+    length_weight: float = 0.0,
+    product_weight: float = 1.0,
 ) -> Loss:
-    """Σ log(C_m(0)/C_m(‖ŷ‖)) − λ₂ ŷ · w/‖w‖ + λ₁ ‖ŷ‖ for predictions ŷ and targets w [..., E]; λ₂ = 1 and λ₁ = 0: vMF.
+    """Σ log(C_m(0)/C_m(‖ŷ‖)) − λ₂ ŷ · w/‖w‖ + λ₁ ‖ŷ‖ for predictions ŷ and targets w
+    [..., E]; λ₂ = 1 and λ₁ = 0: vMF.
 
-    `length_weight` is λ₁ and `product_weight` λ₂ of Kumar and Tsvetkov (2019). C_m(0) is a constant, the
-    density of a direction drawn at random, so that a prediction of zeros has a loss of 0.
+    `length_weight` is λ₁ and `product_weight` λ₂ of Kumar and Tsvetkov (2019). C_m(0)
+    is a constant, the density of a direction drawn at random, so that a prediction of
+    zeros has a loss of 0.
     """
     predictions = predictions.float()
-    lengths = torch.linalg.vector_norm(predictions.double(), dim=-1)  # [...]; in float32 squares overflow
+    lengths = torch.linalg.vector_norm(
+        predictions.double(), dim=-1
+    )  # [...]; in float32 squares overflow
     products = (predictions * unit(targets)).sum(dim=-1)
     partition = log_partition(lengths.square(), predictions.shape[-1])
-    return sum_of_known((partition - product_weight * products + length_weight * lengths).float(), targets)
+    return sum_of_known(
+        (partition - product_weight * products + length_weight * lengths).float(),
+        targets,
+    )
 
 
-def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: float) -> Loss:
-    """Σ max(0, margin + cos(prediction, other) − cos(prediction, target)) over predictions [..., E].
+def max_margin_loss(
+    predictions: Tensor, candidates: Candidates, *, margin: float
+) -> Loss:
+    """Σ max(0, margin + cos(prediction, other) − cos(prediction, target)) over
+    predictions [..., E].
 
-    The other word is that candidate for which cos(prediction, other) − cos(target, other) is greatest: nearest to what
-    was predicted while far from the truth (Lazaridou et al. 2015; Kumar and Tsvetkov 2019 take the loss over for
-    continuous outputs). A target without any other candidate has a loss of 0.
+    The other word is that candidate for which cos(prediction, other) − cos(target,
+    other) is greatest: nearest to what was predicted while far from the truth
+    (Lazaridou et al. 2015; Kumar and Tsvetkov 2019 take the loss over for continuous
+    outputs). A target without any other candidate has a loss of 0.
     """
     assert candidates.vectors is not None
     rows = unit(candidates.vectors)  # [U, E]
@@ -101,10 +139,18 @@ def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: floa
     with torch.autocast(predictions.device.type, enabled=False):
         cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]
         with torch.no_grad():
-            none = ~known | (torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1))  # [N, U]
-            other = (cosines - (rows @ rows.T)[labels]).masked_fill(none, NO_CANDIDATE).argmax(dim=1, keepdim=True)
+            none = ~known | (
+                torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1)
+            )  # [N, U]
+            other = (
+                (cosines - (rows @ rows.T)[labels])
+                .masked_fill(none, NO_CANDIDATE)
+                .argmax(dim=1, keepdim=True)
+            )
     own = cosines.gather(1, labels.unsqueeze(1))  # [N, 1]
-    losses = F.relu(margin + cosines.gather(1, other) - own).masked_fill(none.gather(1, other), 0)[:, 0]
+    losses = F.relu(margin + cosines.gather(1, other) - own).masked_fill(
+        none.gather(1, other), 0
+    )[:, 0]
     counted = known[labels]
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
@@ -112,16 +158,23 @@ def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: floa
 class ContinuousOutput(LinearOutput):
     """The linear layer with the distance that its settings name."""
 
-    def __init__(self, projection_size: int, vector_size: int, settings: "ContinuousSettings") -> None:
+    def __init__(
+        self, projection_size: int, vector_size: int, settings: "ContinuousSettings"
+    ) -> None:
         super().__init__(projection_size, vector_size)
         self.settings = settings
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
-        """See `OutputLayer`; a target whose vector is all zeros has no direction and is masked."""
-        predictions, settings = self.predict(states), self.settings
+        """See `OutputLayer`; a target whose vector is all zeros has no direction and is
+        masked.
+        """
+        predictions = self.predict(states)
+        settings = self.settings
         if settings.loss == "max_margin":
             assert targets.candidates is not None
-            return max_margin_loss(predictions, targets.candidates, margin=settings.margin)
+            return max_margin_loss(
+                predictions, targets.candidates, margin=settings.margin
+            )
         assert targets.vectors is not None
         if settings.loss == "von_mises_fisher":
             return von_mises_fisher_loss(
@@ -130,25 +183,46 @@ class ContinuousOutput(LinearOutput):
                 length_weight=settings.length_weight,
                 product_weight=settings.product_weight,
             )
-        return {"cosine": cosine_loss, "l2": l2_loss}[settings.loss](predictions, targets.vectors)
+        return {"cosine": cosine_loss, "l2": l2_loss}[settings.loss](
+            predictions, targets.vectors
+        )
 
 
 @dataclass(frozen=True)
 class ContinuousSettings(LinearSettings):
-    """The continuous output for the target table `data.target_vectors`.
-
-    loss: `cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; `von_mises_fisher`, the negative log-likelihood of w's direction;
-    `max_margin`, by how much the true word's cosine fails to be `margin` above another word's of the window.
-    length_weight, product_weight: λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two regularisers out.
-    margin: γ of `max_margin`.
-    """
+    """The continuous output for the target table `data.target_vectors`."""
 
     kind: ClassVar[str] = "continuous"
 
-    loss: str = setting("cosine", choices=LOSSES)
-    length_weight: float = setting(0.02, least=0, most=1e3)
-    product_weight: float = setting(0.1, above=0, most=1)
-    margin: float = setting(0.5, above=0, most=2)
+    loss: Annotated[
+        LossKind,
+        Meta(
+            description="`cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; "
+            "`von_mises_fisher`, the negative log-likelihood of w's "
+            "direction; `max_margin`, by how much the true word's "
+            "cosine fails to be `margin` above another word's of the "
+            "window"
+        ),
+    ] = "cosine"
+    length_weight: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1e3,
+            description="λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two "
+            "regularisers out",
+        ),
+    ] = 0.02
+    product_weight: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two "
+            "regularisers out",
+        ),
+    ] = 0.1
+    margin: Annotated[float, Meta(gt=0, le=2, description="γ of `max_margin`")] = 0.5
 
     @property
     def metric(self) -> str:
@@ -160,13 +234,24 @@ class ContinuousSettings(LinearSettings):
         """The types of a window's targets, among which `max_margin` finds another word."""
         return TYPES_OF_TARGETS if self.loss == "max_margin" else None
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContinuousOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> ContinuousOutput:
         return ContinuousOutput(projection_size, targets.size, self)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all linear layers, and the loss where it is not the cosine."""
-        return super().record(corpus=corpus, targets=targets) | ({} if self.loss == "cosine" else {"loss": self.loss})
+        return super().record(corpus=corpus, targets=targets) | (
+            {} if self.loss == "cosine" else {"loss": self.loss}
+        )
 
-    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> Retriever:
+    def scorer(
+        self,
+        *,
+        corpus: Corpus,
+        targets: LexiconTable,
+        candidates: int,
+        device: torch.device,
+    ) -> Retriever:
         """Cosines, and ranks by cosine."""
         return Retriever(corpus, targets, candidates, device)

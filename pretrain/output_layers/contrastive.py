@@ -1,38 +1,56 @@
-"""Contrastive output: how likely is the next word among the types of a window, by cosines with its predicted vector?
+"""Contrastive output: how likely is the next word among the types of a window, by
+cosines with its predicted vector?
 
-The score of a type u after a context c is f_u = cos(ŷ, w_u)/τ + a · log p_u, with a learned temperature τ and a learned
-weight a of the log frequency, which cosines alone could not express. The loss is the cross-entropy of the softmax over
-the candidates of a window: a sampled softmax, whose samples are the targets of the other streams (`TargetSampler`).
+The score of a type u after a context c is f_u = cos(ŷ, w_u)/τ + a · log p_u, with a
+learned temperature τ and a learned weight a of the log frequency, which cosines alone
+could not express. The loss is the cross-entropy of the softmax over
+the candidates of a window: a sampled softmax, whose samples are the targets of the
+other streams (`TargetSampler`).
 
-A frequent type is among the candidates more often than a rare one. In expectation over windows, the softmax of
-f_u − log Q_u has its optimum where f_u = log P(u | c) + constant, Q_u being the chance that u is a candidate because of
-other targets: given c and the set of candidates S, the target is w with a probability in proportion to
-P(w | c) · Pr[S, or S without w, comes from the others] ∝ P(w | c) / Q_w (Bengio & Senécal 2008; Jean et al. 2015). That
-holds for the true type as well as for others, as long as types become candidates independently of each other.
-Without the correction, the optimum is log P(u | c) − log Q_u + constant: the pointwise mutual information for types so
-rare that Q_u ∝ p_u (as of InfoNCE, van den Oord et al. 2018), and the plain log-probability for types that are in every
-window.
-Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates.
+A frequent type is among the candidates more often than a rare one. In expectation over
+windows, the softmax of f_u − log Q_u has its optimum where f_u = log P(u | c) +
+constant, Q_u being the chance that u is a candidate because of
+other targets: given c and the set of candidates S, the target is w with a probability
+in proportion to P(w | c) · Pr[S, or S without w, comes from the others] ∝ P(w | c) /
+Q_w (Bengio & Senécal 2008; Jean et al. 2015). That holds for the true type as well as
+for others, as long as types become candidates independently of each other. Without the
+correction, the optimum is log P(u | c) − log Q_u + constant: the pointwise mutual
+information for types so rare that Q_u ∝ p_u (as of InfoNCE, van den Oord et al. 2018),
+and the plain log-probability for types that are in every window.
+Letters: B streams, T time, P projection, E width of target vectors, N targets, U
+candidates.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TYPES_OF_TARGETS, Loss, OutputLayer, Targets, log_frequencies
-from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings, unit
+from pretrain.output_layers import (
+    TYPES_OF_TARGETS,
+    Loss,
+    OutputLayer,
+    Targets,
+    log_frequencies,
+)
+from pretrain.output_layers.continuous import (
+    NO_CANDIDATE,
+    LinearOutput,
+    LinearSettings,
+    unit,
+)
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
-LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
+LEAST_TEMPERATURE = 0.01
+MOST_TEMPERATURE = 1.0
 # The metrics of ranks.
 RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 
@@ -40,22 +58,32 @@ RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 class ContrastiveOutput(LinearOutput):
     """The linear layer, with a temperature and a weight of log frequencies."""
 
-    def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
+    def __init__(
+        self, projection_size: int, vector_size: int, settings: "ContrastiveSettings"
+    ) -> None:
         super().__init__(projection_size, vector_size)
         self.settings = settings
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
-        self.temperature_logit = nn.Parameter(torch.tensor(math.log(share / (1 - share))))
+        self.temperature_logit = nn.Parameter(
+            torch.tensor(math.log(share / (1 - share)))
+        )
         self.frequency_weight = nn.Parameter(torch.ones(()))
 
     @property
     def temperature(self) -> Tensor:
-        """Scalar τ: its log is between two bounds by a sigmoid, so that it neither collapses nor stops learning."""
+        """Scalar τ: its log is between two bounds by a sigmoid, so that it neither
+        collapses nor stops learning.
+        """
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
-        return LEAST_TEMPERATURE * torch.exp(span * torch.sigmoid(self.temperature_logit))
+        return LEAST_TEMPERATURE * torch.exp(
+            span * torch.sigmoid(self.temperature_logit)
+        )
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
-        """See `OutputLayer`; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
+        """See `OutputLayer`; a type whose vector is all zeros has no direction: it is
+        no candidate, and is masked.
+        """
         candidates = targets.candidates
         assert candidates is not None
         assert candidates.vectors is not None
@@ -64,10 +92,17 @@ class ContrastiveOutput(LinearOutput):
             cosines = predictions @ unit(candidates.vectors).T  # [N, U]
         known = candidates.vectors.any(dim=-1)  # [U]
         bias = self.frequency_weight * candidates.log_frequency - candidates.log_chance
-        logits = cosines / self.temperature + bias.masked_fill(~known, NO_CANDIDATE)  # [N, U]
+        logits = cosines / self.temperature + bias.masked_fill(
+            ~known, NO_CANDIDATE
+        )  # [N, U]
         labels = candidates.labels.flatten()
         counted = known[labels]  # [N]
-        total = F.cross_entropy(logits, torch.where(counted, labels, -100), ignore_index=-100, reduction="sum")
+        total = F.cross_entropy(
+            logits,
+            torch.where(counted, labels, -100),
+            ignore_index=-100,
+            reduction="sum",
+        )
         if self.settings.cosine_weight:
             own = cosines.gather(1, labels.unsqueeze(1))[:, 0]  # [N]
             total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()
@@ -75,30 +110,48 @@ class ContrastiveOutput(LinearOutput):
 
 
 class ContrastiveScorer:
-    """Ranks and perplexity by the layer's own scores f_u, beside ranks by cosine alone, and cosines."""
+    """Ranks and perplexity by the layer's own scores f_u, beside ranks by cosine alone,
+    and cosines.
+    """
 
     def __init__(self, corpus: Corpus, retriever: Retriever) -> None:
         self.retriever = retriever
-        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(np.float32)
-        self.log_frequency = torch.from_numpy(frequencies).to(retriever.candidates.device)  # [K]
+        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(
+            np.float32
+        )
+        self.log_frequency = torch.from_numpy(frequencies).to(
+            retriever.candidates.device
+        )  # [K]
 
     def score(
-        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+        self,
+        layer: OutputLayer,
+        predictions: Tensor,
+        ids: np.ndarray,
+        parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
-        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
+        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone
+        are named `cosine_…`.
 
-        The perplexity is of the targets among the candidates; the constant prediction is their frequencies.
+        The perplexity is of the targets among the candidates; the constant prediction
+        is their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(layer, unit(predictions), ids)
+        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(
+            layer, unit(predictions), ids
+        )
         values = self.retriever.metrics(by_cosine, predictions, ids, parts)
         known = self.retriever.known.to(self.log_frequency.device)
-        constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
+        constants = (
+            self.log_frequency - self.log_frequency[known].logsumexp(dim=0)
+        ).cpu()  # [K]
         inside = ranks > 0  # targets that are candidates
         for name, part in parts.items():
             ranked = inside[part]
             constant = constants[torch.from_numpy(ids[part].astype(np.int64))[ranked]]
-            values[name] |= {f"cosine_{metric}": values[name][metric] for metric in RANKED} | retrieval(ranks[part])
+            values[name] |= {
+                f"cosine_{metric}": values[name][metric] for metric in RANKED
+            } | retrieval(ranks[part])
             values[name] |= {
                 "perplexity": perplexity(likelihoods[part][ranked]),
                 "constant_perplexity": perplexity(constant),
@@ -108,9 +161,11 @@ class ContrastiveScorer:
     def ranks_and_likelihoods(
         self, layer: ContrastiveOutput, predictions: Tensor, ids: np.ndarray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The targets' ranks by cosine and by score, both int64 [N], and their log-likelihoods among candidates [N].
+        """The targets' ranks by cosine and by score, both int64 [N], and their
+        log-likelihoods among candidates [N].
 
-        They are 0 for a target that is no candidate. Predictions [N, E] have the length 1.
+        They are 0 for a target that is no candidate. Predictions [N, E] have the length
+        1.
         """
         by_cosine, ranks = torch.zeros(2, len(ids), dtype=torch.int64)
         likelihoods = torch.zeros(len(ids))
@@ -127,25 +182,43 @@ class ContrastiveScorer:
 
 @dataclass(frozen=True)
 class ContrastiveSettings(LinearSettings):
-    """The contrastive output for the target table `data.target_vectors`.
-
-    temperature: that a run begins with; it is learned, between 0.01 and 1.
-    cosine_weight: of the cosine distance to the target's vector, which is added to the loss.
-    """
+    """The contrastive output for the target table `data.target_vectors`."""
 
     kind: ClassVar[str] = "contrastive"
 
-    temperature: float = setting(0.05, above=LEAST_TEMPERATURE, below=MOST_TEMPERATURE)
-    cosine_weight: float = setting(0.0, least=0, most=1e3)
+    temperature: Annotated[
+        float,
+        Meta(
+            gt=LEAST_TEMPERATURE,
+            lt=MOST_TEMPERATURE,
+            description="that a run begins with; it is learned, between 0.01 and 1",
+        ),
+    ] = 0.05
+    cosine_weight: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1e3,
+            description="of the cosine distance to the target's vector, which is "
+            "added to the loss",
+        ),
+    ] = 0.0
 
     @property
     def candidates(self) -> str:
         return TYPES_OF_TARGETS
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContrastiveOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
 
     def scorer(
-        self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device
+        self,
+        *,
+        corpus: Corpus,
+        targets: LexiconTable,
+        candidates: int,
+        device: torch.device,
     ) -> ContrastiveScorer:
         return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))

@@ -1,20 +1,22 @@
-"""Full softmax: how likely is each class, by a vector and a bias of its own (the output layer of ELMo-Sub)?
+"""Full softmax: how likely is each class, by a vector and a bias of its own (the output
+layer of ELMo-Sub)?
 
-The vectors may be tied: the input layer reads them, too (Press and Wolf 2017). With projection regularisation a trained
-matrix multiplies the states before they meet the vectors, and λ times its norm is added to the loss.
+The vectors may be tied: the input layer reads them, too (Press and Wolf 2017). With
+projection regularisation a trained matrix multiplies the states before they meet the
+vectors, and λ times its norm is added to the loss.
 Letters: N targets, P projection, C classes.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
@@ -23,13 +25,17 @@ from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 class FullSoftmaxOutput(SoftmaxOutput):
     """A vector and a bias for each class."""
 
-    def __init__(self, projection_size: int, classes: int, settings: "FullSoftmaxSettings") -> None:
+    def __init__(
+        self, projection_size: int, classes: int, settings: "FullSoftmaxSettings"
+    ) -> None:
         super().__init__(classes)
         self.rows = nn.Parameter(torch.empty(classes, projection_size))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
         self.regularisation = settings.projection_regularisation
-        self.projection = nn.Parameter(torch.eye(projection_size)) if self.regularisation else None
+        self.projection = (
+            nn.Parameter(torch.eye(projection_size)) if self.regularisation else None
+        )
         self._tied = settings.tied
 
     @property
@@ -39,13 +45,21 @@ class FullSoftmaxOutput(SoftmaxOutput):
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         classes = self.class_of(targets.ids).flatten()
-        scores = F.linear(self.projected(states.flatten(0, 1)), self.rows, self.bias).float()  # [N, C]
+        scores = F.linear(
+            self.projected(states.flatten(0, 1)), self.rows, self.bias
+        ).float()  # [N, C]
         total = F.cross_entropy(scores, classes, reduction="sum")
         counted = torch.full((), len(classes), dtype=torch.int64, device=classes.device)
         return self.regularised(Loss(total, counted, counted - counted))
 
-    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
-        scores = F.linear(self.projected(states), self.rows, self.bias).float().log_softmax(dim=1)  # [N, C]
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        scores = (
+            F.linear(self.projected(states), self.rows, self.bias)
+            .float()
+            .log_softmax(dim=1)
+        )  # [N, C]
         return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
 
     def projected(self, states: Tensor) -> Tensor:
@@ -53,34 +67,52 @@ class FullSoftmaxOutput(SoftmaxOutput):
         return states if self.projection is None else F.linear(states, self.projection)
 
     def regularised(self, loss: Loss) -> Loss:
-        """With λ times the Frobenius norm of the projection, if there is one, for every target that is counted."""
+        """With λ times the Frobenius norm of the projection, if there is one, for every
+        target that is counted.
+        """
         if self.projection is None:
             return loss
-        return loss._replace(total=loss.total + self.regularisation * self.projection.norm() * loss.counted)
+        return loss._replace(
+            total=loss.total
+            + self.regularisation * self.projection.norm() * loss.counted
+        )
 
 
 @dataclass(frozen=True)
 class FullSoftmaxSettings(SoftmaxSettings):
-    """The softmax over all classes.
-
-    tied: classes have the vectors of the input layer, which has to train some.
-    projection_regularisation: λ, e.g. 0.15; 0: there is no projection matrix.
-    """
+    """The softmax over all classes."""
 
     kind: ClassVar[str] = "softmax"
 
-    tied: bool = False
-    projection_regularisation: float = setting(0.0, least=0, most=1e3)
+    tied: Annotated[
+        bool,
+        Meta(
+            description="classes have the vectors of the input layer, which has to "
+            "train some"
+        ),
+    ] = False
+    projection_regularisation: Annotated[
+        float,
+        Meta(
+            ge=0, le=1e3, description="λ, e.g. 0.15; 0: there is no projection matrix"
+        ),
+    ] = 0.0
 
     def __post_init__(self) -> None:
         if self.tied and self.types:
-            raise InputError("output_layer.tied needs a class for each type: leave output_layer.types out")
+            raise InputError(
+                "output_layer.tied needs a class for each type: leave output_layer.types out"
+            )
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FullSoftmaxOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> FullSoftmaxOutput:
         return FullSoftmaxOutput(projection_size, self.classes_of(corpus), self)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
-        """That of all softmaxes, and whether there is a projection, and vectors that are tied."""
+        """That of all softmaxes, and whether there is a projection, and vectors that
+        are tied.
+        """
         projection = {"projection": True} if self.projection_regularisation else {}
         tied = {"tied": True} if self.tied else {}
         return super().record(corpus=corpus, targets=targets) | projection | tied

@@ -1,82 +1,119 @@
-"""Sampled softmax: how is the next word told from types that are drawn, with trained or fixed vectors?
+"""Sampled softmax: how is the next word told from types that are drawn, with trained or
+fixed vectors?
 
-It is the original ELMo's output layer (Peters et al. 2018). The types drawn are the same for all targets of a window.
-Each score is corrected by the chance that its type is drawn, so that the expected optimum is the same as of the
-softmax over all types (Bengio and Senécal 2008; Jean et al. 2015).
-Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those that are drawn.
+It is the original ELMo's output layer (Peters et al. 2018). The types drawn are the
+same for all targets of a window. Each score is corrected by the chance that its type is
+drawn, so that the expected optimum is the same as of the softmax over all types (Bengio
+and Senécal 2008; Jean et al. 2015).
+Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those
+that are drawn.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers import (
+    Candidates,
+    Loss,
+    OutputLayer,
+    SampleSettings,
+    Targets,
+)
 from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 MOST_SAMPLES = 2**24
-# Classes whose scores are computed together in evaluation, so that they stay in a cache.
+# Classes whose scores are computed together in evaluation, so that they stay in a
+# cache.
 SCORED_AT_ONCE = 2**15
 
 
-def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Candidates) -> Loss:
+def sampled_loss(
+    predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Candidates
+) -> Loss:
     """The cross-entropy of each target among the types drawn and itself, summed.
 
     Args:
         predictions: [N, D].
-        rows: [U, D], the vectors of the candidates; a target whose vector is all zeros is masked.
+        rows: [U, D], the vectors of the candidates; a target whose vector is all zeros
+            is masked.
         bias: [U]
         candidates: their chances, and which are drawn.
     """
-    labels, drawn = candidates.labels.flatten(), candidates.shared
+    labels = candidates.labels.flatten()
+    drawn = candidates.shared
     known = rows.any(dim=1)  # [U]
     bias = bias - candidates.log_chance
-    sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
+    sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(
+        ~known[:drawn], NO_CANDIDATE
+    )  # [N, S]
     itself = torch.arange(drawn, device=labels.device) == labels.unsqueeze(1)
     # by `F.embedding`: the gradient of indexing would depend on the order of threads
     own_bias = F.embedding(labels, bias.unsqueeze(1))[:, 0]  # [N]
-    own = (predictions.float() * F.embedding(labels, rows).float()).sum(dim=1) + own_bias  # [N]
-    scores = torch.cat([own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1)  # [N, 1 + S]
+    own = (predictions.float() * F.embedding(labels, rows).float()).sum(
+        dim=1
+    ) + own_bias  # [N]
+    scores = torch.cat(
+        [own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1
+    )  # [N, 1 + S]
     counted = known[labels]
     losses = scores.logsumexp(dim=1) - own
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
 
 class SampledOutput(SoftmaxOutput):
-    """A vector and a bias for each class; an update reads and changes a window's candidates alone.
+    """A vector and a bias for each class; an update reads and changes a window's
+    candidates alone.
 
-    The bias of a class is a last number behind its vector, so that both are read at once. Their gradients are sparse,
-    so that Adagrad updates them, as all weights of the original ELMo.
+    The bias of a class is a last number behind its vector, so that both are read at
+    once. Their gradients are sparse, so that Adagrad updates them, as all weights of
+    the original ELMo.
     """
 
-    def __init__(self, projection_size: int, classes: int, settings: "SampledSettings") -> None:
+    def __init__(
+        self, projection_size: int, classes: int, settings: "SampledSettings"
+    ) -> None:
         super().__init__(classes)
         self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
         with torch.no_grad():
             self.rows[:, -1].zero_()
-        self.adagrad = {"rate_factor": settings.rate_factor, "accumulator": settings.accumulator}
+        self.adagrad = {
+            "rate_factor": settings.rate_factor,
+            "accumulator": settings.accumulator,
+        }
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; no target is masked."""
         assert targets.candidates is not None
         assert targets.candidates.ids is not None
         rows = F.embedding(targets.candidates.ids, self.rows, sparse=True)  # [U, P + 1]
-        return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates)
+        return sampled_loss(
+            states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates
+        )
 
-    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block
+        alone stays in memory.
+        """
         first = self._scores(states, slice(candidates))
         sums = [first.logsumexp(dim=1)]
         for start in range(candidates, self.classes, SCORED_AT_ONCE):
-            sums.append(self._scores(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(dim=1))
+            sums.append(
+                self._scores(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(
+                    dim=1
+                )
+            )
         total = torch.stack(sums).logsumexp(dim=0)
         rows = self.rows[classes]
         own = (states * rows[:, :-1]).sum(dim=1).float() + rows[:, -1]
@@ -92,33 +129,50 @@ class SampledOutput(SoftmaxOutput):
 
 @dataclass(frozen=True)
 class SampledSettings(SoftmaxSettings):
-    """The sampled softmax; the default of `samples` is the original ELMo's.
-
-    samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
-    rate_factor: the learning rate of its vectors, as a multiple of the schedule's.
-    accumulator: what Adagrad's sum of squares begins with.
-    """
+    """The sampled softmax; the default of `samples` is the original ELMo's."""
 
     kind: ClassVar[str] = "sampled"
 
-    samples: int = setting(8192, least=1, most=MOST_SAMPLES)
-    rate_factor: float = setting(20.0, above=0, most=1e6)
-    accumulator: float = setting(0.0, least=0, most=1e6)
+    samples: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_SAMPLES,
+            description="distinct types that are drawn for each window and "
+            "direction, on average; half of all types or more: all",
+        ),
+    ] = 8192
+    rate_factor: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1e6,
+            description="the learning rate of its vectors, as a multiple of the "
+            "schedule's",
+        ),
+    ] = 20.0
+    accumulator: Annotated[
+        float,
+        Meta(ge=0, le=1e6, description="what Adagrad's sum of squares begins with"),
+    ] = 0.0
 
     @property
     def candidates(self) -> SampleSettings:
         """Types that are drawn from the K that are told apart."""
         return SampleSettings(self.samples, self.types)
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> SampledOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> SampledOutput:
         return SampledOutput(projection_size, self.classes_of(corpus), self)
 
 
 class FixedOutput(LinearOutput):
-    """Sampled softmax with the vectors of the target table, which stay as they are (Li et al. 2019, Section 5.2).
+    """Sampled softmax with the vectors of the target table, which stay as they are (Li
+    et al. 2019, Section 5.2).
 
-    A type's score is ŷ · w. Any type of the lexicon can be a target. Vectors are streamed, as for the continuous
-    output.
+    A type's score is ŷ · w. Any type of the lexicon can be a target. Vectors are
+    streamed, as for the continuous output.
     """
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
@@ -127,41 +181,64 @@ class FixedOutput(LinearOutput):
         assert candidates is not None
         assert candidates.vectors is not None
         bias = torch.zeros_like(candidates.log_chance)
-        return sampled_loss(self.predict(states).flatten(0, -2), candidates.vectors, bias, candidates)
+        return sampled_loss(
+            self.predict(states).flatten(0, -2), candidates.vectors, bias, candidates
+        )
 
 
 class FixedScorer(SoftmaxScorer):
-    """Scores by ŷ · w among the types of `rows` [K, E] that have a vector; others are no candidates."""
+    """Scores by ŷ · w among the types of `rows` [K, E] that have a vector; others are
+    no candidates.
+    """
 
     def __init__(self, rows: Tensor, counts: np.ndarray, device: torch.device) -> None:
         known = rows.any(dim=1)
         super().__init__(counts, candidates=len(rows), known=known)
-        self._rows, self._unknown = rows.to(device), (~known).to(device)
+        self._rows = rows.to(device)
+        self._unknown = (~known).to(device)
 
-    def scored(self, layer: OutputLayer, predictions: Tensor, classes: Tensor) -> tuple[Tensor, None]:
+    def scored(
+        self, layer: OutputLayer, predictions: Tensor, classes: Tensor
+    ) -> tuple[Tensor, None]:
         scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
         return scores.masked_fill(self._unknown, -torch.inf).log_softmax(dim=1), None
 
 
 @dataclass(frozen=True)
 class FixedSettings(LinearSettings):
-    """The sampled softmax with the frozen vectors of the table `data.target_vectors`.
-
-    samples: distinct types that are drawn for each window and direction, on average.
-    """
+    """The sampled softmax with the frozen vectors of the table `data.target_vectors`."""
 
     kind: ClassVar[str] = "fixed"
 
-    samples: int = setting(8192, least=1, most=MOST_SAMPLES)
+    samples: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_SAMPLES,
+            description="distinct types that are drawn for each window and "
+            "direction, on average",
+        ),
+    ] = 8192
 
     @property
     def candidates(self) -> SampleSettings:
         """Types that are drawn from the whole lexicon."""
         return SampleSettings(self.samples)
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FixedOutput:
+    def build(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
+    ) -> FixedOutput:
         return FixedOutput(projection_size, targets.size)
 
-    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> FixedScorer:
-        rows = torch.from_numpy(np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32))  # [K, E]
+    def scorer(
+        self,
+        *,
+        corpus: Corpus,
+        targets: LexiconTable,
+        candidates: int,
+        device: torch.device,
+    ) -> FixedScorer:
+        rows = torch.from_numpy(
+            np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32)
+        )  # [K, E]
         return FixedScorer(rows, corpus.counts, device)

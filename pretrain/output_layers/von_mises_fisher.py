@@ -1,9 +1,12 @@
-"""The von Mises–Fisher distribution: how likely is a direction, if directions scatter around the predicted one?
+"""The von Mises–Fisher distribution: how likely is a direction, if directions scatter
+around the predicted one?
 
-    p(w | ŷ) = C_m(κ) exp(ŷ · w),  κ = ‖ŷ‖, ‖w‖ = 1,  C_m(κ) = κ^v / ((2π)^{m/2} I_v(κ)),  v = m/2 − 1
+    p(w | ŷ) = C_m(κ) exp(ŷ · w),  κ = ‖ŷ‖, ‖w‖ = 1,  C_m(κ) = κ^v / ((2π)^{m/2}
+    I_v(κ)),  v = m/2 − 1
 
-for vectors of m numbers (Kumar and Tsvetkov 2019). Orders v of hundreds make I_v(κ) overflow or vanish, so
-log C is computed as a whole, in float64 and without leaving the device.
+for vectors of m numbers (Kumar and Tsvetkov 2019). Orders v of hundreds make I_v(κ)
+overflow or vanish, so log C is computed as a whole, in float64 and without leaving the
+device.
 """
 
 import math
@@ -12,12 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence.
+# From this order on the expansion is exact to about 1e-9; lower orders are reached by
+# recurrence.
 LEAST_ORDER = 32
 
 
 def log_partition(squared: Tensor, size: int) -> Tensor:
-    """log(C_m(0)/C_m(κ)) from κ², float64 of any shape, and m: log of the mean of exp(ŷ · w) over all directions w.
+    """log(C_m(0)/C_m(κ)) from κ², float64 of any shape, and m: log of the mean of exp(ŷ
+    · w) over all directions w.
 
     Its derivative by κ² is I_{v+1}(κ) / (2 κ I_v(κ)), which has no singularity.
     """
@@ -39,14 +44,22 @@ class _LogPartition(torch.autograd.Function):
 
 
 def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
-    """log(I_v(κ) κ^−v) less its limit at κ = 0, and I_{v+1}(κ)/(κ I_v(κ)), from κ²; the order v is at least −1/2.
+    """log(I_v(κ) κ^−v) less its limit at κ = 0, and I_{v+1}(κ)/(κ I_v(κ)), from κ²; the
+    order v is at least −1/2.
 
-    Both from the uniform expansion of a large order, then down to v by I_{v−1}(κ) − I_{v+1}(κ) = 2v I_v(κ)/κ.
+    Both from the uniform expansion of a large order, then down to v by I_{v−1}(κ) −
+    I_{v+1}(κ) = 2v I_v(κ)/κ.
     """
     lifted = order + max(0, math.ceil(LEAST_ORDER - order))
-    (root, rest), (next_root, next_rest) = (_by_expansion(squared, each) for each in (lifted, lifted + 1))
-    value = squared / (root + lifted) + rest  # the first is root − v, exact for a small κ
-    change = (2 * lifted + 1) / (root + next_root) - 1  # next_root − root − 1, exact for a large κ
+    (root, rest), (next_root, next_rest) = (
+        _by_expansion(squared, each) for each in (lifted, lifted + 1)
+    )
+    value = (
+        squared / (root + lifted) + rest
+    )  # the first is root − v, exact for a small κ
+    change = (2 * lifted + 1) / (
+        root + next_root
+    ) - 1  # next_root − root − 1, exact for a large κ
     ratio = torch.exp(change + next_rest - rest) / (2 * (lifted + 1))
     while lifted > order:
         lifted -= 1
@@ -56,14 +69,20 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
 
 
 def _by_expansion(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
-    """r = √(v² + κ²), and b, where log(I_v(κ) κ^−v) less its limit at κ = 0 is r − v + b, for a large order v.
+    """r = √(v² + κ²), and b, where log(I_v(κ) κ^−v) less its limit at κ = 0 is r − v +
+    b, for a large order v.
 
-    Abramowitz and Stegun (1964), 9.7.7 and 9.3.9. b grows as log κ alone, so that differences of it are exact.
+    Abramowitz and Stegun (1964), 9.7.7 and 9.3.9. b grows as log κ alone, so that
+    differences of it are exact.
     """
     root = torch.sqrt(order**2 + squared)
     more = squared / (root + order)
-    series = torch.log(_series(order / root, order) / _series(torch.ones_like(root), order))
-    return root, series - order * torch.log1p(more / (2 * order)) - torch.log1p(more / order) / 2
+    series = torch.log(
+        _series(order / root, order) / _series(torch.ones_like(root), order)
+    )
+    return root, series - order * torch.log1p(more / (2 * order)) - torch.log1p(
+        more / order
+    ) / 2
 
 
 def _series(t: Tensor, order: float) -> Tensor:
@@ -72,5 +91,13 @@ def _series(t: Tensor, order: float) -> Tensor:
     u1 = t * (3 - 5 * s) / 24
     u2 = s * (81 + s * (-462 + s * 385)) / 1152
     u3 = s * t * (30375 + s * (-369603 + s * (765765 - s * 425425))) / 414720
-    u4 = s * s * (4465125 + s * (-94121676 + s * (349922430 + s * (-446185740 + s * 185910725)))) / 39813120
+    u4 = (
+        s
+        * s
+        * (
+            4465125
+            + s * (-94121676 + s * (349922430 + s * (-446185740 + s * 185910725)))
+        )
+        / 39813120
+    )
     return 1 + (u1 + (u2 + (u3 + u4 / order) / order) / order) / order

@@ -1,8 +1,11 @@
-"""The command `python -m pretrain.recipe TEXT… OUT`: from tokenised text to a model; `make model` calls it.
+"""The command `python -m pretrain.recipe TEXT… OUT`: from tokenised text to a model;
+`make model` calls it.
 
-A corpus is built, fastText is trained on it (or word vectors are given), two vector tables are made, and the encoder is
-trained. With `--init-from MODEL` a trained model goes on with new text: its word vectors are taken, and general text of
-its own corpus is mixed in. `OUT` is then a run directory, whose name can be given wherever a model is asked for.
+A corpus is built, fastText is trained on it (or word vectors are given), two vector
+tables are made, and the encoder is trained. With `--init-from MODEL` a trained model
+goes on with new text: its word vectors are taken, and general text of its own corpus is
+mixed in. `OUT` is then a run directory, whose name can be given wherever a model is
+asked for.
 """
 
 import argparse
@@ -20,7 +23,9 @@ def parser() -> argparse.ArgumentParser:
         "on by the same command.",
     )
     parser.add_argument(
-        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
+        "text",
+        nargs="+",
+        help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind",
     )
     parser.add_argument("output", type=Path, help="the run directory to make")
     parser.add_argument(
@@ -34,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
         help="settings of the training (default: of pretrain/configs the one for text, time and machine)",
     )
     parser.add_argument(
-        "--vectors", metavar="FILE", help="word vectors to use (default: fastText trained on the text, or the model's)"
+        "--vectors",
+        metavar="FILE",
+        help="word vectors to use (default: fastText trained on the text, or the model's)",
     )
     parser.add_argument(
         "--fasttext",
@@ -42,9 +49,14 @@ def parser() -> argparse.ArgumentParser:
         help="options of data_scripts.train_fasttext, e.g. '--minn 2 --maxn 5' for a language of many endings",
     )
     parser.add_argument(
-        "--targets", default="whiten", metavar="WHAT", help="how target vectors are post-processed (%(default)s)"
+        "--targets",
+        default="whiten",
+        metavar="WHAT",
+        help="how target vectors are post-processed (%(default)s)",
     )
-    parser.add_argument("--init-from", metavar="MODEL", help="the model or run directory to go on from")
+    parser.add_argument(
+        "--init-from", metavar="MODEL", help="the model or run directory to go on from"
+    )
     parser.add_argument(
         "--general",
         metavar="CORPUS",
@@ -72,15 +84,25 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="tokenised text whose sentences must not be read, such as the parts of tasks that you report scores on",
     )
-    parser.add_argument("--bundle", action="store_true", help="put the word vectors into the model directory")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
+        "--bundle",
+        action="store_true",
+        help="put the word vectors into the model directory",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="override a setting of training",
     )
     return parser
 
 
 def make_model(arguments: argparse.Namespace) -> None:
-    """Make a model as the parsed command line says; raises `InputError` where a step fails."""
+    """Make a model as the parsed command line says; raises `InputError` where a step
+    fails.
+    """
     from elmoc.files import locked
     from pretrain.recipe.plan import Recipe
     from pretrain.recipe.steps import run_steps
@@ -90,7 +112,9 @@ def make_model(arguments: argparse.Namespace) -> None:
         recipe.begin()
         run_steps(recipe.steps())
     run = arguments.output
-    print(f"give {run} wherever a model is asked for; its card is {run}/model/README.md")
+    print(
+        f"give {run} wherever a model is asked for; its card is {run}/model/README.md"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,12 +6,14 @@ metrics.jsonl     one JSON object a line: training and evaluation metrics
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 model/            the exported model directory: the best evaluation so far
 
-A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: all of `TrainState.to_dict`, and
+A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: all
+of `TrainState.to_dict`, and
 
 data              the fingerprints of corpus and tables
-started_from      the training record of the model that the run began with by `--init-from`, if it did
-metrics_bytes     how much of `metrics.jsonl` belongs to it
-unlogged          what the updates since the last line of `metrics.jsonl` did, in each direction (see `DirectionStep`)
+started_from      the training record of the model that the run began with by
+`--init-from`, if it did metrics_bytes     how much of `metrics.jsonl` belongs to it
+unlogged          what the updates since the last line of `metrics.jsonl` did, in each
+direction (see `DirectionStep`)
 """
 
 import json
@@ -29,9 +31,16 @@ from elmoc.files import atomic_path, locked, remove
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
 from elmoc.model_directory import WEIGHTS
-from pretrain.config import RunConfig, config_from_dict, config_to_dict, differences, fixed_settings
+from pretrain.config import (
+    RunConfig,
+    config_from_dict,
+    config_to_dict,
+    differences,
+    fixed_settings,
+)
 
-CHECKPOINT, CHECKPOINT_VERSION = "elmoc-checkpoint", 3
+CHECKPOINT = "elmoc-checkpoint"
+CHECKPOINT_VERSION = 3
 
 
 class RunDirectory:
@@ -46,18 +55,36 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
 
     def require_new(self) -> None:
-        """Raise an `InputError` when there is a run, what one has left, a model or a corpus."""
+        """Raise an `InputError` when there is a run, what one has left, a model or a
+        corpus.
+        """
         if self.config.exists():
-            raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
-        for left in (self.checkpoints, self.metrics, self.model, self.path / WEIGHTS, self.path / "corpus.json"):
-            if left.exists() and not (left == self.checkpoints and not any(left.iterdir())):
-                raise InputError(f"{left} is there already: choose another directory for the run")
+            raise InputError(
+                f"{self.path} holds a run already: go on with it by --resume, or choose another directory"
+            )
+        for left in (
+            self.checkpoints,
+            self.metrics,
+            self.model,
+            self.path / WEIGHTS,
+            self.path / "corpus.json",
+        ):
+            if left.exists() and not (
+                left == self.checkpoints and not any(left.iterdir())
+            ):
+                raise InputError(
+                    f"{left} is there already: choose another directory for the run"
+                )
 
     def start(self, config: RunConfig, init_from: str | None) -> None:
-        """Make the directory of a new run, which starts from the model `init_from`, if any."""
+        """Make the directory of a new run, which starts from the model `init_from`, if
+        any.
+        """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.start_record, {"init_from": init_from and os.path.abspath(init_from)})
+        write_json(
+            self.start_record, {"init_from": init_from and os.path.abspath(init_from)}
+        )
         write_json(self.config, config_to_dict(config))
 
     def started_from(self) -> str | None:
@@ -68,16 +95,25 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this directory, and remove what those that were killed left there."""
+        """Keep other processes from training in this directory, and remove what those
+        that were killed left there.
+        """
         with locked(self.config):
-            for left in [*self.path.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
+            for left in [
+                *self.path.glob(".*.partial"),
+                *self.checkpoints.glob(".*.partial"),
+            ]:
                 remove(left)
             yield
 
     def require_resumable(self, config: RunConfig) -> None:
-        """Raise an `InputError` when there is no run to resume, or it was started with other settings."""
+        """Raise an `InputError` when there is no run to resume, or it was started with
+        other settings.
+        """
         if not self.config.exists():
-            raise InputError(f"{self.path} holds no run to resume: start it without --resume")
+            raise InputError(
+                f"{self.path} holds no run to resume: start it without --resume"
+            )
         before = config_from_dict(read_json(self.config), str(self.config))
         if differing := differences(fixed_settings(before), fixed_settings(config)):
             raise InputError(
@@ -98,28 +134,52 @@ class RunDirectory:
         """Where the checkpoint of an update is."""
         return self.checkpoints / f"{update:09d}.pt"
 
-    def save(self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None) -> None:
-        """Write a checkpoint atomically; the newest `keep` are kept, and the one of update `best`."""
+    def save(
+        self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None
+    ) -> None:
+        """Write a checkpoint atomically; the newest `keep` are kept, and the one of
+        update `best`.
+        """
         written = self.checkpoint_path(update)
         with atomic_path(written) as partial:
-            torch.save({"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial)
-        kept = {written, *self.checkpoint_paths()[-keep:], *([] if best is None else [self.checkpoint_path(best)])}
+            torch.save(
+                {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial
+            )
+        kept = {
+            written,
+            *self.checkpoint_paths()[-keep:],
+            *([] if best is None else [self.checkpoint_path(best)]),
+        }
         for path in set(self.checkpoint_paths()) - kept:
             path.unlink()
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl` behind its first `size` bytes: a killed run may have written more."""
+    """Appends to `metrics.jsonl` behind its first `size` bytes: a killed run may have
+    written more.
+    """
 
     def __init__(self, path: Path, *, size: int) -> None:
         kept = path.read_bytes()[:size].rfind(b"\n") + 1 if path.exists() else 0
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
         self._file.truncate(kept)
 
-    def write(self, kind: str, update: int, words: int, values: Mapping[str, float]) -> None:
-        """Append a line: its kind, where the run stands, and the metrics (null where not finite)."""
-        finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        line = memoryview((json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n").encode())
+    def write(
+        self, kind: str, update: int, words: int, values: Mapping[str, float]
+    ) -> None:
+        """Append a line: its kind, where the run stands, and the metrics (null where
+        not finite).
+        """
+        finite = {
+            name: value if math.isfinite(value) else None
+            for name, value in values.items()
+        }
+        line = memoryview(
+            (
+                json.dumps({"kind": kind, "update": update, "words": words, **finite})
+                + "\n"
+            ).encode()
+        )
         while line:
             line = line[self._file.write(line) :]
 
@@ -134,7 +194,9 @@ class MetricsLog:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint onto the CPU and compare its checksums; nothing but tensors and plain values is unpickled."""
+    """Read a checkpoint onto the CPU and compare its checksums; nothing but tensors and
+    plain values is unpickled.
+    """
     with reading(path):
         check_archive(path)
         values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -143,9 +205,14 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
-    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`; half a last line is passed over."""
+    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`; half
+    a last line is passed over.
+    """
     file = RunDirectory(path).metrics
     with reading(file):
         content = file.read_bytes()
-        lines = [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
+        lines = [
+            json.loads(line)
+            for line in content[: content.rfind(b"\n") + 1].splitlines()
+        ]
         return [line for line in lines if line["kind"] == kind]

@@ -1,4 +1,6 @@
-"""Stop signals: a run that is interrupted or terminated, or whose terminal is closed, is asked to stop, and saves."""
+"""Stop signals: a run that is interrupted or terminated, or whose terminal is closed,
+is asked to stop, and saves.
+"""
 
 import signal
 from collections.abc import Iterator
@@ -9,19 +11,26 @@ from types import FrameType
 
 @dataclass
 class StopRequest:
-    """Whether a signal that asks to stop has come, or what the run prints is no longer taken."""
+    """Whether a signal that asks to stop has come, or what the run prints is no longer
+    taken.
+    """
 
     asked: bool = False
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopRequest]:
-    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one has its usual effect.
+    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one
+    has its usual effect.
 
-    So does each SIGHUP (a terminal that is closed may send several), unless it is ignored (`nohup`).
+    So does each SIGHUP (a terminal that is closed may send several), unless it is
+    ignored (`nohup`).
     """
     stop = StopRequest()
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    usual = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     if usual[signal.SIGHUP] == signal.SIG_IGN:
         del usual[signal.SIGHUP]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from data_scripts.build_corpus import build_corpus
 from elmoc.corpus import Corpus
 

@@ -10,12 +10,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-
-from data_scripts import build_corpus as module
 from data_scripts.build_corpus import default_shard_tokens, main
 from data_scripts.parts import pieces as parts
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus, plain_overlap
+
+from data_scripts import build_corpus as module
 
 Fails = Callable[[int], str]
 

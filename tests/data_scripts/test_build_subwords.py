@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from data_scripts import train_fasttext, write_text
 from data_scripts.build_subwords import build_subwords, main
 from elmoc.corpus import BEGIN, END, UNKNOWN, Corpus
 from elmoc.word_vectors.subwords import Subwords
 from tests.tiny import write_corpus
+
+from data_scripts import train_fasttext, write_text
 
 TEXT = [["the", "lowest", "lower", "newer"], ["Zürich", "low", "a<s>b"], ["wider", "newest", "the"]]
 

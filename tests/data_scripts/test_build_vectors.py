@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from data_scripts.build_vectors import main
 from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from data_scripts.build_corpus import SHORTEST_END, held_out_ends, main
 from data_scripts.parts import pieces as module
 from data_scripts.parts.pieces import NumberedPiece, Segment, TextPiece, cut_pieces, number_piece, read_blocks

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from data_scripts import tokenize as module
 from data_scripts.tokenize import main
 from elmoc.tokenizer import looks_wrapped
+
+from data_scripts import tokenize as module
 
 RAW = """\
 Mr. Smith cannot pay $3.50, can he? "No," she said. Dr. Jones didn't.

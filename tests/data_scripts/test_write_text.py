@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from data_scripts.build_corpus import build_corpus
 from data_scripts.write_text import main, write_text
 from elmoc.corpus import Corpus

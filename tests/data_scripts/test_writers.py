@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from elmoc.corpus import Corpus
 
 from data_scripts import build_corpus, build_vectors, tokenize, train_fasttext
-from elmoc.corpus import Corpus
 
 RAW = "".join(f"Mr. Smith said: this is sentence {number}. He didn't!\n" for number in range(400))
 

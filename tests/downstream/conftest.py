@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
-
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.allennlp import AllennlpWriter

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
-
-from downstream import layers
 from downstream.__main__ import main
 from downstream.layers import classify, read_words
 from elmoc.features.layouts.allennlp import AllennlpWriter
 from elmoc.features.layouts.interface import FeatureShape
 from elmoc.text.sentences import Sentence
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
 from tests.downstream.conftest import TEN_SENTENCES, columns
 from tests.downstream.readers.test_columns import TREES
 from tests.downstream.readers.test_conll2012 import TWO_PARTS
+
+from downstream import layers
 
 Fails = Callable[..., str]
 

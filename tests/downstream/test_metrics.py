@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from downstream.metrics import precision_recall_f1, ratio
 
 

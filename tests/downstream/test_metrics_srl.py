@@ -1,7 +1,6 @@
 """Counts of arguments: those of srl-eval.pl, worked out by hand from its rules."""
 
 import pytest
-
 from downstream.metrics import count_arguments, count_roles, whole_arguments
 from downstream.readers.columns import Span
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
 from downstream.__main__ import main
 from downstream.similarity import read_pairs
 from elmoc.model import ElmoC

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.sources import RandomVectors

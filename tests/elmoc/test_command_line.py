@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from elmoc.__main__ import COMMANDS
 
 import elmoc
-from elmoc.__main__ import COMMANDS
 
 HEAVY = ("torch", "numpy", "h5py", "fasttext", "tqdm", "safetensors")
 

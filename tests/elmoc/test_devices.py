@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-
-from elmoc import devices
 from elmoc.devices import checked_precision
 from elmoc.errors import InputError
+
+from elmoc import devices
 
 CPU = torch.device("cpu")
 

@@ -3,7 +3,6 @@
 import errno
 
 import pytest
-
 from elmoc.errors import InputError, reading, run_command
 
 

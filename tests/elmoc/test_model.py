@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.encoders.inference import length_bucketed
 from elmoc.errors import InputError
+
+from elmoc import ElmoC
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", "cat", "sat", "."], ["x"] * 30]
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform
+from safetensors.torch import load_file, save_file
 from tests.tiny import forget_checksums, tiny_model
 
 SENTENCES = [["The", "cat", "sat", "."], ["unheard-of"]]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import bundled_vectors, write_model_directory

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import h5py
 import pytest
-
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, parse_duration, setting
+from elmoc.settings import checked, parse_duration
+from msgspec import Meta
 from pretrain.config import differences
 
 
@@ -15,21 +15,21 @@ from pretrain.config import differences
 class Settings:
     """One of each kind."""
 
-    streams: int = setting(1, least=1)
-    dropout: float = setting(0.0, least=0, below=1)
-    rate: float = setting(0.1, above=0)
-    share: float = setting(1.0, above=0, most=1)
-    kind: str = setting("data", choices=("data", "directions"))
+    streams: Annotated[int, Meta(ge=1)] = 1
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    rate: Annotated[float, Meta(gt=0)] = 0.1
+    share: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    kind: Literal["data", "directions"] = "data"
     free: float = 0.0
     name: str = ""
-    flag: bool = setting(False, least=1)
+    flag: bool = False
 
 
 @pytest.mark.parametrize(
     "values", [{}, {"dropout": 0.99}, {"share": 1e-9}, {"kind": "directions"}, {"free": -7.5}, {"name": "anything"}]
 )
 def test_possible(values: dict[str, Any]) -> None:
-    check_settings(Settings(**values), lambda name: name)
+    assert checked(Settings(**values)) == Settings(**values)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_possible(values: dict[str, Any]) -> None:
 )
 def test_impossible(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=rf"^train\.{next(iter(values))} "):
-        check_settings(Settings(**values), lambda name: f"train.{name}")
+        checked(Settings(**values), lambda name: f"train.{name}")
 
 
 def test_durations_are_read() -> None:

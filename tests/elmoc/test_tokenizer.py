@@ -4,11 +4,11 @@ import random
 import re
 
 import pytest
+from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph, tokenise_sentence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmoc import tokenizer
-from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph, tokenise_sentence
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-
 from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
@@ -31,8 +29,10 @@ from elmoc.model import ElmoC
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
+from hypothesis import HealthCheck, example, given, settings
 from pretrain.config import config_to_dict, load_config
 from pretrain.run.directory import read_checkpoint
+
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.devices import has_bf16
 from elmoc.word_vectors.sources import RandomVectors

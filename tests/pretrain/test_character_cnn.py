@@ -8,9 +8,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-
-from data_scripts import build_vectors
-from elmoc import ElmoC
 from elmoc.__main__ import main as elmoc
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
@@ -21,6 +18,9 @@ from elmoc.word_vectors.table import VectorTable
 from tests.elmoc.interop.conftest import write_original
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences, write_corpus
+
+from data_scripts import build_vectors
+from elmoc import ElmoC
 
 # the settings of the imported encoder, and short training on its word vectors
 ENCODER = {

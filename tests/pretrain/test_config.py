@@ -5,14 +5,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.files.records import read_toml
-from pretrain import CONFIGS
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config, toml_value
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.settings_page import page
+
+from pretrain import CONFIGS
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from elmoc.encoders.bidirectional import DirectionEncoder
 from pretrain.cuda_graph import GraphedEncoder, graphed
 from pretrain.describe import first_batches

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from pretrain.describe import measure, operations_a_word

@@ -5,7 +5,6 @@ from contextlib import closing
 
 import pytest
 import torch
-
 from pretrain.describe import first_batches
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns

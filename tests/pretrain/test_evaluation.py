@@ -5,8 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
-
 from elmoc.corpus import Corpus
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate
@@ -14,6 +12,7 @@ from pretrain.output_layers.retrieval import Retriever, retrieval
 from pretrain.setup import TrainingSetup
 from tests.pretrain.conftest import TinyRuns
 from tests.references import rank_of
+from torch.nn import functional as F
 
 CPU = torch.device("cpu")
 

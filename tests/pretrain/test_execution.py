@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from pretrain.execution import choose_execution
 
 

@@ -5,9 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import choose_kernels
 from elmoc.encoders.lstm import LstmSizes
@@ -18,6 +16,8 @@ from pretrain.data.batches import BatchMaker, stream_batches
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import PARTS, TinyRuns, assert_resumes_exactly
 from tests.pretrain.data.reading import windows_of_shards
+
+from elmoc.encoders import DIRECTIONS
 
 pytestmark = [
     pytest.mark.gpu,

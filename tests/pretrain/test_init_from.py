@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-
 from elmoc.model_directory import read_model_directory
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TinyRuns, assert_same

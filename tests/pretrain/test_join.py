@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from elmoc import ElmoC
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
 from pretrain.join import main
 from tests.tiny import tiny_model
+
+from elmoc import ElmoC
+from elmoc.encoders import DIRECTIONS
 
 Fails = Callable[[int], str]
 Change = Callable[[ModelDirectory], object]

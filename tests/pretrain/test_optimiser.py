@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
-from elmoc.encoders import DIRECTIONS
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
 from pretrain.optimiser import (
@@ -19,11 +17,13 @@ from pretrain.optimiser import (
     new_optimiser,
     set_rate,
 )
-from pretrain.output_layers import SHARED
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
 from tests.references import adamw_weights
+
+from elmoc.encoders import DIRECTIONS
+from pretrain.output_layers import SHARED
 
 
 def weights() -> list[torch.Tensor]:

@@ -4,10 +4,9 @@ from math import inf, isfinite, nextafter
 from typing import Any
 
 import pytest
+from elmoc.settings import checked
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from elmoc.settings import check_settings
 from pretrain.optimiser import Progress, ScheduleConfig, learning_rate
 
 UPDATES = 1000
@@ -92,7 +91,7 @@ def test_every_rate_of_every_possible_schedule_is_finite(
     start: float, above: float, others: dict[str, Any], updates: int, share: float, streams: int
 ) -> None:
     config = ScheduleConfig(decay_start=start, decay_end=min(1e6, max(start + above, nextafter(start, inf))), **others)
-    check_settings(config, "schedule.{}".format)
+    checked(config, "schedule.{}".format)
     rate = rate_at(config, update=int(share * updates), updates=updates, streams=streams)
     assert isfinite(rate)
     assert rate >= 0

@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate, predict, score_of
 from pretrain.output_layers.retrieval import Retriever
-from pretrain.run import recorder
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
+
+from pretrain.run import recorder
 
 WEIGHTS = "--set=data.sources={news = 0.5, talk = 2}"
 

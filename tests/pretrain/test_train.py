@@ -8,10 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
@@ -21,6 +18,9 @@ from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.tiny import add_table, learnable_sentences, write_corpus
+
+from elmoc import ElmoC
+from elmoc.encoders import DIRECTIONS
 
 Fails = Callable[[int], str]
 

@@ -1,7 +1,8 @@
 """Antecedents: the earlier span that each span refers back to.
 
-Lee et al. (2018): a bilinear form picks the C likeliest antecedents of every span, a feed-forward net scores those, and
-each span's representation is moved towards its expected antecedent's before they are scored again.
+Lee et al. (2018): a bilinear form picks the C likeliest antecedents of every span, a
+feed-forward net scores those, and each span's representation is moved towards its
+expected antecedent's before they are scored again.
 """
 
 import math
@@ -14,13 +15,15 @@ from torch.utils.checkpoint import checkpoint
 
 from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
 
-# Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more.
+# Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64
+# and more.
 DISTANCES = 10
 
 # Most numbers of products of spans and antecedents that are made at a time (256 MiB).
 CHUNK_NUMBERS = 1 << 26
 
-# The parts of the representation of a pair, in their order; from the last on, one for each feature.
+# The parts of the representation of a pair, in their order; from the last on, one for
+# each feature.
 SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
 
 
@@ -28,8 +31,9 @@ SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
 class AntecedentScores:
     """The scores of the antecedents of K spans.
 
-    antecedents  int64 [K, C]: numbers of earlier spans (arbitrary where a span has fewer than C)
-    scores       [K, 1 + C]: 0 for "no antecedent", then one for each; −∞ where a span has fewer than C
+    antecedents  int64 [K, C]: numbers of earlier spans (arbitrary where a span has
+    fewer than C) scores       [K, 1 + C]: 0 for "no antecedent", then one for each; −∞
+    where a span has fewer than C
     """
 
     antecedents: Tensor
@@ -39,91 +43,136 @@ class AntecedentScores:
 class AntecedentScorer(torch.nn.Module):
     """Coarse-to-fine scores of antecedents, with higher-order inference.
 
-    The bilinear form, a sum of G² terms, is divided by √G: the model is the same, but one update by Adam changes its
-    scores less.
+    The bilinear form, a sum of G² terms, is divided by √G: the model is the same, but
+    one update by Adam changes its scores less.
 
     span_size  G, of span representations
     speakers   whether pairs have a feature "same speaker"
     genres     the number of genres, 0 for no such feature
-    settings   `antecedents` is C; the dropout of the feed-forward net is also used on the features' embeddings (one
-               mask for all the pairs of a document) and both sides of the bilinear form
+    settings   `antecedents` is C; the dropout of the feed-forward net is also used on
+               the features' embeddings (one mask for all the pairs of a document) and
+               both sides of the bilinear form
     """
 
-    def __init__(self, *, span_size: int, speakers: bool, genres: int, settings: CorefSettings) -> None:
+    def __init__(
+        self, *, span_size: int, speakers: bool, genres: int, settings: CorefSettings
+    ) -> None:
         super().__init__()
         self._antecedents = settings.antecedents
         self._depth = settings.depth
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
-        self.gate = torch.nn.Linear(2 * span_size, span_size) if settings.depth > 1 else None
+        self.gate = (
+            torch.nn.Linear(2 * span_size, span_size) if settings.depth > 1 else None
+        )
         self._speakers = speakers
         self._genres = genres > 0
-        choices = [DISTANCES, *([2] if speakers else []), *([1 + genres] if genres else [])]
-        self.features = torch.nn.ModuleList(torch.nn.Embedding(choice, settings.feature_size) for choice in choices)
+        choices = [
+            DISTANCES,
+            *([2] if speakers else []),
+            *([1 + genres] if genres else []),
+        ]
+        self.features = torch.nn.ModuleList(
+            torch.nn.Embedding(choice, settings.feature_size) for choice in choices
+        )
         sizes = [span_size] * 3 + [settings.feature_size] * len(choices)
         self.score = PartwiseFeedForward(sizes=sizes, settings=settings)
 
-    def forward(self, spans: Tensor, mention_scores: Tensor, speakers: Tensor, genre: int) -> AntecedentScores:
+    def forward(
+        self, spans: Tensor, mention_scores: Tensor, speakers: Tensor, genre: int
+    ) -> AntecedentScores:
         """Score the antecedents of spans in textual order.
 
         spans           [K, G]
         mention_scores  [K]
-        speakers        int64 [K]: equal numbers for the same speaker; read only for that feature
-        genre           number of the document's genre, 0 for an unknown one
+        speakers        int64 [K]: equal numbers for the same speaker; read only for
+        that feature genre           number of the document's genre, 0 for an unknown
+        one
         """
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)
-        scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))  # "no antecedent" scores 0
+        scores = pad(
+            coarse + self._fine(spans, antecedents, features), (1, 0)
+        )  # "no antecedent" scores 0
         for _ in range(self._depth - 1):
             spans = self.refine(spans, antecedents, scores)
             scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))
         return AntecedentScores(antecedents, scores)
 
     def forget_unknown_genre(self) -> None:
-        """Make the feature of an unknown genre zero; training changes it only if its documents lack genres."""
+        """Make the feature of an unknown genre zero; training changes it only if its
+        documents lack genres.
+        """
         if self._genres:
             with torch.no_grad():
                 self.features[-1].get_parameter("weight")[0].zero_()
 
     def prune(self, spans: Tensor, mention_scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞ where there are fewer."""
+        """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞
+        where there are fewer.
+        """
         count = len(spans)
-        scores = self.dropout(self.bilinear(spans)) @ self.dropout(spans).T / self._scale  # [K, K]
+        scores = (
+            self.dropout(self.bilinear(spans)) @ self.dropout(spans).T / self._scale
+        )  # [K, K]
         scores = scores + mention_scores.unsqueeze(1) + mention_scores
-        earlier = torch.ones(count, count, dtype=torch.bool, device=spans.device).tril(-1)
+        earlier = torch.ones(count, count, dtype=torch.bool, device=spans.device).tril(
+            -1
+        )
         scores = scores.masked_fill(~earlier, -torch.inf)
         best, antecedents = scores.topk(min(self._antecedents, count), dim=1)
         return antecedents, best
 
     def refine(self, spans: Tensor, antecedents: Tensor, scores: Tensor) -> Tensor:
-        """Representations [K, G], moved towards the expected antecedent as far as a gate allows.
+        """Representations [K, G], moved towards the expected antecedent as far as a
+        gate allows.
 
         A span without antecedent is its own: equations 4 to 6 of the paper.
         """
-        assert self.gate is not None, "representations that are scored once are not refined"
+        assert self.gate is not None, (
+            "representations that are scored once are not refined"
+        )
         shares = scores.softmax(dim=1)  # [K, 1 + C]
         whole = shares.new_zeros(len(spans), len(spans))  # [K, K]
-        expected = whole.scatter(1, antecedents, shares[:, 1:]) @ spans + shares[:, :1] * spans
-        return torch.lerp(spans, expected, self.gate(torch.cat([spans, expected], dim=1)).sigmoid())
+        expected = (
+            whole.scatter(1, antecedents, shares[:, 1:]) @ spans + shares[:, :1] * spans
+        )
+        return torch.lerp(
+            spans, expected, self.gate(torch.cat([spans, expected], dim=1)).sigmoid()
+        )
 
     def _fine(self, spans: Tensor, antecedents: Tensor, features: Tensor) -> Tensor:
-        """[K, C]: the feed-forward net's scores, in chunks of spans, recomputed in the backward pass if many."""
+        """[K, C]: the feed-forward net's scores, in chunks of spans, recomputed in the
+        backward pass if many.
+        """
         span = self.score.project(SPAN, spans)  # [K, H]
         antecedent = self.score.project(ANTECEDENT, spans)  # [K, H]
 
         def chunk(rows: slice) -> Tensor:
-            product = spans[rows].unsqueeze(1) * embedding(antecedents[rows], spans)  # [k, C, G]
-            parts = span[rows].unsqueeze(1) + embedding(antecedents[rows], antecedent) + features[rows]
-            return self.score.finish(parts + self.score.project(PRODUCT, product))  # [k, C]
+            product = spans[rows].unsqueeze(1) * embedding(
+                antecedents[rows], spans
+            )  # [k, C, G]
+            parts = (
+                span[rows].unsqueeze(1)
+                + embedding(antecedents[rows], antecedent)
+                + features[rows]
+            )
+            return self.score.finish(
+                parts + self.score.project(PRODUCT, product)
+            )  # [k, C]
 
         size = max(1, CHUNK_NUMBERS // (antecedents.shape[1] * spans.shape[1]))
         if size >= len(spans):
             return chunk(slice(None))
         chunks = [slice(first, first + size) for first in range(0, len(spans), size)]
-        return torch.cat([checkpoint(chunk, rows, use_reentrant=False) for rows in chunks])
+        return torch.cat(
+            [checkpoint(chunk, rows, use_reentrant=False) for rows in chunks]
+        )
 
-    def _feature_sums(self, antecedents: Tensor, speakers: Tensor, genre: int) -> Tensor:
+    def _feature_sums(
+        self, antecedents: Tensor, speakers: Tensor, genre: int
+    ) -> Tensor:
         """[K, C, H]: the features of pairs, projected by the first layer of the net."""
         places = torch.arange(len(antecedents), device=antecedents.device).unsqueeze(1)
         choices = [distance_bucket(places - antecedents)]
@@ -132,7 +181,8 @@ class AntecedentScorer(torch.nn.Module):
         if self._genres:
             choices.append(torch.tensor(genre, device=antecedents.device))
         tables = [
-            self.score.project(part, self.dropout(table.weight)) for part, table in enumerate(self.features, FEATURES)
+            self.score.project(part, self.dropout(table.weight))
+            for part, table in enumerate(self.features, FEATURES)
         ]
         total = embedding(choices[0], tables[0])
         for choice, table in zip(choices[1:], tables[1:], strict=True):
@@ -141,20 +191,28 @@ class AntecedentScorer(torch.nn.Module):
 
 
 def distance_bucket(distances: Tensor) -> Tensor:
-    """The bucket, 0 … 9, of each distance in spans; negative distances belong to no pair."""
+    """The bucket, 0 … 9, of each distance in spans; negative distances belong to no
+    pair.
+    """
     large = distances.clamp(min=1).log2().floor().long() + 3
     return torch.where(distances <= 4, distances, large).clamp(0, DISTANCES - 1)
 
 
 def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:
-    """Marginal likelihood of the right antecedents, negative and logarithmic, summed over the spans: [].
+    """Marginal likelihood of the right antecedents, negative and logarithmic, summed
+    over the spans: [].
 
     clusters  int64 [K]: the gold cluster of each span, −1 for none
 
-    "No antecedent" is right for a span of no cluster, and for one none of whose antecedents is of its cluster.
+    "No antecedent" is right for a span of no cluster, and for one none of whose
+    antecedents is of its cluster.
     """
     valid = found.scores[:, 1:] > -torch.inf
-    right = (clusters[found.antecedents] == clusters.unsqueeze(1)) & (clusters.unsqueeze(1) >= 0) & valid  # [K, C]
+    right = (
+        (clusters[found.antecedents] == clusters.unsqueeze(1))
+        & (clusters.unsqueeze(1) >= 0)
+        & valid
+    )  # [K, C]
     right = torch.cat([~right.any(dim=1, keepdim=True), right], dim=1)  # [K, 1 + C]
     gold = found.scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)
     return (found.scores.logsumexp(dim=1) - gold).sum()

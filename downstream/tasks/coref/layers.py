@@ -2,57 +2,108 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from msgspec import Meta
 from torch import Tensor
 
 from downstream.modules.tagging import BiLstm
-from downstream.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
-from elmoc.settings import setting
+from downstream.settings import (
+    MOST_UNITS,
+    Dropout,
+    Size,
+    TrainingSettings,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorefSettings(TrainingSettings):
     """Hyper-parameters of the coreference probe."""
 
-    hidden_size: int = size_setting(200, "units of the LSTM, each direction")
-    layers: int = size_setting(3, "layers of the LSTM", most=100)
-    head_size: int = setting(
-        0,
-        help="project the inputs to this size for the head attention (0: only to unit length)",
-        least=0,
-        most=MOST_UNITS,
-    )
-    span_width: int = size_setting(30, "most words of a span", most=10_000)
-    span_ratio: float = setting(0.4, help="spans kept, a word of the document", least=0, most=10_000)
-    antecedents: int = size_setting(50, "antecedents of a span that are scored in full")
-    depth: int = size_setting(2, "how often antecedents are scored: representations are refined in between", most=100)
-    feed_forward_size: int = size_setting(150, "units of each layer of the scorers")
-    feed_forward_layers: int = size_setting(2, "hidden layers of the scorers", most=100)
-    feature_size: int = size_setting(20, "size of the embeddings of width, distance, speaker and genre")
-    training_sentences: int = size_setting(50, "train longer documents on random windows of this number of sentences")
-    lexical_dropout: float = dropout_setting(0.5, "dropout on the inputs")
-    lstm_dropout: float = dropout_setting(0.4, "dropout on what each layer of the LSTM gives")
-    dropout: float = dropout_setting(0.2, "dropout in the scorers")
+    hidden_size: Annotated[
+        Size, Meta(description="units of the LSTM, each direction")
+    ] = 200
+    layers: Annotated[int, Meta(ge=1, le=100, description="layers of the LSTM")] = 3
+    head_size: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MOST_UNITS,
+            description="project the inputs to this size for the head attention (0: "
+            "only to unit length)",
+        ),
+    ] = 0
+    span_width: Annotated[
+        int, Meta(ge=1, le=10_000, description="most words of a span")
+    ] = 30
+    span_ratio: Annotated[
+        float, Meta(ge=0, le=10_000, description="spans kept, a word of the document")
+    ] = 0.4
+    antecedents: Annotated[
+        Size, Meta(description="antecedents of a span that are scored in full")
+    ] = 50
+    depth: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="how often antecedents are scored: representations are "
+            "refined in between",
+        ),
+    ] = 2
+    feed_forward_size: Annotated[
+        Size, Meta(description="units of each layer of the scorers")
+    ] = 150
+    feed_forward_layers: Annotated[
+        int, Meta(ge=1, le=100, description="hidden layers of the scorers")
+    ] = 2
+    feature_size: Annotated[
+        Size,
+        Meta(
+            description="size of the embeddings of width, distance, speaker and genre"
+        ),
+    ] = 20
+    training_sentences: Annotated[
+        Size,
+        Meta(
+            description="train longer documents on random windows of this number of "
+            "sentences"
+        ),
+    ] = 50
+    lexical_dropout: Annotated[Dropout, Meta(description="dropout on the inputs")] = 0.5
+    lstm_dropout: Annotated[
+        Dropout, Meta(description="dropout on what each layer of the LSTM gives")
+    ] = 0.4
+    dropout: Annotated[Dropout, Meta(description="dropout in the scorers")] = 0.2
 
 
 class HighwayBiLstm(torch.nn.Module):
     """Bidirectional LSTM layers, each but the first with a highway around it.
 
-    With y the output of a layer after dropout and x its input, the layer's result is g·y + (1 − g)·x for the gate
-    g = σ(W y + b). The highways are Lee et al.'s (2018), the cells inside are PyTorch's: theirs have one gate for
-    input and forgetting, dropout on the recurrent state, learned initial states and block-orthonormal first
+    With y the output of a layer after dropout and x its input, the layer's result is
+    g·y + (1 − g)·x for the gate g = σ(W y + b). The highways are Lee et al.'s (2018),
+    the cells inside are PyTorch's: theirs have one gate for input and forgetting,
+    dropout on the recurrent state, learned initial states and block-orthonormal first
     weights.
     """
 
-    def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, *, input_size: int, hidden_size: int, layers: int, dropout: float
+    ) -> None:
         super().__init__()
         self.output_size = 2 * hidden_size
         self.layers = torch.nn.ModuleList(
-            BiLstm(input_size=input_size if layer == 0 else self.output_size, hidden_size=hidden_size)
+            BiLstm(
+                input_size=input_size if layer == 0 else self.output_size,
+                hidden_size=hidden_size,
+            )
             for layer in range(layers)
         )
-        self.gates = torch.nn.ModuleList(torch.nn.Linear(self.output_size, self.output_size) for _ in range(layers - 1))
+        self.gates = torch.nn.ModuleList(
+            torch.nn.Linear(self.output_size, self.output_size)
+            for _ in range(layers - 1)
+        )
         self.dropout = torch.nn.Dropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -67,27 +118,36 @@ class HighwayBiLstm(torch.nn.Module):
 class PartwiseFeedForward(torch.nn.Module):
     """A feed-forward net with one output over a concatenation that is never made.
 
-    The first layer is linear: its output is the sum of the products of its columns with the parts. A part that many
+    The first layer is linear: its output is the sum of the products of its columns with
+    the parts. A part that many
     concatenations share is multiplied once: `project` each part, add, and `finish`.
 
     sizes     of the parts, in the order of the concatenation
-    settings  `feed_forward_layers` hidden layers of `feed_forward_size` relu units, each followed by dropout
+    settings  `feed_forward_layers` hidden layers of `feed_forward_size` relu units,
+    each followed by dropout
     """
 
     def __init__(self, *, sizes: Sequence[int], settings: CorefSettings) -> None:
         super().__init__()
-        hidden_size, dropout = settings.feed_forward_size, settings.dropout
+        hidden_size = settings.feed_forward_size
+        dropout = settings.dropout
         self._sizes = list(sizes)
         self.first = torch.nn.Linear(sum(sizes), hidden_size)
         rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
         for _ in range(settings.feed_forward_layers - 1):
-            rest += [torch.nn.Linear(hidden_size, hidden_size), torch.nn.ReLU(), torch.nn.Dropout(dropout)]
+            rest += [
+                torch.nn.Linear(hidden_size, hidden_size),
+                torch.nn.ReLU(),
+                torch.nn.Dropout(dropout),
+            ]
         self.rest = torch.nn.Sequential(*rest, torch.nn.Linear(hidden_size, 1))
 
     def project(self, part: int, x: Tensor) -> Tensor:
         """[..., size of the part] → [..., H]; the bias of the layer is added to part 0."""
         weight = self.first.weight.split(self._sizes, dim=1)[part]
-        return torch.nn.functional.linear(x, weight, self.first.bias if part == 0 else None)
+        return torch.nn.functional.linear(
+            x, weight, self.first.bias if part == 0 else None
+        )
 
     def finish(self, x: Tensor) -> Tensor:
         """The sum of the projected parts [..., H] → the output [...]."""

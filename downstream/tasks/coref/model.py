@@ -1,7 +1,9 @@
-"""Model of coreference: which words of a document are mentions, and which mentions refer to the same thing.
+"""Model of coreference: which words of a document are mentions, and which mentions
+refer to the same thing.
 
-The end-to-end model of Lee et al. (2018): sentences → LSTM → spans and their mention scores → the best spans →
-antecedents from coarse to fine, with higher-order inference → chains.
+The end-to-end model of Lee et al. (2018): sentences → LSTM → spans and their mention
+scores → the best spans → antecedents from coarse to fine, with higher-order inference →
+chains.
 """
 
 from collections.abc import Sequence
@@ -16,14 +18,19 @@ from downstream.inputs.sources import Sentence
 from downstream.metrics import Mention
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
-from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
+from downstream.tasks.coref.antecedents import (
+    AntecedentScorer,
+    AntecedentScores,
+    antecedent_loss,
+)
 from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 
 
 @dataclass(frozen=True)
 class CorefDocument:
-    """A document and its gold chains, singletons among them; words are counted from 0 through the whole document.
+    """A document and its gold chains, singletons among them; words are counted from 0
+    through the whole document.
 
     speakers  of each word
     genre     "" where the document's name does not tell
@@ -42,12 +49,20 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     speakers  whether pairs of spans have a feature "same speaker"
     genres    those with a feature of their own
 
-    With a head size of 0, the head attention reads the inputs at unit length, as the published model reads its word
-    vectors: else products of two spans start far larger than the other parts of a pair. Dropout comes after, as
-    bringing to unit length would undo its 1 / (1 − p).
+    With a head size of 0, the head attention reads the inputs at unit length, as the
+    published model reads its word
+    vectors: else products of two spans start far larger than the other parts of a pair.
+    Dropout comes after, as bringing to unit length would undo its 1 / (1 − p).
     """
 
-    def __init__(self, *, inputs: ProbeInputs, settings: CorefSettings, speakers: bool, genres: Sequence[str]) -> None:
+    def __init__(
+        self,
+        *,
+        inputs: ProbeInputs,
+        settings: CorefSettings,
+        speakers: bool,
+        genres: Sequence[str],
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         self._span_ratio = settings.span_ratio
@@ -60,15 +75,24 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             layers=settings.layers,
             dropout=settings.lstm_dropout,
         )
-        projection = torch.nn.Linear(inputs.size, settings.head_size) if settings.head_size else None
-        self.heads = projection and torch.nn.Sequential(self.lexical_dropout, projection)
+        projection = (
+            torch.nn.Linear(inputs.size, settings.head_size)
+            if settings.head_size
+            else None
+        )
+        self.heads = projection and torch.nn.Sequential(
+            self.lexical_dropout, projection
+        )
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=settings.head_size or inputs.size,
             settings=settings,
         )
         self.antecedents = AntecedentScorer(
-            span_size=self.spans.output_size, speakers=speakers, genres=len(genres), settings=settings
+            span_size=self.spans.output_size,
+            speakers=speakers,
+            genres=len(genres),
+            settings=settings,
         )
         for part in (self.spans, self.antecedents):
             for module in part.modules():
@@ -76,20 +100,37 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
                     torch.nn.init.xavier_uniform_(module.weight)
         self.antecedents.forget_unknown_genre()
 
-    def score(self, example: CorefDocument, sentences: range) -> tuple[Spans, AntecedentScores]:
-        """The spans kept of some sentences of a document, words counted from the first of them, and their scores."""
+    def score(
+        self, example: CorefDocument, sentences: range
+    ) -> tuple[Spans, AntecedentScores]:
+        """The spans kept of some sentences of a document, words counted from the first
+        of them, and their scores.
+        """
         chosen = example.sentences[sentences.start : sentences.stop]
         lengths = [len(sentence.words) for sentence in chosen]
         encoded, x = self._words(chosen, lengths)
-        heads = self.heads(x) if self.heads else self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
+        heads = (
+            self.heads(x)
+            if self.heads
+            else self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
+        )
         parts = self.spans.parts(encoded, heads)
-        room = torch.cat([torch.arange(length, 0, -1, device=x.device) for length in lengths])  # [N]
+        room = torch.cat(
+            [torch.arange(length, 0, -1, device=x.device) for length in lengths]
+        )  # [N]
         candidates = self.spans.candidates(parts, room)
         rows = keep_best(candidates, max(1, int(self._span_ratio * len(room))))
-        kept = Spans(candidates.starts[rows], candidates.ends[rows], candidates.scores[rows])
-        before = sum(len(sentence.words) for sentence in example.sentences[: sentences.start])
+        kept = Spans(
+            candidates.starts[rows], candidates.ends[rows], candidates.scores[rows]
+        )
+        before = sum(
+            len(sentence.words) for sentence in example.sentences[: sentences.start]
+        )
         numbers: dict[str, int] = {}
-        speakers = [numbers.setdefault(name, len(numbers)) for name in example.speakers[before : before + len(room)]]
+        speakers = [
+            numbers.setdefault(name, len(numbers))
+            for name in example.speakers[before : before + len(room)]
+        ]
         scores = self.antecedents(
             self.spans.represent(parts, kept),
             kept.scores,
@@ -99,11 +140,15 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         return kept, scores
 
     def loss(self, examples: Sequence[CorefDocument]) -> Tensor:
-        """The antecedents' negative log-likelihood, summed over the spans of a document, mean over the documents."""
+        """The antecedents' negative log-likelihood, summed over the spans of a
+        document, mean over the documents.
+        """
         losses = []
         for example in examples:
             window = self._window(len(example.sentences))
-            before = sum(len(sentence.words) for sentence in example.sentences[: window.start])
+            before = sum(
+                len(sentence.words) for sentence in example.sentences[: window.start]
+            )
             spans, scores = self.score(example, window)
             clusters = {
                 (start - before, end - before): number
@@ -111,40 +156,64 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
                 for start, end in chain
             }
             kept = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
-            labels = torch.tensor([clusters.get(mention, -1) for mention in kept], device=scores.scores.device)
+            labels = torch.tensor(
+                [clusters.get(mention, -1) for mention in kept],
+                device=scores.scores.device,
+            )
             losses.append(antecedent_loss(scores, labels))
         return torch.stack(losses).mean()
 
     def predict(self, examples: Sequence[CorefDocument]) -> list[list[list[Mention]]]:
-        """The chains of each document: every span joins the chain of its best antecedent, if that scores above 0."""
+        """The chains of each document: every span joins the chain of its best
+        antecedent, if that scores above 0.
+        """
         predictions = []
         for example in examples:
             spans, scores = self.score(example, range(len(example.sentences)))
             best = require_numbers(scores.scores).argmax(dim=1)  # [K]; 0 for none
-            links = torch.where(best > 0, scores.antecedents.gather(1, (best - 1).clamp(min=0).unsqueeze(1))[:, 0], -1)
-            mentions = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
+            links = torch.where(
+                best > 0,
+                scores.antecedents.gather(1, (best - 1).clamp(min=0).unsqueeze(1))[
+                    :, 0
+                ],
+                -1,
+            )
+            mentions = list(
+                zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+            )
             predictions.append(chains_of_links(mentions, links.tolist()))
         return predictions
 
-    def _words(self, sentences: Sequence[Sentence], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads them before dropout, [N, D].
+    def _words(
+        self, sentences: Sequence[Sentence], lengths: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
+        """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads
+        them before dropout, [N, D].
 
-        Sentences of like length are encoded together: a document has long ones and short ones, and most of one padded
-        batch would be padding.
+        Sentences of like length are encoded together: a document has long ones and
+        short ones, and most of one padded batch would be padding.
         """
         starts = [0, *accumulate(lengths)]
-        places = torch.empty(starts[-1], dtype=torch.long)  # of the words among all places, padding among them
-        encoded, inputs, before = [], [], 0
+        places = torch.empty(
+            starts[-1], dtype=torch.long
+        )  # of the words among all places, padding among them
+        encoded = []
+        inputs = []
+        before = 0
         for rows in like_length(lengths):
             x, sizes = self.inputs([sentences[row] for row in rows])  # [B, T, D]
             encoded.append(self.encoder(self.lexical_dropout(x), sizes).flatten(0, 1))
             inputs.append(x.flatten(0, 1))
             for number, row in enumerate(rows):
                 first = before + number * x.shape[1]
-                places[starts[row] : starts[row + 1]] = torch.arange(first, first + lengths[row])
+                places[starts[row] : starts[row + 1]] = torch.arange(
+                    first, first + lengths[row]
+                )
             before += len(inputs[-1])
         places = places.to(inputs[0].device)
-        return torch.cat(encoded).index_select(0, places), torch.cat(inputs).index_select(0, places)
+        return torch.cat(encoded).index_select(0, places), torch.cat(
+            inputs
+        ).index_select(0, places)
 
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of a long document's."""
@@ -155,7 +224,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
 
 
 def like_length(lengths: Sequence[int]) -> list[list[int]]:
-    """The numbers of the sentences in groups, in which none is more than twice as long as another."""
+    """The numbers of the sentences in groups, in which none is more than twice as long
+    as another.
+    """
     groups: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
         if groups and lengths[row] <= 2 * lengths[groups[-1][0]]:
@@ -165,8 +236,12 @@ def like_length(lengths: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def chains_of_links(mentions: Sequence[Mention], links: Sequence[int]) -> list[list[Mention]]:
-    """The chains of mentions in textual order, each linked to an earlier one by number, or to none (−1)."""
+def chains_of_links(
+    mentions: Sequence[Mention], links: Sequence[int]
+) -> list[list[Mention]]:
+    """The chains of mentions in textual order, each linked to an earlier one by number,
+    or to none (−1).
+    """
     chains: dict[int, list[Mention]] = {}
     roots: list[int] = []
     for number, link in enumerate(links):

@@ -1,8 +1,10 @@
-"""Spans of a document: their representations, and which of them are likely to be mentions.
+"""Spans of a document: their representations, and which of them are likely to be
+mentions.
 
-Lee et al. (2017, 2018): every span of up to W words of a sentence is a candidate; it is represented by its first and
-last encoded words, an attention over its words (its head) and its width, and scored by a feed-forward net. Only the
-best spans, none crossing another, are carried on.
+Lee et al. (2017, 2018): every span of up to W words of a sentence is a candidate; it is
+represented by its first and last encoded words, an attention over its words (its head)
+and its width, and scored by a feed-forward net. Only the best spans, none crossing
+another, are carried on.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,9 @@ class SpanParts:
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans by their first and last words, int64 [S] each, and their mention scores, [S]."""
+    """Spans by their first and last words, int64 [S] each, and their mention scores,
+    [S].
+    """
 
     starts: Tensor
     ends: Tensor
@@ -44,16 +48,20 @@ class Spans:
 class SpanScorer(torch.nn.Module):
     """Span representations g = [start; end; head; width] and mention scores s(g).
 
-    Candidates are not represented: the first layer of the scorer's net is computed width by width from projections of
-    the words, so that for all spans only its hidden units are kept ([S, H], 40 MB for 70,000 spans).
+    Candidates are not represented: the first layer of the scorer's net is computed
+    width by width from projections of the words, so that for all spans only its hidden
+    units are kept ([S, H], 40 MB for 70,000 spans).
 
     encoded_size   E, of the encoded words
     head_size      D, of the inputs that the head attention averages
-    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward net is also used on the
-                   width embeddings, one mask for all the spans of a document
+    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward
+                   net is also used on the width embeddings, one mask for all the spans
+                   of a document
     """
 
-    def __init__(self, *, encoded_size: int, head_size: int, settings: CorefSettings) -> None:
+    def __init__(
+        self, *, encoded_size: int, head_size: int, settings: CorefSettings
+    ) -> None:
         super().__init__()
         self.attention = torch.nn.Linear(encoded_size, 1)
         self.widths = torch.nn.Embedding(settings.span_width, settings.feature_size)
@@ -63,29 +71,44 @@ class SpanScorer(torch.nn.Module):
         self.output_size = sum(sizes)
 
     def parts(self, encoded: Tensor, heads: Tensor) -> SpanParts:
-        """Encoded words [N, E] and what the head attention gathers [N, D] → what spans are made of."""
-        return SpanParts(encoded, heads, self.attention(encoded).squeeze(1), self.dropout(self.widths.weight))
+        """Encoded words [N, E] and what the head attention gathers [N, D] → what spans
+        are made of.
+        """
+        return SpanParts(
+            encoded,
+            heads,
+            self.attention(encoded).squeeze(1),
+            self.dropout(self.widths.weight),
+        )
 
     def candidates(self, parts: SpanParts, room: Tensor) -> Spans:
         """All spans of up to W words inside sentences, narrow ones first.
 
-        room   int64 [N]: how many words from each word to the end of its sentence, both counted
+        room   int64 [N]: how many words from each word to the end of its sentence, both
+        counted
 
-        The head attention of a span of w words comes from the span of w − 1: the new word's share of the softmax is
-        σ(a_new − log Σ exp a_old), and the new head is that much of the way from the old head to the new word.
+        The head attention of a span of w words comes from the span of w − 1: the new
+        word's share of the softmax is σ(a_new − log Σ exp a_old), and the new head is
+        that much of the way from the old head to the new word.
         """
         words = len(room)
         start = self.score.project(START, parts.encoded)  # [N, H]
         end = self.score.project(END, parts.encoded)  # [N, H]
         value = self.score.project(HEAD, parts.heads)  # [N, H]
         width = self.score.project(WIDTH, parts.widths)  # [W, H]
-        head, total = value, parts.attention
-        sums, starts, widths = [], [], []
+        head = value
+        total = parts.attention
+        sums = []
+        starts = []
+        widths = []
         for extra in range(min(len(parts.widths), int(room.max()))):
             count = words - extra
             if extra:
-                old, new = total[:count], parts.attention[extra:]
-                head = torch.lerp(head[:count], value[extra:], (new - old).sigmoid().unsqueeze(1))
+                old = total[:count]
+                new = parts.attention[extra:]
+                head = torch.lerp(
+                    head[:count], value[extra:], (new - old).sigmoid().unsqueeze(1)
+                )
                 total = torch.logaddexp(old, new)
             sums.append(start[:count] + end[extra:] + head + width[extra])  # [count, H]
             inside = torch.nonzero(room[:count] > extra).squeeze(1)
@@ -93,25 +116,46 @@ class SpanScorer(torch.nn.Module):
             widths.append(torch.full_like(inside, extra))
         first = torch.cat(starts)  # [S]
         extra_words = torch.cat(widths)  # [S]
-        before = torch.tensor([0, *accumulate(len(one) for one in sums)], device=room.device)
-        scores = self.score.finish(torch.cat(sums).index_select(0, before[extra_words] + first))
+        before = torch.tensor(
+            [0, *accumulate(len(one) for one in sums)], device=room.device
+        )
+        scores = self.score.finish(
+            torch.cat(sums).index_select(0, before[extra_words] + first)
+        )
         return Spans(first, first + extra_words, scores)
 
     def represent(self, parts: SpanParts, spans: Spans) -> Tensor:
         """[K, G]: the representations of some spans."""
         places = torch.arange(len(parts.attention), device=parts.attention.device)
-        inside = (places >= spans.starts.unsqueeze(1)) & (places <= spans.ends.unsqueeze(1))  # [K, N]
-        weights = parts.attention.expand_as(inside).masked_fill(~inside, -torch.inf).softmax(dim=1)
+        inside = (places >= spans.starts.unsqueeze(1)) & (
+            places <= spans.ends.unsqueeze(1)
+        )  # [K, N]
+        weights = (
+            parts.attention.expand_as(inside)
+            .masked_fill(~inside, -torch.inf)
+            .softmax(dim=1)
+        )
         widths = parts.widths[spans.ends - spans.starts]
-        return torch.cat([parts.encoded[spans.starts], parts.encoded[spans.ends], weights @ parts.heads, widths], dim=1)
+        return torch.cat(
+            [
+                parts.encoded[spans.starts],
+                parts.encoded[spans.ends],
+                weights @ parts.heads,
+                widths,
+            ],
+            dim=1,
+        )
 
 
 def keep_best(spans: Spans, count: int) -> Tensor:
-    """The numbers of up to `count` spans, best first taken, none crossing one taken before; in textual order, [K].
+    """The numbers of up to `count` spans, best first taken, none crossing one taken
+    before; in textual order, [K].
 
-    Two spans cross when each has a word that the other has not, and they have a word in common.
+    Two spans cross when each has a word that the other has not, and they have a word in
+    common.
     """
-    starts, ends = spans.starts.cpu().numpy(), spans.ends.cpu().numpy()
+    starts = spans.starts.cpu().numpy()
+    ends = spans.ends.cpu().numpy()
     words = int(ends.max()) + 1
     latest_end = np.full(words, -1)  # of the spans taken, by start
     earliest_start = np.full(words, words)  # and by end
@@ -119,8 +163,12 @@ def keep_best(spans: Spans, count: int) -> Tensor:
     for number in np.argsort(-spans.scores.detach().cpu().numpy(), kind="stable"):
         if len(kept) == count:
             break
-        start, end = starts[number], ends[number]
-        if start < end and ((latest_end[start + 1 : end + 1] > end).any() or (earliest_start[start:end] < start).any()):
+        start = starts[number]
+        end = ends[number]
+        if start < end and (
+            (latest_end[start + 1 : end + 1] > end).any()
+            or (earliest_start[start:end] < start).any()
+        ):
             continue
         kept.append(number)
         latest_end[start] = max(latest_end[start], end)

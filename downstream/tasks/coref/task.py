@@ -1,10 +1,12 @@
 """Coreference: which mentions of a document refer to the same thing.
 
-The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and its second word vectors for the
-head attention (GloVe of a window of 2 words) are left out. Hyper-parameters are those published for ELMo; the score is
-the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the model cannot
-predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same mean with the singletons in the key
-is reported beside it.
+The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and
+its second word vectors for the head attention (GloVe of a window of 2 words) are left
+out. Hyper-parameters are those published for ELMo; the score is
+the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has
+no singletons: the model cannot predict any, and OntoNotes annotates none. Where a
+corpus does (LitBank), the same mean with the singletons in the key is reported beside
+it.
 """
 
 import re
@@ -16,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sources import Sentence
-from downstream.metrics import METRICS, Mention, chain_metrics, count_chains, without_singletons
+from downstream.metrics import (
+    METRICS,
+    Mention,
+    chain_metrics,
+    count_chains,
+    without_singletons,
+)
 from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
@@ -34,15 +42,21 @@ from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from elmoc.errors import InputError
 
-# Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`.
+# Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000`
+# (OntoNotes), `GUM_academic_art`.
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 _OPENING = re.compile(r"\((\d+)(\)?)")
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
+    def read(
+        self, path: Path, options: ReaderOptions, *, training: bool
+    ) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, each part of a document an example."""
-        return [_read_document(document) for document in read_documents(path, arguments=False)]
+        return [
+            _read_document(document)
+            for document in read_documents(path, arguments=False)
+        ]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
         return example.sentences
@@ -59,78 +73,124 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         )
 
     def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:
-        """The genres, where the names of documents tell several; whether speakers are known."""
+        """The genres, where the names of documents tell several; whether speakers are
+        known.
+        """
         if not any(without_singletons(example.chains) for example in train):
-            raise InputError("the training data holds no chain of two mentions: the last column must be coreference")
+            raise InputError(
+                "the training data holds no chain of two mentions: the last column must be coreference"
+            )
         genres = sorted({example.genre for example in train} - {""})
         return {
             "genres": genres if len(genres) > 1 else [],
-            "speakers": any(speaker != NOTHING for example in train for speaker in example.speakers),
+            "speakers": any(
+                speaker != NOTHING for example in train for speaker in example.speakers
+            ),
         }
 
-    def count(self, example: CorefDocument, prediction: list[list[Mention]]) -> np.ndarray:
-        """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their counts."""
+    def count(
+        self, example: CorefDocument, prediction: list[list[Mention]]
+    ) -> np.ndarray:
+        """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their
+        counts.
+        """
         keys = (without_singletons(example.chains), example.chains)
         return np.stack([count_chains(key, prediction) for key in keys]).reshape(-1)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """F1 of each metric and the mean of the three, without singletons; the mean with them."""
+        """F1 of each metric and the mean of the three, without singletons; the mean
+        with them.
+        """
         _, _, f1 = chain_metrics(_table(counts))  # [..., 2, 4]
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
         each = {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
-        return {self.metric: means[..., 0], **each, "mean F1 with singletons": means[..., 1]}
+        return {
+            self.metric: means[..., 0],
+            **each,
+            "mean F1 with singletons": means[..., 1],
+        }
 
-    def details(self, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]) -> str:
-        """Precision, recall and F1 of each metric, without and with singletons in the key."""
-        counts = sum(map(self.count, examples, predictions), np.zeros(2 * len(METRICS) * 4))
+    def details(
+        self,
+        examples: Sequence[CorefDocument],
+        predictions: Sequence[list[list[Mention]]],
+    ) -> str:
+        """Precision, recall and F1 of each metric, without and with singletons in the
+        key.
+        """
+        counts = sum(
+            map(self.count, examples, predictions), np.zeros(2 * len(METRICS) * 4)
+        )
         lines = []
         for title, table in zip(("without", "with"), _table(counts), strict=True):
             lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, (precision, recall, f1) in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
+            for name, (precision, recall, f1) in zip(
+                METRICS, zip(*chain_metrics(table), strict=True), strict=True
+            ):
                 lines.append(f"  {name:18}{precision:10.2f}{recall:8.2f}{f1:8.2f}")
         return "\n".join(lines)
 
-    def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
-        """The document with the predicted chains in the last column: what the official scorer reads.
+    def format_prediction(
+        self, example: CorefDocument, prediction: list[list[Mention]]
+    ) -> str:
+        """The document with the predicted chains in the last column: what the official
+        scorer reads.
 
         It finds a document by its heading, which is the same as in the data.
         """
         cells = iter(coreference_cells(prediction, len(example.speakers)))
         lines = [example.document.heading]
         for sentence in example.document.sentences:
-            lines += ["\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows]
+            lines += [
+                "\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows
+            ]
             lines.append("")
         return "\n".join([*lines, "#end document", ""])
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
-    """The last column of a document of `words` words; a chain's number is its place, from 0."""
+    """The last column of a document of `words` words; a chain's number is its place,
+    from 0.
+    """
     opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     for number, chain in enumerate(chains):
         for start, end in chain:
-            opened[start].append((-end, f"({number})" if start == end else f"({number}"))
+            opened[start].append(
+                (-end, f"({number})" if start == end else f"({number}")
+            )
             if start < end:
                 closed[end].append((-start, f"{number})"))
-    cells = ([part for _, part in sorted(first) + sorted(last)] for first, last in zip(opened, closed, strict=True))
+    cells = (
+        [part for _, part in sorted(first) + sorted(last)]
+        for first, last in zip(opened, closed, strict=True)
+    )
     return ["|".join(cell) or NOTHING for cell in cells]
 
 
 def _read_document(document: Document) -> CorefDocument:
-    """The chains are in the order in which they begin, as the official scorer numbers them."""
+    """The chains are in the order in which they begin, as the official scorer numbers
+    them.
+    """
     chains: dict[str, list[Mention]] = {}
     sentences: list[Sentence] = []
     speakers: list[str] = []
     for sentence in document.sentences:
         for cell in sentence.column(COREFERENCE):
             openings = _OPENING.findall(cell)
-            for label, _ in sorted(openings, key=lambda opening: not opening[1]):  # spans of one word first
+            for label, _ in sorted(
+                openings, key=lambda opening: not opening[1]
+            ):  # spans of one word first
                 chains.setdefault(label, [])
         for mention in mentions_of(sentence):
-            chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))
+            chains[mention.label].append(
+                (len(speakers) + mention.first, len(speakers) + mention.last)
+            )
         sentences.append(sentence.sentence(WORD))
         has_speakers = len(sentence.rows[0]) >= CONLL_2012
-        speakers += sentence.column(SPEAKER) if has_speakers else [NOTHING] * len(sentence.rows)
+        speakers += (
+            sentence.column(SPEAKER) if has_speakers else [NOTHING] * len(sentence.rows)
+        )
     match = _GENRE.match(document.name)
     genre = "" if match is None else match[1] or match[2]
     return CorefDocument(document, sentences, speakers, genre, list(chains.values()))

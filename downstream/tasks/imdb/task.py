@@ -1,23 +1,31 @@
-"""Sentiment of film reviews in two classes (IMDB, Maas et al. 2011): is a review positive or negative?
+"""Sentiment of film reviews in two classes (IMDB, Maas et al. 2011): is a review
+positive or negative?
 
-The model is that by which Shu and Nakayama (2018, Section 5.2) compare compressed word vectors: one LSTM of 150 units
-over the first 400 words of a review, and a softmax of its last state.
+The model is that by which Shu and Nakayama (2018, Section 5.2) compare compressed word
+vectors: one LSTM of 150 units over the first 400 words of a review, and a softmax of
+its last state.
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import torch
+from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.sources import make_sentence
-from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, size_setting
+from downstream.settings import (
+    SMALL_MIX_RATE,
+    ReaderOptions,
+    Size,
+    TrainingSettings,
+)
 from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.process import progress_bar
-from elmoc.settings import setting
 from elmoc.tokenizer import sentence_splitter, tokenise_paragraph
 
 LABELS = ("neg", "pos")
@@ -27,14 +35,16 @@ LABELS = ("neg", "pos")
 class ImdbReaderOptions(ReaderOptions):
     """How much of a review is read."""
 
-    words: int = setting(400, help="words of a review that are read", least=1, most=100_000)
+    words: Annotated[
+        int, Meta(ge=1, le=100_000, description="words of a review that are read")
+    ] = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImdbSettings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
-    hidden_size: int = size_setting(150, "units of the LSTM")
+    hidden_size: Annotated[Size, Meta(description="units of the LSTM")] = 150
 
 
 class LastStateClassifier(torch.nn.Module):
@@ -47,40 +57,63 @@ class LastStateClassifier(torch.nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] → scores of the classes before softmax, [B, 2]."""
-        states, _ = self.lstm(x)  # [B, T, H]; padding comes after the words, and cannot change their states
+        states, _ = self.lstm(
+            x
+        )  # [B, T, H]; padding comes after the words, and cannot change their states
         scores: Tensor = self.output(states[torch.arange(len(x)), lengths - 1])
         return scores
 
 
 class ImdbProbe(Sst5Probe):
-    """Puts a review into one of the two classes. A prediction is the probabilities of the classes."""
+    """Puts a review into one of the two classes. A prediction is the probabilities of
+    the classes.
+    """
 
     network = LastStateClassifier
 
 
 class ImdbTask(Sst5Task):
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Phrase]:
-        """Read JSON lines with `text` (raw, with `<br />`) and `label` (`pos` or `neg`): each review is one phrase."""
+    def read(
+        self, path: Path, options: ReaderOptions, *, training: bool
+    ) -> list[Phrase]:
+        """Read JSON lines with `text` (raw, with `<br />`) and `label` (`pos` or
+        `neg`): each review is one phrase.
+        """
         assert isinstance(options, ImdbReaderOptions)
         split = sentence_splitter("")
         reviews = []
-        for number, line in enumerate(progress_bar(iterable=read_lines(path), desc="reading", leave=False, delay=2), 1):
+        for number, line in enumerate(
+            progress_bar(
+                iterable=read_lines(path), desc="reading", leave=False, delay=2
+            ),
+            1,
+        ):
             with reading(f"{path}, line {number}"):
                 record = msgspec.json.decode(line)
-                sentences = tokenise_paragraph(record["text"].replace("<br />", " "), split)
-                words = [word for sentence in sentences for word in sentence][: options.words]
+                sentences = tokenise_paragraph(
+                    record["text"].replace("<br />", " "), split
+                )
+                words = [word for sentence in sentences for word in sentence][
+                    : options.words
+                ]
                 if not words:
                     raise InputError("a review without words")
                 sentence = make_sentence(words, file=path, line=number)
-                reviews.append(Phrase(sentence, LABELS.index(record["label"]), root=True))
+                reviews.append(
+                    Phrase(sentence, LABELS.index(record["label"]), root=True)
+                )
         return reviews
 
-    def training_examples(self, examples: list[Phrase], options: ReaderOptions) -> list[Phrase]:
+    def training_examples(
+        self, examples: list[Phrase], options: ReaderOptions
+    ) -> list[Phrase]:
         return examples
 
 
 # Batch size and learning rate are not in the paper.
-PUBLISHED = ImdbSettings(learning_rate=1e-3, gradient_norm=5.0, batch_size=64, epochs=15, patience=15)
+PUBLISHED = ImdbSettings(
+    learning_rate=1e-3, gradient_norm=5.0, batch_size=64, epochs=15, patience=15
+)
 
 TASK = ImdbTask(
     name="imdb",
@@ -91,5 +124,12 @@ TASK = ImdbTask(
     reader=ImdbReaderOptions(),
     model=ImdbProbe,
     published=PUBLISHED,
-    small=replace(PUBLISHED, mix_rate=SMALL_MIX_RATE, batch_size=32, decay=0.95, epochs=5, patience=3),
+    small=replace(
+        PUBLISHED,
+        mix_rate=SMALL_MIX_RATE,
+        batch_size=32,
+        decay=0.95,
+        epochs=5,
+        patience=3,
+    ),
 )

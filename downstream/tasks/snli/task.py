@@ -1,8 +1,10 @@
-"""Natural language inference (SNLI): whether a premise entails a hypothesis, contradicts it, or neither.
+"""Natural language inference (SNLI): whether a premise entails a hypothesis,
+contradicts it, or neither.
 
-The model is ESIM, the enhanced sequential inference model of Chen et al. (2017), "Enhanced LSTM for Natural Language
-Inference", section 3, sequential model only, with dropout and hyper-parameters of the version that was published
-with ELMo; the score is accuracy.
+The model is ESIM, the enhanced sequential inference model of Chen et al. (2017),
+"Enhanced LSTM for Natural Language Inference", section 3, sequential model only, with
+dropout and hyper-parameters of the version that was published with ELMo; the score is
+accuracy.
 """
 
 import json
@@ -10,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -18,6 +20,7 @@ from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.modules.input_variational_dropout import InputVariationalDropout
 from allennlp_light.modules.matrix_attention import DotProductMatrixAttention
 from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weighted_sum
+from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
@@ -30,38 +33,51 @@ from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
     MOST_UNITS,
     SMALL_MIX_RATE,
+    Dropout,
     ReaderOptions,
+    Size,
     TrainingSettings,
-    dropout_setting,
-    size_setting,
 )
-from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnliSettings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
-    projection_size: int = setting(
-        0,
-        help="units of a linear layer between the inputs and the first LSTM (0: there is none)",
-        least=0,
-        most=MOST_UNITS,
-    )
-    hidden_size: int = size_setting(300, "units of each layer; of the LSTMs, each direction")
-    dropout: float = dropout_setting(
-        0.5,
-        "dropout on the inputs (before the projection), on the second LSTM's inputs and around the last hidden layer",
-    )
-    shortcut: bool = setting(
-        False, help="a shortcut around the first LSTM: attention and enhancement see its inputs beside its outputs"
-    )
+    projection_size: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MOST_UNITS,
+            description="units of a linear layer between the inputs and the first "
+            "LSTM (0: there is none)",
+        ),
+    ] = 0
+    hidden_size: Annotated[
+        Size, Meta(description="units of each layer; of the LSTMs, each direction")
+    ] = 300
+    dropout: Annotated[
+        Dropout,
+        Meta(
+            description="dropout on the inputs (before the projection), on the "
+            "second LSTM's inputs and around the last hidden layer"
+        ),
+    ] = 0.5
+    shortcut: Annotated[
+        bool,
+        Meta(
+            description="a shortcut around the first LSTM: attention and "
+            "enhancement see its inputs beside its outputs"
+        ),
+    ] = False
 
 
 class SnliProbe(Probe[SentencePair, dict[str, float]]):
     """ESIM on the inputs. A prediction is the probability of each label."""
 
-    def __init__(self, *, inputs: ProbeInputs, settings: SnliSettings, labels: Sequence[str]) -> None:
+    def __init__(
+        self, *, inputs: ProbeInputs, settings: SnliSettings, labels: Sequence[str]
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         self.labels = list(labels)
@@ -77,31 +93,43 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
     def loss(self, examples: Sequence[SentencePair]) -> Tensor:
         """Cross-entropy, the mean over the batch."""
         logits = self.logits(examples)
-        labels = torch.tensor([self._ids[example.label] for example in examples], device=logits.device)  # [B]
+        labels = torch.tensor(
+            [self._ids[example.label] for example in examples], device=logits.device
+        )  # [B]
         return torch.nn.functional.cross_entropy(logits, labels)
 
     def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
         """The probability of each label."""
         probabilities = require_numbers(self.logits(examples)).softmax(dim=1)
-        return [dict(zip(self.labels, row, strict=True)) for row in probabilities.tolist()]
+        return [
+            dict(zip(self.labels, row, strict=True)) for row in probabilities.tolist()
+        ]
 
 
 class Esim(torch.nn.Module):
-    """Puts pairs of sentences into one of `labels` classes; the words' inputs have the size `input_size` (D).
+    """Puts pairs of sentences into one of `labels` classes; the words' inputs have the
+    size `input_size` (D).
 
-    Dropout on the inputs, before the projection, and on the second LSTM's inputs has one mask a sentence. With the
-    setting `shortcut` a word is represented by the first LSTM's outputs and inputs side by side (as in the
-    shortcut-stacked encoders of Nie and Bansal 2017), so that E, the size of a word's representation, is 2H plus the
+    Dropout on the inputs, before the projection, and on the second LSTM's inputs has
+    one mask a sentence. With the setting `shortcut` a word is represented by the first
+    LSTM's outputs and inputs side by side (as in the shortcut-stacked encoders of Nie
+    and Bansal 2017), so that E, the size of a word's representation, is 2H plus the
     size of the projection; without it, E is 2H.
     """
 
     def __init__(self, *, input_size: int, labels: int, settings: SnliSettings) -> None:
         super().__init__()
-        projection_size, hidden_size, dropout = settings.projection_size, settings.hidden_size, settings.dropout
+        projection_size = settings.projection_size
+        hidden_size = settings.hidden_size
+        dropout = settings.dropout
         projected_size = projection_size or input_size
         self.shortcut = settings.shortcut
         self.input_dropout = InputVariationalDropout(dropout)
-        self.projection = torch.nn.Linear(input_size, projection_size) if projection_size else torch.nn.Identity()
+        self.projection = (
+            torch.nn.Linear(input_size, projection_size)
+            if projection_size
+            else torch.nn.Identity()
+        )
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
         width = self.encoder.output_size + (projected_size if self.shortcut else 0)  # E
         self.attention = DotProductMatrixAttention()
@@ -109,20 +137,33 @@ class Esim(torch.nn.Module):
         self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)
         self.output = torch.nn.Sequential(
             torch.nn.Dropout(dropout),
-            FeedForward(4 * self.inference.output_size, 1, hidden_size, torch.nn.ReLU(), dropout),
+            FeedForward(
+                4 * self.inference.output_size, 1, hidden_size, torch.nn.ReLU(), dropout
+            ),
             torch.nn.Linear(hidden_size, labels),
         )
         self.apply(initialise)
 
     def forward(
-        self, premises: Tensor, premise_lengths: Tensor, hypotheses: Tensor, hypothesis_lengths: Tensor
+        self,
+        premises: Tensor,
+        premise_lengths: Tensor,
+        hypotheses: Tensor,
+        hypothesis_lengths: Tensor,
     ) -> Tensor:
-        """[B, P, D] and [B, Q, D] with their lengths [B] (on the CPU, each at least 1) → float32 [B, labels]."""
+        """[B, P, D] and [B, Q, D] with their lengths [B] (on the CPU, each at least 1)
+        → float32 [B, labels].
+        """
         a = self.encode(premises, premise_lengths)  # [B, P, E]
         b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, E]
-        a_mask, b_mask = (valid_mask(lengths, a.device) for lengths in (premise_lengths, hypothesis_lengths))
+        a_mask, b_mask = (
+            valid_mask(lengths, a.device)
+            for lengths in (premise_lengths, hypothesis_lengths)
+        )
         similarity = self.attention(a, b)  # [B, P, Q]; equation 11
-        to_b = masked_softmax(similarity, b_mask, memory_efficient=True)  # else padding takes a share
+        to_b = masked_softmax(
+            similarity, b_mask, memory_efficient=True
+        )  # else padding takes a share
         to_a = masked_softmax(similarity.transpose(1, 2), a_mask, memory_efficient=True)
         b_for_a = weighted_sum(b, to_b)  # [B, P, E]; equation 12
         a_for_b = weighted_sum(a, to_a)  # [B, Q, E]; equation 13
@@ -138,15 +179,25 @@ class Esim(torch.nn.Module):
         encoded = self.encoder(projected, lengths)  # [B, T, 2H]
         return torch.cat([encoded, projected], dim=2) if self.shortcut else encoded
 
-    def compose(self, own: Tensor, other: Tensor, lengths: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Enhancement and inference composition (equations 14 to 19): [B, T, E] twice → mean and maximum [B, 2H]."""
-        enhanced = self.enhancement(torch.cat([own, other, own - other, own * other], dim=2))  # [B, T, H]
+    def compose(
+        self, own: Tensor, other: Tensor, lengths: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Enhancement and inference composition (equations 14 to 19): [B, T, E] twice →
+        mean and maximum [B, 2H].
+        """
+        enhanced = self.enhancement(
+            torch.cat([own, other, own - other, own * other], dim=2)
+        )  # [B, T, H]
         states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
-        return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(states, mask.unsqueeze(2), dim=1)
+        return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(
+            states, mask.unsqueeze(2), dim=1
+        )
 
 
 def initialise(layer: torch.nn.Module) -> None:
-    """Random weights as published: Glorot's, recurrent ones orthogonal, biases 0 but for a forget gate's 1."""
+    """Random weights as published: Glorot's, recurrent ones orthogonal, biases 0 but
+    for a forget gate's 1.
+    """
     if isinstance(layer, torch.nn.Linear):
         torch.nn.init.xavier_uniform_(layer.weight)
         torch.nn.init.zeros_(layer.bias)
@@ -167,8 +218,12 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 
 class SnliTask(Task[SentencePair, dict[str, float]]):
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SentencePair]:
-        """Read JSON lines or tab-separated text; pairs without a gold label are left out."""
+    def read(
+        self, path: Path, options: ReaderOptions, *, training: bool
+    ) -> list[SentencePair]:
+        """Read JSON lines or tab-separated text; pairs without a gold label are left
+        out.
+        """
         return read_sentence_pairs(path)
 
     def sentences(self, example: SentencePair) -> list[Sentence]:
@@ -176,7 +231,11 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
 
     def describe(self, examples: Sequence[SentencePair]) -> str:
         labels = Counter(example.label for example in examples)
-        words = sum(len(sentence.words) for example in examples for sentence in self.sentences(example))
+        words = sum(
+            len(sentence.words)
+            for example in examples
+            for sentence in self.sentences(example)
+        )
         counts = ", ".join(f"{labels[label]:,} {label}" for label in sorted(labels))
         return f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
 
@@ -192,12 +251,18 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
 
-    def format_prediction(self, example: SentencePair, prediction: dict[str, float]) -> str:
-        """JSON: the gold label and the sentences as in SNLI, the predicted label and all probabilities."""
+    def format_prediction(
+        self, example: SentencePair, prediction: dict[str, float]
+    ) -> str:
+        """JSON: the gold label and the sentences as in SNLI, the predicted label and
+        all probabilities.
+        """
         record = {
             "gold_label": example.label,
             "predicted_label": best_label(prediction),
-            "probabilities": {label: round(value, 6) for label, value in prediction.items()},
+            "probabilities": {
+                label: round(value, 6) for label, value in prediction.items()
+            },
             "sentence1": example.texts[0],
             "sentence2": example.texts[1],
         }

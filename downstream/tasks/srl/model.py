@@ -1,16 +1,21 @@
 """Model of semantic role labelling: the deep tagger of He et al. (2017).
 
-Inputs and an embedding that tells the predicate's word from the others → highway LSTM layers of alternating direction →
-scores of BIO tags. A sentence is read once for each of its predicates. There are no weights of transitions: decoding
-finds the best path that BIO tags allow (section 2.3), as in AllenNLP's model. The embedding of the predicate's flag
-starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
+Inputs and an embedding that tells the predicate's word from the others → highway LSTM
+layers of alternating direction → scores of BIO tags. A sentence is read once for each
+of its predicates. There are no weights of transitions: decoding finds the best path
+that BIO tags allow (section 2.3), as in AllenNLP's model. The embedding of the
+predicate's flag starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
-from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
+from allennlp_light.modules.conditional_random_field.conditional_random_field import (
+    allowed_transitions,
+)
+from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -21,12 +26,18 @@ from downstream.modules.highway_lstm import AlternatingLstm, linear
 from downstream.modules.tagging import transition_mask, viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
-from downstream.settings import TrainingSettings, dropout_setting, size_setting
+from downstream.settings import (
+    Dropout,
+    Size,
+    TrainingSettings,
+)
 
 
 @dataclass(frozen=True)
 class Proposition:
-    """A predicate's word and lemma, and the spans of its roles by their first words, `V` among them."""
+    """A predicate's word and lemma, and the spans of its roles by their first words,
+    `V` among them.
+    """
 
     predicate: int
     lemma: str
@@ -49,23 +60,34 @@ Roles = list[tuple[Span, ...]]
 class SrlSettings(TrainingSettings):
     """Hyper-parameters of the tagger."""
 
-    flag_size: int = size_setting(100, "numbers of the embedding that marks the predicate")
-    hidden_size: int = size_setting(300, "units of a layer of the LSTM")
-    layers: int = size_setting(8, "layers of the LSTM, forwards and backwards in turn", most=100)
-    dropout: float = dropout_setting(0.1, "dropout on the inputs")
-    recurrent_dropout: float = dropout_setting(0.1, "dropout on the states that go from word to word")
+    flag_size: Annotated[
+        Size, Meta(description="numbers of the embedding that marks the predicate")
+    ] = 100
+    hidden_size: Annotated[Size, Meta(description="units of a layer of the LSTM")] = 300
+    layers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="layers of the LSTM, forwards and backwards in turn",
+        ),
+    ] = 8
+    dropout: Annotated[Dropout, Meta(description="dropout on the inputs")] = 0.1
+    recurrent_dropout: Annotated[
+        Dropout, Meta(description="dropout on the states that go from word to word")
+    ] = 0.1
 
 
 @dataclass(frozen=True)
 class _Packing:
-    """The R propositions of a batch, longest sentence first, and their N words, packed as in `highway_lstm`.
+    """The R propositions of a batch, longest sentence first, and their N words, packed
+    as in `highway_lstm`.
 
-    row    int64 [R]: the place of each proposition in the batch, sentence after sentence
-    words  [R]: the length of each one's sentence
-    sizes  how many of the propositions have a word at each place
-    inside bool [T, R]: which do
-    word   int64 [N]: the row of each word in the inputs [B · T, …]
-    flag   int64 [N]: 1 for the predicate
+    row    int64 [R]: the place of each proposition in the batch, sentence after
+    sentence words  [R]: the length of each one's sentence sizes  how many of the
+    propositions have a word at each place inside bool [T, R]: which do word   int64
+    [N]: the row of each word in the inputs [B · T, …] flag   int64 [N]: 1 for the
+    predicate
     """
 
     row: Tensor
@@ -84,7 +106,9 @@ class SrlProbe(Probe[SrlSentence, Roles]):
 
     transition_mask: Tensor
 
-    def __init__(self, *, inputs: ProbeInputs, settings: SrlSettings, labels: Sequence[str]) -> None:
+    def __init__(
+        self, *, inputs: ProbeInputs, settings: SrlSettings, labels: Sequence[str]
+    ) -> None:
         super().__init__()
         self.inputs = inputs
         self.tags = ["O", *(f"{place}-{label}" for label in labels for place in "BI")]
@@ -100,18 +124,33 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         self.output = torch.nn.Linear(settings.hidden_size, len(self.tags))
         torch.nn.init.orthogonal_(self.output.weight)
         allowed = allowed_transitions("BIO", dict(enumerate(self.tags)))
-        self.register_buffer("transition_mask", transition_mask(allowed, len(self.tags)), persistent=False)
+        self.register_buffer(
+            "transition_mask",
+            transition_mask(allowed, len(self.tags)),
+            persistent=False,
+        )
 
     def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
-        """Negative log-likelihood of the tags: the mean over a sentence's words, and of that over the propositions."""
+        """Negative log-likelihood of the tags: the mean over a sentence's words, and of
+        that over the propositions.
+        """
         logits, packing = self._logits(examples)
         tags = [
-            torch.tensor([self._ids[tag] for tag in bio_tags(proposition.spans, len(example.sentence.words))])
+            torch.tensor(
+                [
+                    self._ids[tag]
+                    for tag in bio_tags(proposition.spans, len(example.sentence.words))
+                ]
+            )
             for example in examples
             for proposition in example.propositions
         ]
-        targets = pad_sequence([tags[row] for row in packing.row.tolist()])[packing.inside].to(logits.device)  # [N]
-        weights = (1 / packing.words).expand(packing.inside.shape)[packing.inside].to(logits)  # [N]
+        targets = pad_sequence([tags[row] for row in packing.row.tolist()])[
+            packing.inside
+        ].to(logits.device)  # [N]
+        weights = (
+            (1 / packing.words).expand(packing.inside.shape)[packing.inside].to(logits)
+        )  # [N]
         losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
         return (losses * weights).sum() / len(packing.words)
 
@@ -129,29 +168,44 @@ class SrlProbe(Probe[SrlSentence, Roles]):
             end=self.transition_mask[:tags, tags + 1],
         )
         found = dict(zip(packing.row.tolist(), paths, strict=True))
-        spans = iter(bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count))
+        spans = iter(
+            bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count)
+        )
         return [[next(spans) for _ in example.propositions] for example in examples]
 
     def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Packing]:
         """Scores of the tags, [N, K].
 
-        The first layer's product with its inputs is the words' product, made once a sentence, plus the flag's.
+        The first layer's product with its inputs is the words' product, made once a
+        sentence, plus the flag's.
         """
-        x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
+        x, lengths = self.inputs(
+            [example.sentence for example in examples]
+        )  # [B, T, D]
         packing = _pack(examples, lengths)
         cell = self.lstm.first
-        of_words, of_flags = cell.weight.split([x.shape[2], self.flag.embedding_dim], dim=1)
-        words = linear(self.dropout(x).flatten(0, 1), of_words, cell.bias)  # [B · T, 6H]
+        of_words, of_flags = cell.weight.split(
+            [x.shape[2], self.flag.embedding_dim], dim=1
+        )
+        words = linear(
+            self.dropout(x).flatten(0, 1), of_words, cell.bias
+        )  # [B · T, 6H]
         flags = self.flag.weight @ of_flags.t()  # [2, 6H]
         device = words.device
-        projected = words[packing.word.to(device)] + flags[packing.flag.to(device)]  # [N, 6H]
+        projected = (
+            words[packing.word.to(device)] + flags[packing.flag.to(device)]
+        )  # [N, 6H]
         states = self.lstm(projected, packing.sizes)  # [N, H]
         return linear(states, self.output.weight, self.output.bias), packing
 
 
 def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
-    sentence = torch.tensor([place for place, example in enumerate(examples) for _ in example.propositions])  # [R]
-    predicate = torch.tensor([one.predicate for example in examples for one in example.propositions])  # [R]
+    sentence = torch.tensor(
+        [place for place, example in enumerate(examples) for _ in example.propositions]
+    )  # [R]
+    predicate = torch.tensor(
+        [one.predicate for example in examples for one in example.propositions]
+    )  # [R]
     words, order = lengths[sentence].sort(descending=True, stable=True)
     steps = int(words[0])
     place = torch.arange(steps).unsqueeze(1)  # [T, 1]

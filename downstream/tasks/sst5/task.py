@@ -1,8 +1,10 @@
-"""Sentiment of film reviews in five classes (SST-5): how good a film is, by a sentence about it.
+"""Sentiment of film reviews in five classes (SST-5): how good a film is, by a sentence
+about it.
 
-The trees of the Stanford Sentiment Treebank (Socher et al. 2013) have a label from 0 (very negative) to 4 (very
-positive) at every node. The probe trains on the phrases of all nodes and is scored on whole sentences; its model is
-the biattentive classification network of McCann et al. (2017) with the hyper-parameters published for ELMo.
+The trees of the Stanford Sentiment Treebank (Socher et al. 2013) have a label from 0
+(very negative) to 4 (very positive) at every node. The probe trains on the phrases of
+all nodes and is scored on whole sentences; its model is the biattentive classification
+network of McCann et al. (2017) with the hyper-parameters published for ELMo.
 """
 
 import json
@@ -11,13 +13,14 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.modules.maxout import Maxout
 from allennlp_light.nn.util import masked_mean, masked_softmax, weighted_sum
+from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
@@ -26,15 +29,22 @@ from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
-from downstream.settings import SMALL_MIX_RATE, ReaderOptions, TrainingSettings, dropout_setting, size_setting
+from downstream.settings import (
+    SMALL_MIX_RATE,
+    Dropout,
+    ReaderOptions,
+    Size,
+    TrainingSettings,
+)
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
-from elmoc.settings import setting
 
 LABELS = {str(label): label for label in range(5)}
-# The words of the phrases of all nodes of a tree together: in a damaged file they grow with the square of its length.
+# The words of the phrases of all nodes of a tree together: in a damaged file they grow
+# with the square of its length.
 MOST_WORDS = 100_000
-# A bracket that opens and its label, a bracket that closes, or a word (no-break spaces stay inside).
+# A bracket that opens and its label, a bracket that closes, or a word (no-break spaces
+# stay inside).
 _TOKEN = re.compile(r"\([^ \t()]*|\)|[^ \t()]+")
 
 
@@ -47,9 +57,11 @@ class Node(NamedTuple):
 
 
 def read_trees(path: Path) -> Iterator[tuple[Sentence, list[Node]]]:
-    """Yield sentence and nodes (the root first) of each tree of a file (plain or `.gz`); blank lines are skipped.
+    """Yield sentence and nodes (the root first) of each tree of a file (plain or
+    `.gz`); blank lines are skipped.
 
-    Raises `InputError` for a file without trees, and with its number for a line that is not exactly one tree.
+    Raises `InputError` for a file without trees, and with its number for a line that is
+    not exactly one tree.
     """
     found = False
     for number, line in enumerate(read_lines(path), 1):
@@ -59,11 +71,15 @@ def read_trees(path: Path) -> Iterator[tuple[Sentence, list[Node]]]:
                 words, nodes = parse_tree(line)
             yield make_sentence(words, file=path, line=number), nodes
     if not found:
-        raise InputError(f"{path} holds no trees: one a line is expected, like (3 (2 This) (3 (3 works) (2 .)))")
+        raise InputError(
+            f"{path} holds no trees: one a line is expected, like (3 (2 This) (3 (3 works) (2 .)))"
+        )
 
 
 def parse_tree(line: str) -> tuple[list[str], list[Node]]:
-    """The words of a tree, and its nodes, a node before those under it; raises `ValueError` for anything else."""
+    """The words of a tree, and its nodes, a node before those under it; raises
+    `ValueError` for anything else.
+    """
     words: list[str] = []
     nodes: list[Node] = []
     phrase_words = 0
@@ -73,7 +89,9 @@ def parse_tree(line: str) -> tuple[list[str], list[Node]]:
             raise ValueError(f"{reprlib.repr(token)} stands outside the tree")
         if token[0] == "(":
             if token[1:] not in LABELS:
-                raise ValueError(f"the label {reprlib.repr(token[1:])} is not one of 0, 1, 2, 3, 4")
+                raise ValueError(
+                    f"the label {reprlib.repr(token[1:])} is not one of 0, 1, 2, 3, 4"
+                )
             open_nodes.append(len(nodes))
             nodes.append(Node(len(words), len(words), LABELS[token[1:]]))
         elif token == ")":
@@ -82,7 +100,9 @@ def parse_tree(line: str) -> tuple[list[str], list[Node]]:
             nodes[node] = Node(begin, len(words), label)
             phrase_words += len(words) - begin
             if begin == len(words) or phrase_words > MOST_WORDS:
-                raise ValueError(f"a node holds no word, or all nodes more than {MOST_WORDS:,} words together")
+                raise ValueError(
+                    f"a node holds no word, or all nodes more than {MOST_WORDS:,} words together"
+                )
         else:
             words.append(token)
     if open_nodes:
@@ -95,7 +115,9 @@ CLASSES = 5
 
 @dataclass(frozen=True)
 class Phrase:
-    """The words under a node of a tree and the node's label; `root` where they are the whole sentence."""
+    """The words under a node of a tree and the node's label; `root` where they are the
+    whole sentence.
+    """
 
     sentence: Sentence
     label: int
@@ -106,49 +128,100 @@ class Phrase:
 class Sst5Settings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
-    feedforward_size: int = size_setting(300, "units of the feed-forward layer before the LSTMs")
-    hidden_size: int = size_setting(300, "units of each LSTM, each direction")
-    first_output_size: int = size_setting(1200, "units of the first maxout layer")
-    second_output_size: int = size_setting(600, "units of the second maxout layer")
-    pool_size: int = size_setting(4, "linear functions whose maximum is a maxout unit", most=1_000)
-    embedding_dropout: float = dropout_setting(0.5, "dropout on the inputs")
-    feedforward_dropout: float = dropout_setting(0.25, "dropout after the feed-forward layer")
-    integrator_dropout: float = dropout_setting(0.1, "dropout after the pooling")
-    first_output_dropout: float = dropout_setting(0.2, "dropout after the first maxout layer")
-    second_output_dropout: float = dropout_setting(0.3, "dropout after the second maxout layer")
+    feedforward_size: Annotated[
+        Size, Meta(description="units of the feed-forward layer before the LSTMs")
+    ] = 300
+    hidden_size: Annotated[
+        Size, Meta(description="units of each LSTM, each direction")
+    ] = 300
+    first_output_size: Annotated[
+        Size, Meta(description="units of the first maxout layer")
+    ] = 1200
+    second_output_size: Annotated[
+        Size, Meta(description="units of the second maxout layer")
+    ] = 600
+    pool_size: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000,
+            description="linear functions whose maximum is a maxout unit",
+        ),
+    ] = 4
+    embedding_dropout: Annotated[Dropout, Meta(description="dropout on the inputs")] = (
+        0.5
+    )
+    feedforward_dropout: Annotated[
+        Dropout, Meta(description="dropout after the feed-forward layer")
+    ] = 0.25
+    integrator_dropout: Annotated[
+        Dropout, Meta(description="dropout after the pooling")
+    ] = 0.1
+    first_output_dropout: Annotated[
+        Dropout, Meta(description="dropout after the first maxout layer")
+    ] = 0.2
+    second_output_dropout: Annotated[
+        Dropout, Meta(description="dropout after the second maxout layer")
+    ] = 0.3
 
 
 class BiattentiveClassifier(torch.nn.Module):
-    """The network of McCann et al. (2017, section 5) for one sentence, in the form of ELMo's SST-5 experiments.
+    """The network of McCann et al. (2017, section 5) for one sentence, in the form of
+    ELMo's SST-5 experiments.
 
-    Inputs → feed-forward → biLSTM (the encoder) → attention of the sentence over itself → biLSTM (the integrator) →
-    pooling over the words (maximum, minimum, mean, and a mean with learned weights) → three maxout layers.
+    Inputs → feed-forward → biLSTM (the encoder) → attention of the sentence over itself
+    → biLSTM (the integrator) → pooling over the words (maximum, minimum, mean, and a
+    mean with learned weights) → three maxout layers.
     """
 
     def __init__(self, *, input_size: int, settings: Sst5Settings) -> None:
         super().__init__()
         self.embedding_dropout = torch.nn.Dropout(settings.embedding_dropout)
         self.feedforward = FeedForward(
-            input_size, 1, settings.feedforward_size, [torch.nn.ReLU()], settings.feedforward_dropout
+            input_size,
+            1,
+            settings.feedforward_size,
+            [torch.nn.ReLU()],
+            settings.feedforward_dropout,
         )
-        self.encoder = BiLstm(input_size=settings.feedforward_size, hidden_size=settings.hidden_size)
-        self.integrator = BiLstm(input_size=3 * self.encoder.output_size, hidden_size=settings.hidden_size)
+        self.encoder = BiLstm(
+            input_size=settings.feedforward_size, hidden_size=settings.hidden_size
+        )
+        self.integrator = BiLstm(
+            input_size=3 * self.encoder.output_size, hidden_size=settings.hidden_size
+        )
         self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
         self.integrator_dropout = torch.nn.Dropout(settings.integrator_dropout)
         sizes = [settings.first_output_size, settings.second_output_size, CLASSES]
         dropouts = [settings.first_output_dropout, settings.second_output_dropout, 0.0]
-        self.output = Maxout(4 * self.integrator.output_size, len(sizes), sizes, settings.pool_size, dropouts)
+        self.output = Maxout(
+            4 * self.integrator.output_size,
+            len(sizes),
+            sizes,
+            settings.pool_size,
+            dropouts,
+        )
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → scores of the classes before softmax, [B, C]."""
+        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → scores of the
+        classes before softmax, [B, C].
+        """
         mask = valid_mask(lengths, x.device)  # [B, T]
-        states = self.encoder(self.feedforward(self.embedding_dropout(x)), lengths)  # [B, T, 2H]
-        integrated = self.integrator(self_biattention(states, mask), lengths)  # [B, T, 2H]
+        states = self.encoder(
+            self.feedforward(self.embedding_dropout(x)), lengths
+        )  # [B, T, 2H]
+        integrated = self.integrator(
+            self_biattention(states, mask), lengths
+        )  # [B, T, 2H]
         return self.output(self.integrator_dropout(self.pool(integrated, mask)))
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
-        """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean with learned weights."""
-        weights = masked_softmax(self.pooling_weight(states).squeeze(2), mask, memory_efficient=True)  # [B, T]
+        """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean
+        with learned weights.
+        """
+        weights = masked_softmax(
+            self.pooling_weight(states).squeeze(2), mask, memory_efficient=True
+        )  # [B, T]
         outside = ~mask.unsqueeze(2)
         return torch.cat(
             [
@@ -162,9 +235,11 @@ class BiattentiveClassifier(torch.nn.Module):
 
 
 class Sst5Probe(Probe[Phrase, list[float]]):
-    """Puts a phrase into one of the classes. A prediction is the probabilities of the classes.
+    """Puts a phrase into one of the classes. A prediction is the probabilities of the
+    classes.
 
-    network: made of `input_size` and `settings`, from inputs [B, T, D] and lengths [B] to scores [B, C].
+    network: made of `input_size` and `settings`, from inputs [B, T, D] and lengths [B]
+    to scores [B, C].
     """
 
     network: type[torch.nn.Module] = BiattentiveClassifier
@@ -176,13 +251,17 @@ class Sst5Probe(Probe[Phrase, list[float]]):
 
     def logits(self, examples: Sequence[Phrase]) -> Tensor:
         """float32 [B, C]."""
-        logits: Tensor = self.classifier(*self.inputs([example.sentence for example in examples]))
+        logits: Tensor = self.classifier(
+            *self.inputs([example.sentence for example in examples])
+        )
         return logits
 
     def loss(self, examples: Sequence[Phrase]) -> Tensor:
         """Cross-entropy, the mean over the batch."""
         logits = self.logits(examples)
-        labels = torch.tensor([example.label for example in examples], device=logits.device)  # [B]
+        labels = torch.tensor(
+            [example.label for example in examples], device=logits.device
+        )  # [B]
         return torch.nn.functional.cross_entropy(logits, labels)
 
     def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
@@ -193,10 +272,13 @@ class Sst5Probe(Probe[Phrase, list[float]]):
 def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
     """Biattention of a sentence with itself: [B, T, 2H] and mask [B, T] → [B, T, 6H].
 
-    Each word's state x, and with a the mean of all the states, weighted by the softmax of their products with x:
-    [x, x − a, x ∗ a] (McCann et al. 2017, equations 4 to 8, the two sentences being one).
+    Each word's state x, and with a the mean of all the states, weighted by the softmax
+    of their products with x: [x, x − a, x ∗ a] (McCann et al. 2017, equations 4 to 8,
+    the two sentences being one).
     """
-    weights = masked_softmax(states.bmm(states.transpose(1, 2)), mask, memory_efficient=True)  # [B, T, T]
+    weights = masked_softmax(
+        states.bmm(states.transpose(1, 2)), mask, memory_efficient=True
+    )  # [B, T, T]
     attended = weighted_sum(states, weights)  # [B, T, 2H]
     return torch.cat([states, states - attended, states * attended], dim=2)
 
@@ -205,29 +287,42 @@ def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
 class Sst5ReaderOptions(ReaderOptions):
     """Which phrases to train on."""
 
-    subtrees: str = setting(
-        "all",
-        choices=("all", "distinct", "none"),
-        help="train on the phrases of all nodes of the trees, as published; on each distinct phrase with its label "
-        "once, however often it occurs (half the phrases, 13% fewer words); or on whole sentences alone",
-    )
+    subtrees: Annotated[
+        Literal["all", "distinct", "none"],
+        Meta(
+            description="train on the phrases of all nodes of the trees, as "
+            "published; on each distinct phrase with its label once, "
+            "however often it occurs (half the phrases, 13% fewer "
+            "words); or on whole sentences alone"
+        ),
+    ] = "all"
 
 
 class Sst5Task(Task[Phrase, list[float]]):
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Phrase]:
-        """Read trees: whole sentences, each before its phrases, which training reads too."""
+    def read(
+        self, path: Path, options: ReaderOptions, *, training: bool
+    ) -> list[Phrase]:
+        """Read trees: whole sentences, each before its phrases, which training reads
+        too.
+        """
         assert isinstance(options, Sst5ReaderOptions)
         return [
             Phrase(
-                Sentence(sentence.words[node.begin : node.end], sentence.file, sentence.line),
+                Sentence(
+                    sentence.words[node.begin : node.end], sentence.file, sentence.line
+                ),
                 node.label,
                 root=not place,
             )
             for sentence, nodes in read_trees(path)
-            for place, node in enumerate(nodes if training and options.subtrees != "none" else nodes[:1])
+            for place, node in enumerate(
+                nodes if training and options.subtrees != "none" else nodes[:1]
+            )
         ]
 
-    def training_examples(self, examples: list[Phrase], options: ReaderOptions) -> list[Phrase]:
+    def training_examples(
+        self, examples: list[Phrase], options: ReaderOptions
+    ) -> list[Phrase]:
         """Leave out the phrases that stand elsewhere, too, where the options say so."""
         assert isinstance(options, Sst5ReaderOptions)
         first: dict[tuple[tuple[str, ...], int], Phrase] = {}
@@ -238,22 +333,31 @@ class Sst5Task(Task[Phrase, list[float]]):
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]
         labels = np.bincount([root.label for root in roots])
-        tokens = [sum(len(phrase.sentence.words) for phrase in phrases) for phrases in (roots, examples)]
+        tokens = [
+            sum(len(phrase.sentence.words) for phrase in phrases)
+            for phrases in (roots, examples)
+        ]
         text = f"{counted(len(roots), self.item.removesuffix('s'))}, {counted(tokens[0], 'token')}, labels from 0: "
         text += " ".join(map(str, labels))
         if len(examples) == len(roots):
             return text
-        return f"{text}; {counted(len(examples), 'phrase')}, {counted(tokens[1], 'token')}"
+        return (
+            f"{text}; {counted(len(examples), 'phrase')}, {counted(tokens[1], 'token')}"
+        )
 
     def count(self, example: Phrase, prediction: list[float]) -> np.ndarray:
         """Whether the example is right, and 1."""
-        return np.array([predicted_class(prediction) == example.label, 1], dtype=np.float64)
+        return np.array(
+            [predicted_class(prediction) == example.label, 1], dtype=np.float64
+        )
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {self.metric: ratio(counts[..., 0], counts[..., 1])}
 
     def format_prediction(self, example: Phrase, prediction: list[float]) -> str:
-        """JSON: gold and predicted label, the probabilities of the five classes, and the text."""
+        """JSON: gold and predicted label, the probabilities of the five classes, and
+        the text.
+        """
         record = {
             "gold": example.label,
             "predicted": predicted_class(prediction),

@@ -1,9 +1,10 @@
 """The `e2e-coref` layout of feature files: what e2e-coref's `load_lm_embeddings` reads.
 
-A group a document, its name the document's key with ":" for "/", and in it one dataset a sentence, "0", "1", …,
-`(n, 2P, L + 1)`: layers last, also for one layer. Nothing else is in the groups, whose members the reader counts. Other
-readers find the documents in the order in which they were written, which the file tracks; in a file without it they are
-in the order of their names.
+A group a document, its name the document's key with ":" for "/", and in it one dataset
+a sentence, "0", "1", …, `(n, 2P, L + 1)`: layers last, also for one layer. Nothing else
+is in the groups, whose members the reader counts. Other readers find the documents in
+the order in which they were written, which the file tracks; in a file without it they
+are in the order of their names.
 """
 
 from bisect import bisect_right
@@ -27,9 +28,12 @@ class E2eCorefReader(LayoutReader):
     """Reads the `e2e-coref` layout."""
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
-        self._file, self._names = file, file.names()
+        self._file = file
+        self._names = file.names()
         groups = (h5py.h5g.open(file.root, file.own(name)) for name in self._names)
-        self._bounds = list(accumulate((group.get_num_objs() for group in groups), initial=0))
+        self._bounds = list(
+            accumulate((group.get_num_objs() for group in groups), initial=0)
+        )
         self.first = file.stored(self._key(0))
         _, self.width, self.layers = self.first.shape
 
@@ -48,7 +52,10 @@ class E2eCorefReader(LayoutReader):
 
     def documents(self) -> dict[str, range]:
         """The keys are the names of the groups, with ":" for "/"."""
-        return {name: range(*bounds) for name, bounds in zip(self._names, pairwise(self._bounds), strict=True)}
+        return {
+            name: range(*bounds)
+            for name, bounds in zip(self._names, pairwise(self._bounds), strict=True)
+        }
 
 
 class E2eCorefWriter(LayoutWriter):
@@ -67,8 +74,13 @@ class E2eCorefWriter(LayoutWriter):
 
     def put(self, sentence: Sentence, states: np.ndarray) -> None:
         assert sentence.document is not None, "dumps and conversions see to it"
-        if sentence.document != self._document:  # a second group of one name is an error of the library
-            self._group = h5py.h5g.create(self._file.id, group_name(sentence.document).encode())
-            self._document, self._count = sentence.document, 0
+        if (
+            sentence.document != self._document
+        ):  # a second group of one name is an error of the library
+            self._group = h5py.h5g.create(
+                self._file.id, group_name(sentence.document).encode()
+            )
+            self._document = sentence.document
+            self._count = 0
         self._write(self._group, str(self._count), states)
         self._count += 1

@@ -1,9 +1,12 @@
-"""The `flat` layout of feature files: all sentences in one dataset, for training at scale.
+"""The `flat` layout of feature files: all sentences in one dataset, for training at
+scale.
 
-A dataset `states`, `[words, L + 1, 2P]` (also for one layer), holds the sentences one behind the other, and a dataset
-`offsets`, int64 `[sentences + 1]`, the word at which each begins, and the number of words at its end. Where the
-sentences are parts of documents, a dataset `documents`, shape (1,), holds one JSON object {key: number of sentences},
-in order. `states` is one piece of the file, or in chunks where it is compressed.
+A dataset `states`, `[words, L + 1, 2P]` (also for one layer), holds the sentences one
+behind the other, and a dataset `offsets`, int64 `[sentences + 1]`, the word at which
+each begins, and the number of words at its end. Where the sentences are parts of
+documents, a dataset `documents`, shape (1,), holds one JSON object {key: number of
+sentences}, in order. `states` is one piece of the file, or in chunks where it is
+compressed.
 """
 
 import json
@@ -20,7 +23,9 @@ from elmoc.files import MOST_SENTENCES
 from elmoc.files.hdf5 import CheckedFile, require_size
 from elmoc.text.sentences import Sentence
 
-STATES, OFFSETS, DOCUMENTS = "states", "offsets", "documents"
+STATES = "states"
+OFFSETS = "offsets"
+DOCUMENTS = "documents"
 # What is gathered before it is written.
 BLOCK_BYTES = 1 << 23
 
@@ -29,12 +34,17 @@ class FlatReader(LayoutReader):
     """Reads the `flat` layout."""
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
-        self._file, self.first = file, file.stored(STATES)
+        self._file = file
+        self.first = file.stored(STATES)
         words, self.layers, self.width = self.first.shape
         if h5py.Dataset(file.dataset(OFFSETS)).size > MOST_SENTENCES + 1:
             raise ValueError(f"a file has at most {MOST_SENTENCES:,} sentences")
         self._offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
-        if self._offsets[0] != 0 or self._offsets[-1] != words or (np.diff(self._offsets) < 0).any():
+        if (
+            self._offsets[0] != 0
+            or self._offsets[-1] != words
+            or (np.diff(self._offsets) < 0).any()
+        ):
             raise ValueError(f"its offsets do not go from 0 to {words}")
 
     def __len__(self) -> int:
@@ -42,7 +52,9 @@ class FlatReader(LayoutReader):
 
     def view(self, index: int) -> np.ndarray:
         require_size(self.first, self.words(index))
-        return np.moveaxis(self.first[self._offsets[index] : self._offsets[index + 1]], 1, 0)
+        return np.moveaxis(
+            self.first[self._offsets[index] : self._offsets[index + 1]], 1, 0
+        )
 
     def words(self, index: int) -> int:
         return int(self._offsets[index + 1] - self._offsets[index])
@@ -50,7 +62,9 @@ class FlatReader(LayoutReader):
     def documents(self) -> dict[str, range]:
         if DOCUMENTS not in self._file:
             return {}
-        sizes = msgspec.json.decode(h5py.Dataset(self._file.dataset(DOCUMENTS))[0], type=dict[str, int])
+        sizes = msgspec.json.decode(
+            h5py.Dataset(self._file.dataset(DOCUMENTS))[0], type=dict[str, int]
+        )
         if sum(sizes.values()) != len(self) or min(sizes.values(), default=0) < 0:
             raise ValueError(f"its documents do not have its {len(self)} sentences")
         bounds = pairwise(accumulate(sizes.values(), initial=0))
@@ -58,7 +72,9 @@ class FlatReader(LayoutReader):
 
 
 class FlatWriter(LayoutWriter):
-    """Writes the `flat` layout; a `ValueError` where the sentences have not as many words as `shape.words` says."""
+    """Writes the `flat` layout; a `ValueError` where the sentences have not as many
+    words as `shape.words` says.
+    """
 
     layout = "flat"
     reader = FlatReader
@@ -75,7 +91,9 @@ class FlatWriter(LayoutWriter):
     def put(self, sentence: Sentence, states: np.ndarray) -> None:
         self._lengths.append(sentence.length)
         if sentence.document is not None:
-            self._documents[sentence.document] = self._documents.get(sentence.document, 0) + 1
+            self._documents[sentence.document] = (
+                self._documents.get(sentence.document, 0) + 1
+            )
         self._block.append(self._arranged(states))
         self._in_block += sentence.length
         if self._in_block >= self._words_in(BLOCK_BYTES):
@@ -83,15 +101,24 @@ class FlatWriter(LayoutWriter):
 
     def _write_block(self) -> None:
         if self._in_block:
-            rows, there = np.concatenate(self._block), self._states.get_space()
+            rows = np.concatenate(self._block)
+            there = self._states.get_space()
             there.select_hyperslab((self._written, 0, 0), rows.shape)
             self._states.write(h5s.create_simple(rows.shape), there, rows, self._type)
-        self._written, self._in_block, self._block = self._written + self._in_block, 0, []
+        self._written = self._written + self._in_block
+        self._in_block = 0
+        self._block = []
 
     def finish(self) -> None:
         self._write_block()
         if self._written != self._shape.words:
-            raise ValueError(f"the sentences have {self._written} words, not {self._shape.words}")
-        self._file.create_dataset(OFFSETS, data=np.cumsum([0, *self._lengths], dtype="<i8"))
+            raise ValueError(
+                f"the sentences have {self._written} words, not {self._shape.words}"
+            )
+        self._file.create_dataset(
+            OFFSETS, data=np.cumsum([0, *self._lengths], dtype="<i8")
+        )
         if self._documents:
-            self._write_text(DOCUMENTS, json.dumps(self._documents, ensure_ascii=False).encode())
+            self._write_text(
+                DOCUMENTS, json.dumps(self._documents, ensure_ascii=False).encode()
+            )

@@ -1,7 +1,8 @@
-"""Interface of layouts: what reader and writer of one form on disk give, and how a feature file is written.
+"""Interface of layouts: what reader and writer of one form on disk give, and how a
+feature file is written.
 
-A file appears whole or not at all. Datasets are made through HDF5's own functions, with few calls: h5py's take three
-times as long.
+A file appears whole or not at all. Datasets are made through HDF5's own functions, with
+few calls: h5py's take three times as long.
 """
 
 import io
@@ -33,13 +34,15 @@ _LAYERS_AT = ((0, 1, 2), (1, 0, 2), (1, 2, 0))
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureShape:
-    """The form of all sentences of a feature file: `[layers, n, width]`, or `[n, width]`, for n words.
+    """The form of all sentences of a feature file: `[layers, n, width]`, or `[n,
+    width]`, for n words.
 
     layers: layers a sentence has in the file.
     width: width of the vectors, 2P.
     dtype: of the numbers, `float32` or `float16`.
     single: whether there is no axis of layers: one layer, the top one or the average.
-    words: the words of all sentences together, which the flat layout has to know beforehand.
+    words: the words of all sentences together, which the flat layout has to know
+    beforehand.
     """
 
     layers: int
@@ -54,7 +57,8 @@ class FeatureShape:
 
 
 class LayoutReader(ABC):
-    """Finds sentences in an open file; raises whatever it finds wrong, within the caller's `reading(path)`.
+    """Finds sentences in an open file; raises whatever it finds wrong, within the
+    caller's `reading(path)`.
 
     has_map: whether sentences can be found by their words.
     first: a dataset of the file's numbers.
@@ -76,29 +80,38 @@ class LayoutReader(ABC):
 
     @abstractmethod
     def view(self, index: int) -> np.ndarray:
-        """[L + 1, n, 2P] of a sentence, or [n, 2P]: a part of the file where it can be, else a copy."""
+        """[L + 1, n, 2P] of a sentence, or [n, 2P]: a part of the file where it can be,
+        else a copy.
+        """
 
     @abstractmethod
     def words(self, index: int) -> int:
         """How many words a sentence has; its numbers are not read."""
 
     def lines(self) -> dict[str, int]:
-        """The index of each sentence by its text, of equal ones the last; an `InputError` in a file without a map."""
+        """The index of each sentence by its text, of equal ones the last; an
+        `InputError` in a file without a map.
+        """
         raise InputError("it has no map of sentences: they are found by number alone")
 
     def documents(self) -> dict[str, range]:
-        """The sentences of each document by its key, in order; empty in a file that does not tell documents apart."""
+        """The sentences of each document by its key, in order; empty in a file that
+        does not tell documents apart.
+        """
         return {}
 
 
 class LayoutWriter(ABC):
-    """Writes sentences into a file, in order, each a dataset or a part of one; made by `open`.
+    """Writes sentences into a file, in order, each a dataset or a part of one; made by
+    `open`.
 
     layout: the name of the form.
     reader: what reads it.
     needs_documents: every sentence has to be part of a document.
-    found_by_words: sentences can be found by their words: by a map (`sentence_map`), or as keys (`sentence_keys`).
-    layers_axis: where its arrays have the axis of layers, also for one layer; None: where the sentence has it, if any.
+    found_by_words: sentences can be found by their words: by a map (`sentence_map`), or
+    as keys (`sentence_keys`).
+    layers_axis: where its arrays have the axis of layers, also for one layer; None:
+    where the sentence has it, if any.
     """
 
     layout: ClassVar[str]
@@ -107,13 +120,29 @@ class LayoutWriter(ABC):
     found_by_words: ClassVar[bool] = False
     layers_axis: ClassVar[int | None] = None
 
-    def __init__(self, disk: "_DiskFile", shape: FeatureShape, *, compress: bool, by_map: bool, by_keys: bool) -> None:
-        self._file, self._disk, self._shape, self._compress = _new_file(disk), disk, shape, compress
-        self._by_map, self._by_keys = by_map, by_keys
-        self._words_axis = int(self.layers_axis == 0 or (self.layers_axis is None and not shape.single))
+    def __init__(
+        self,
+        disk: "_DiskFile",
+        shape: FeatureShape,
+        *,
+        compress: bool,
+        by_map: bool,
+        by_keys: bool,
+    ) -> None:
+        self._file = _new_file(disk)
+        self._disk = disk
+        self._shape = shape
+        self._compress = compress
+        self._by_map = by_map
+        self._by_keys = by_keys
+        self._words_axis = int(
+            self.layers_axis == 0 or (self.layers_axis is None and not shape.single)
+        )
         self._type = h5t.py_create(np.dtype(shape.dtype))
         self._plain = _properties()
-        self._plain.set_alloc_time(h5d.ALLOC_TIME_EARLY)  # in one piece, which can be mapped into memory
+        self._plain.set_alloc_time(
+            h5d.ALLOC_TIME_EARLY
+        )  # in one piece, which can be mapped into memory
 
     @classmethod
     @contextmanager
@@ -127,27 +156,40 @@ class LayoutWriter(ABC):
         sentence_map: bool = True,
         sentence_keys: bool = False,
     ) -> Iterator[Self]:
-        """Open a new feature file; it appears under its name only when the block ends well, and is locked until then.
+        """Open a new feature file; it appears under its name only when the block ends
+        well, and is locked until then.
 
         Args:
             path: the file; it must not exist.
-            attributes: strings, numbers and lists of them, which become attributes of the root.
+            attributes: strings, numbers and lists of them, which become attributes of
+                the root.
             shape: of all sentences.
             compress: pack the numbers with gzip.
-            sentence_map: write how sentences are found by their words, where the layout can.
-            sentence_keys: let the sentence be the key of its dataset, in place of its number; for layouts whose
-                sentences can be found by their words.
+            sentence_map: write how sentences are found by their words, where the layout
+                can.
+            sentence_keys: let the sentence be the key of its dataset, in place of its
+                number; for layouts whose sentences can be found by their words.
 
         Raises:
             InputError: the file exists already, or is being written by another process.
             OSError: its disk is full.
         """
         refuse_existing(path)
-        form = {"layout": cls.layout, "format_version": FORMAT_VERSION, "single": shape.single}
+        form = {
+            "layout": cls.layout,
+            "format_version": FORMAT_VERSION,
+            "single": shape.single,
+        }
         keys = {"sentence_keys": True} if sentence_keys else {}
         with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
             try:
-                writer = cls(disk, shape, compress=compress, by_map=sentence_map, by_keys=sentence_keys)
+                writer = cls(
+                    disk,
+                    shape,
+                    compress=compress,
+                    by_map=sentence_map,
+                    by_keys=sentence_keys,
+                )
                 with writer._file as file:
                     for name, value in {**attributes, **form, **keys}.items():
                         file.attrs[name] = value
@@ -157,10 +199,16 @@ class LayoutWriter(ABC):
                 disk.raise_error()
 
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
-        """Write the next sentence and its states: [L', n, 2P], or [n, 2P] where the shape says single, in its type."""
+        """Write the next sentence and its states: [L', n, 2P], or [n, 2P] where the
+        shape says single, in its type.
+        """
         wanted = self._shape.of(sentence.length)
-        if states.shape != wanted or states.dtype != self._shape.dtype:  # HDF5 would read past their end
-            raise ValueError(f"the states are {states.dtype} {states.shape}, not {self._shape.dtype} {wanted}")
+        if (
+            states.shape != wanted or states.dtype != self._shape.dtype
+        ):  # HDF5 would read past their end
+            raise ValueError(
+                f"the states are {states.dtype} {states.shape}, not {self._shape.dtype} {wanted}"
+            )
         self.put(sentence, states)
         self._disk.raise_error()
 
@@ -184,8 +232,11 @@ class LayoutWriter(ABC):
         return max(1, size // (self._type.get_size() * math.prod(self._shape_of(1))))
 
     def _create(self, group: h5py.h5g.GroupID, name: str, words: int) -> h5d.DatasetID:
-        """An empty dataset for this number of words; compressed, it has chunks of some words with all layers each."""
-        shape, properties = self._shape_of(words), self._plain
+        """An empty dataset for this number of words; compressed, it has chunks of some
+        words with all layers each.
+        """
+        shape = self._shape_of(words)
+        properties = self._plain
         if self._compress and words:
             chunk = list(shape)
             chunk[self._words_axis] = min(words, self._words_in(CHUNK_BYTES))
@@ -193,7 +244,9 @@ class LayoutWriter(ABC):
             properties.set_chunk(tuple(chunk))
             properties.set_shuffle()
             properties.set_deflate(_GZIP_LEVEL)
-        return h5d.create(group, name.encode(), self._type, h5s.create_simple(shape), properties)
+        return h5d.create(
+            group, name.encode(), self._type, h5s.create_simple(shape), properties
+        )
 
     def _write(self, group: h5py.h5g.GroupID, name: str, states: np.ndarray) -> None:
         """The dataset of a sentence, whose states are given as the sentence has them."""
@@ -202,9 +255,13 @@ class LayoutWriter(ABC):
             dataset.write(h5s.ALL, h5s.ALL, self._arranged(states), self._type)
 
     def _arranged(self, states: np.ndarray) -> np.ndarray:
-        """The states of a sentence with their axes in the order of the layout, in one piece of memory."""
+        """The states of a sentence with their axes in the order of the layout, in one
+        piece of memory.
+        """
         if self.layers_axis is not None:
-            states = (states[None] if self._shape.single else states).transpose(_LAYERS_AT[self.layers_axis])
+            states = (states[None] if self._shape.single else states).transpose(
+                _LAYERS_AT[self.layers_axis]
+            )
         if self.layers_axis != 2:
             return np.ascontiguousarray(states)
         packed = np.empty(states.shape, states.dtype)
@@ -214,13 +271,17 @@ class LayoutWriter(ABC):
 
     def _write_text(self, name: str, content: bytes) -> None:
         """A dataset of shape (1,) that holds one text of any length."""
-        self._file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))[0] = content
+        self._file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))[0] = (
+            content
+        )
 
 
 class _DiskFile(io.FileIO):
-    """The file that HDF5 writes to. The library crashes the process when a write fails (a full disk), so none does.
+    """The file that HDF5 writes to. The library crashes the process when a write fails
+    (a full disk), so none does.
 
-    The first exception, an interrupt too, is kept for `raise_error`, and what would be written after it is thrown away.
+    The first exception, an interrupt too, is kept for `raise_error`, and what would be
+    written after it is thrown away.
     """
 
     error: BaseException | None = None
@@ -255,20 +316,27 @@ def converted(states: np.ndarray, dtype: str) -> np.ndarray:
     Numbers that are too large for it or not finite are an `InputError`.
     """
     if not all_finite(states):
-        raise InputError("the layer states are not finite: the model or its word vectors are damaged, get them again")
+        raise InputError(
+            "the layer states are not finite: the model or its word vectors are damaged, get them again"
+        )
     try:
         with np.errstate(over="raise"):
             return states.astype(dtype, copy=False)
     except FloatingPointError:
-        raise InputError(f"the layer states are too large for {dtype}: write another type") from None
+        raise InputError(
+            f"the layer states are too large for {dtype}: write another type"
+        ) from None
 
 
 def _new_file(disk: _DiskFile) -> h5py.File:
-    """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its root.
+    """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its
+    root.
 
-    In the earliest form of the rest, data begin at multiples of eight bytes, so that they can be mapped into memory.
+    In the earliest form of the rest, data begin at multiples of eight bytes, so that
+    they can be mapped into memory.
     """
-    creation, access = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+    creation = h5p.create(h5p.FILE_CREATE)
+    access = h5p.create(h5p.FILE_ACCESS)
     creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V18)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)

@@ -1,4 +1,5 @@
-"""Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is saved with a pipeline.
+"""Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is
+saved with a pipeline.
 
 A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec.v1`.
 """
@@ -29,21 +30,25 @@ UPSTREAM = "elmoc"
 
 @Language.factory("elmoc", assigns=["doc.tensor", "token.vector"])
 class ElmocComponent:
-    """The component `elmoc` of a spaCy pipeline, whose model is loaded when it is first needed.
+    """The component `elmoc` of a spaCy pipeline, whose model is loaded when it is first
+    needed.
 
     Args:
         nlp: the pipeline.
         name: the component's name in the pipeline.
         model: a model directory or a run directory.
-        layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
-        vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was
-            saved with a copy of them reads the copy when this is not set, or names a file that is not there.
+        layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of
+            indices, such as [0, 2].
+        vectors: where the word vectors are now, when they are not where they were in
+            training. A pipeline that was saved with a copy of them reads the copy when
+            this is not set, or names a file that is not there.
         bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
         batch_size: sentences a batch of the encoder at most.
         device: where the encoder computes, e.g. `cuda:0`.
     """
 
-    # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the components behind this one
+    # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the
+    # components behind this one
     model = None
     listening_components: tuple[str, ...] = ()
     listeners: tuple[Model, ...] = ()
@@ -61,23 +66,32 @@ class ElmocComponent:
     ) -> None:
         self.name = name
         self.listener_map: dict[str, Sequence[Model]] = {}
-        self._path, self._layers, self._vectors = model, layers, vectors
-        self._bundle_vectors, self._batch_size, self._device = bundle_vectors, batch_size, device
+        self._path = model
+        self._layers = layers
+        self._vectors = vectors
+        self._bundle_vectors = bundle_vectors
+        self._batch_size = batch_size
+        self._device = device
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
 
     @property
     def elmo(self) -> ElmoC:
-        """The model; an `InputError` where it cannot be loaded, or the pipeline was made with another."""
+        """The model; an `InputError` where it cannot be loaded, or the pipeline was
+        made with another.
+        """
         if self._elmo is None:
-            elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
+            elmo = ElmoC.from_pretrained(
+                self._path, vectors=self._vectors, device=self._device
+            )
             elmo.choose_layers(self._layers)  # which says whether it has them
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: name that one by the setting "
                     f"components.{self.name}.model"
                 )
-            self._elmo, self._fingerprint = elmo, elmo.fingerprint
+            self._elmo = elmo
+            self._fingerprint = elmo.fingerprint
         return self._elmo
 
     @property
@@ -97,18 +111,38 @@ class ElmocComponent:
             yield from docs
 
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Set `tensor`, float32 [n, width], and the hooks of docs; each of their sentences is read for itself.
+        """Set `tensor`, float32 [n, width], and the hooks of docs; each of their
+        sentences is read for itself.
 
         A doc without sentence boundaries is read as one sentence.
         """
-        sentences = [list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]] for doc in docs]
-        texts = [[token.text for token in sentence] for of_doc in sentences for sentence in of_doc]
-        vectors = iter(token_vectors(self.elmo, texts, self._layers, batch_size=self._batch_size))
+        sentences = [
+            list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
+            for doc in docs
+        ]
+        texts = [
+            [token.text for token in sentence]
+            for of_doc in sentences
+            for sentence in of_doc
+        ]
+        vectors = iter(
+            token_vectors(self.elmo, texts, self._layers, batch_size=self._batch_size)
+        )
         for doc, of_doc in zip(docs, sentences, strict=True):
-            doc.tensor = np.concatenate([np.zeros((0, self.width), np.float32), *(next(vectors) for _ in of_doc)])
+            doc.tensor = np.concatenate(
+                [
+                    np.zeros((0, self.width), np.float32),
+                    *(next(vectors) for _ in of_doc),
+                ]
+            )
             add_hooks(doc)
 
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+    ) -> None:
         """Load the model before training begins; nothing here is trained."""
         self.elmo  # noqa: B018
 
@@ -127,18 +161,33 @@ class ElmocComponent:
         return False
 
     def to_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> None:
-        """Write the model directory, with its word vectors where they are in it already or `bundle_vectors` is set."""
+        """Write the model directory, with its word vectors where they are in it already
+        or `bundle_vectors` is set.
+        """
         loaded = self.elmo.directory.path
-        inside = loaded is not None and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
+        inside = (
+            loaded is not None
+            and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
+        )
         self.elmo.save_pretrained(path, bundle_vectors=self._bundle_vectors or inside)
 
-    def from_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
-        """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing.
+    def from_disk(
+        self, path: Path | str, *, exclude: Iterable[str] = ()
+    ) -> "ElmocComponent":
+        """Take the model that `to_disk` has written; an `InputError` where it or its
+        word vectors are missing.
 
-        Word vectors that were written with it are read there where the setting `vectors` names others that have moved.
+        Word vectors that were written with it are read there where the setting
+        `vectors` names others that have moved.
         """
-        self._path, self._elmo, self._fingerprint = str(path), None, None
-        if self._vectors is not None and not Path(self._vectors).exists() and bundled_vectors(path) is not None:
+        self._path = str(path)
+        self._elmo = None
+        self._fingerprint = None
+        if (
+            self._vectors is not None
+            and not Path(self._vectors).exists()
+            and bundled_vectors(path) is not None
+        ):
             self._vectors = None
         self.elmo  # noqa: B018
         return self
@@ -146,13 +195,25 @@ class ElmocComponent:
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Where the model is, and its fingerprint; not the model."""
         path = os.path.realpath(self.elmo.directory.path or self._path)
-        return util.to_bytes({"model": lambda: path, "fingerprint": lambda: self._fingerprint}, exclude)
+        return util.to_bytes(
+            {"model": lambda: path, "fingerprint": lambda: self._fingerprint}, exclude
+        )
 
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
-        """Take the model where it was; whether it is still the same is seen when it is loaded."""
+    def from_bytes(
+        self, data: bytes, *, exclude: Iterable[str] = ()
+    ) -> "ElmocComponent":
+        """Take the model where it was; whether it is still the same is seen when it is
+        loaded.
+        """
         state: dict[str, str] = {}
-        util.from_bytes(data, {key: partial(state.__setitem__, key) for key in ("model", "fingerprint")}, exclude)
-        self._path, self._fingerprint, self._elmo = state.get("model", self._path), state.get("fingerprint"), None
+        util.from_bytes(
+            data,
+            {key: partial(state.__setitem__, key) for key in ("model", "fingerprint")},
+            exclude,
+        )
+        self._path = state.get("model", self._path)
+        self._fingerprint = state.get("fingerprint")
+        self._elmo = None
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -161,12 +222,16 @@ class ElmocComponent:
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")
 def tensor_tok2vec(width: int | None = None) -> Model[list[Doc], list[Floats2d]]:
-    """A layer whose output is `doc.tensor` of the component `elmoc` before it; docs without one go through it first.
+    """A layer whose output is `doc.tensor` of the component `elmoc` before it; docs
+    without one go through it first.
 
     Args:
-        width: of the tensors; None takes the component's when the pipeline is initialised.
+        width: of the tensors; None takes the component's when the pipeline is
+            initialised.
     """
-    return Model(UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None})
+    return Model(
+        UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None}
+    )
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
@@ -174,18 +239,24 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
         model.set_dim("nO", _upstream(model).width)
 
 
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+def _forward(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
     if empty := [doc for doc in docs if len(doc) and not doc.tensor.size]:
         _upstream(model).annotate(empty)
     width = model.get_dim("nO")
     rows = [rows_of(doc) if len(doc) else np.zeros((0, width)) for doc in docs]
     for each in rows:
         if each.shape[1] != width:
-            raise InputError(f"doc.tensor is {each.shape[1]} wide, but the component elmoc gave {width} in training")
+            raise InputError(
+                f"doc.tensor is {each.shape[1]} wide, but the component elmoc gave {width} in training"
+            )
     return [model.ops.asarray2f(each) for each in rows], lambda gradient: []
 
 
 def _upstream(model: Model) -> ElmocComponent:
     if (component := model.attrs[UPSTREAM]) is None:
-        raise InputError("elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline")
+        raise InputError(
+            "elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline"
+        )
     return component

@@ -1,4 +1,6 @@
-"""Hooks: how spaCy's docs, spans and tokens get their vectors and similarities from `doc.tensor`."""
+"""Hooks: how spaCy's docs, spans and tokens get their vectors and similarities from
+`doc.tensor`.
+"""
 
 import warnings
 from typing import Any
@@ -10,10 +12,12 @@ from elmoc.errors import InputError
 
 
 def add_hooks(doc: Doc) -> None:
-    """Compute vectors and similarities of a doc, its spans and tokens from its tensor, whatever its vocab has.
+    """Compute vectors and similarities of a doc, its spans and tokens from its tensor,
+    whatever its vocab has.
 
-    spaCy does not keep hooks when a doc is serialised, nor with `nlp.pipe(n_process=2)`: add them again after that.
-    Raises `InputError`, as the hooks do, where the doc has no tensor.
+    spaCy does not keep hooks when a doc is serialised, nor with
+    `nlp.pipe(n_process=2)`: add them again after that. Raises `InputError`, as the
+    hooks do, where the doc has no tensor.
     """
     rows_of(doc)
     doc.vector = doc.vector_norm = None  # which spaCy may have stored
@@ -22,11 +26,19 @@ def add_hooks(doc: Doc) -> None:
         (doc.user_span_hooks, span_vector),
         (doc.user_hooks, lambda doc: _mean(rows_of(doc))),
     ):
-        hooks.update({"vector": vector, "has_vector": lambda of: bool(of.vector.any()), "similarity": similarity})
+        hooks.update(
+            {
+                "vector": vector,
+                "has_vector": lambda of: bool(of.vector.any()),
+                "similarity": similarity,
+            }
+        )
 
 
 def rows_of(doc: Doc) -> np.ndarray:
-    """float32 [n, width]: the vectors of the tokens of a doc; an `InputError` where it has not one for each."""
+    """float32 [n, width]: the vectors of the tokens of a doc; an `InputError` where it
+    has not one for each.
+    """
     rows: np.ndarray = doc.tensor
     if rows.ndim != 2 or len(rows) < len(doc):
         raise InputError(
@@ -39,9 +51,11 @@ def rows_of(doc: Doc) -> np.ndarray:
 def span_vector(span: Span) -> np.ndarray:
     """The mean over the tokens of a span.
 
-    spaCy asks for it while it merges the tokens, when `doc.tensor` has been shortened and the doc has not: it keeps the
-    answer for good, as the vector of the merged word, where the vocab has vectors. It gets the mean of these. So does,
-    with a warning, whoever asks once a token was split, for which spaCy lengthens the tensor by a row too many.
+    spaCy asks for it while it merges the tokens, when `doc.tensor` has been shortened
+    and the doc has not: it keeps the answer for good, as the vector of the merged word,
+    where the vocab has vectors. It gets the mean of these. So does, with a warning,
+    whoever asks once a token was split, for which spaCy lengthens the tensor by a row
+    too many.
     """
     doc = span.doc
     if doc.tensor.size and doc.vocab.vectors_length:
@@ -59,9 +73,14 @@ def _mean(rows: np.ndarray) -> np.ndarray:
 
 
 def similarity(first: Any, second: Any) -> float:
-    """The cosine of two vectors, 0 where one of them is zeros; spaCy's own is 1 for the same word in any context."""
-    one, other = first.vector, second.vector
+    """The cosine of two vectors, 0 where one of them is zeros; spaCy's own is 1 for the
+    same word in any context.
+    """
+    one = first.vector
+    other = second.vector
     if one.shape != other.shape:
-        raise InputError(f"vectors of {len(one)} and {len(other)} numbers have no similarity")
+        raise InputError(
+            f"vectors of {len(one)} and {len(other)} numbers have no similarity"
+        )
     norms = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / norms if norms else 0.0

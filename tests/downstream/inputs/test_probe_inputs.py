@@ -5,9 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sources import FeatureStates, InputSources, Sentence, WordTable
 from downstream.settings import INPUT_KINDS, StateSettings, layer_rows
@@ -16,6 +13,8 @@ from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
 from tests.references import scalar_mix
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
 

@@ -8,7 +8,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, Sentence, WordTable
 from downstream.results.records import encoder_identity

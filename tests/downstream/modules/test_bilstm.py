@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-
 from downstream.modules.tagging import padded_bilstm
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

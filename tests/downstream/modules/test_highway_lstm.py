@@ -3,10 +3,9 @@
 import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
+from downstream.modules.highway_lstm import AlternatingLstm
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
-
-from downstream.modules.highway_lstm import AlternatingLstm
 
 
 def twins(

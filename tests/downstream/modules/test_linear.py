@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch import Tensor
-
 from downstream.modules.highway_lstm import linear
+from torch import Tensor
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

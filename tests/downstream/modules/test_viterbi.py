@@ -7,7 +7,6 @@ import pytest
 import torch
 from allennlp_light.modules.conditional_random_field import ConditionalRandomField
 from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
-
 from downstream.inputs.probe_inputs import valid_mask
 from downstream.modules.tagging import transition_mask, viterbi
 from tests.references import crf_path_score

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from downstream.__main__ import TASKS, main
 from downstream.probe.cli import parse
 from downstream.probe.task import Task

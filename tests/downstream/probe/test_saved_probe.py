@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-
 from downstream.__main__ import main
 from downstream.probe.runs import TRAINING_FIELDS
 from elmoc.files.checksums import FileChecksum
+from safetensors.torch import load_file, save_file
 from tests.downstream.conftest import columns, words_of, write_random_features
 
 TINY = ["--hidden-size", "12", "--layers", "1", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "6"]

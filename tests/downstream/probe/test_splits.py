@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from downstream.inputs.sources import Sentence
 from downstream.probe.task import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
 from downstream.probe.task import Probe, Split
 from downstream.probe.training import evaluate, length_batches, train_probe
 from downstream.settings import TrainingSettings
 from elmoc.errors import InputError
+from torch import Tensor
 
 
 class CountingProbe(Probe[float, float]):

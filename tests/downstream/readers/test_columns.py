@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from downstream.__main__ import main
 from downstream.readers.columns import read_columns
 from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, iob_to_bio

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from downstream.readers.columns import Span
 from downstream.readers.conll2012 import SPEAKER, WORD, Document, arguments_of, mentions_of, read_documents
 from elmoc.errors import InputError

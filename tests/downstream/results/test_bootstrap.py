@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from downstream.results.rows import interval, resampled_scores
 
 from downstream.results import rows
-from downstream.results.rows import interval, resampled_scores
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:

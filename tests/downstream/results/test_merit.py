@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-
 from downstream.results.merit import Merit, Share, figure_of_merit, rows_of_encoders
 from downstream.results.rows import Row
 from elmoc.errors import InputError

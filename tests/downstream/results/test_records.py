@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from downstream.results.records import (
     append_result,
     encoder_identity,

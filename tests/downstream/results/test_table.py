@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from downstream.__main__ import main
 from downstream.results.rows import PAPER
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of, write_lines

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 import downstream.__main__
 import elmoc.__main__
-from downstream.suite import cli, jobs
+import pytest
 from elmoc.model_directory import write_model_directory
 from tests.downstream.conftest import columns
 from tests.tiny import tiny_model
+
+from downstream.suite import cli, jobs
 
 SUITE = """
 vectors = "random:1:6"

@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
 from downstream.__main__ import TASKS
 from downstream.suite.plan import SuiteProbe, read_suite
 from elmoc.errors import InputError
@@ -97,7 +96,7 @@ def test_the_suite_of_the_project_is_whole() -> None:
     [
         ("seeds = 4", "sedes = 4", "sedes"),
         ('task = "ner"', 'task = "pos"', "task"),
-        ('dev = "dev.conll"', "", "`dev` - at `probe[0]`"),
+        ('dev = "dev.conll"', "", "probe[0].dev is missing"),
         ("epochs = 9", "epoch = 9", "epoch"),
         ("{ dropout = 0.5 }", "{ dropout = 1.5 }", "dropout"),
         ("{ dropout = 0.5 }", "{ column = 2 }", "column"),

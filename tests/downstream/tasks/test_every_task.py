@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from downstream.__main__ import TASKS, main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable

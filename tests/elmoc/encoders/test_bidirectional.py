@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+from elmoc.word_vectors.sources import RandomVectors
 from safetensors.numpy import load_file
+from tests.references import encode_one
 
 from elmoc import ElmoC
-from elmoc.word_vectors.sources import RandomVectors
-from tests.references import encode_one
 
 
 def test_weights_are_ported_as_the_documentation_says(model_path: Path) -> None:

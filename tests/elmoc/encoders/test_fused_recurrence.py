@@ -4,14 +4,13 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
-
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
 from tests.elmoc.kernels.reference import ReferenceKernels
+from torch import Tensor
 
 INPUT, PROJECTION, CELL = 20, 18, 37
 """Not multiples of what fits into a register."""

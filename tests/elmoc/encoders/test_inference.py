@@ -5,13 +5,13 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from torch import Tensor
-
-from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
+from torch import Tensor
+
+from elmoc.encoders import DIRECTIONS, EncoderState
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import Recurrence, plain_recurrence
 from tests.references import encode_one
+from torch import Tensor, nn
+
+from elmoc.encoders import DIRECTIONS
 
 SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropout=0.0), word_vector_size=6)
 

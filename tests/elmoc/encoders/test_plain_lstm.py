@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor
-
 from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes
 from tests.references import lstm_states
+from torch import Tensor
 
 
 def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from elmoc.encoders.pooling import POOLINGS, pooled
 
 

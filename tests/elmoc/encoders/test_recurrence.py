@@ -5,14 +5,13 @@ from functools import partial
 import pytest
 import torch
 from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
-from torch import Tensor
-from torch.utils.checkpoint import checkpoint
-
 from elmoc.encoders.bidirectional import reverse_padded
 from elmoc.encoders.fused_recurrence import fused_recurrence
 from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.reference import ReferenceKernels
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 BATCH, TIME, PROJECTION, CELL = 4, 6, 3, 7
 FULL, PADDED = [TIME] * BATCH, [6, 4, 4, 1]  # AllenNLP's cell wants the longest first

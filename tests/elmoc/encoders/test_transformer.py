@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention
 from torch import Tensor
 from torch.nn import functional as F
-
-from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention
 
 SIZES = TransformerSizes(projection_size=8, layers=2, heads=2, feedforward_size=6, dropout=0.4)
 

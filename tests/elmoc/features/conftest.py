@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from tests.elmoc.features.sentences import write_lines
 
 

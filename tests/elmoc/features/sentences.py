@@ -6,12 +6,12 @@ from typing import Any
 
 import h5py
 import numpy as np
-
 from elmoc.__main__ import main
-from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
 from elmoc.text.sentences import Sentence
+
+from elmoc.features.layouts import LAYOUTS
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
 

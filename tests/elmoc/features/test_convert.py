@@ -9,7 +9,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-
 from elmoc.__main__ import main
 from elmoc.features.convert import convert_features
 from elmoc.features.layouts.interface import FeatureShape

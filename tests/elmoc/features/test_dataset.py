@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
-
 from elmoc.features.dataset import FeatureDataset, pad_states
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
+from torch.utils.data import DataLoader, Dataset
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 

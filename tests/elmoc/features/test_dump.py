@@ -8,11 +8,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from elmoc.__main__ import main
+from tests.elmoc.features.sentences import dumped
 
 from elmoc import ElmoC
-from elmoc.__main__ import main
 from elmoc.features import dump
-from tests.elmoc.features.sentences import dumped
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
 

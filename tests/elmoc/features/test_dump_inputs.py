@@ -14,16 +14,16 @@ import h5py
 import numpy as np
 import pytest
 import torch
-
-from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
-from elmoc.features import dump
 from elmoc.interop.allennlp import ElmoBiLm
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import DATA
 from tests.tiny import tiny_model
+
+from elmoc import ElmoC, FeatureFile
+from elmoc.features import dump
 
 Fails = Callable[[int], str]
 DOCUMENTS = {

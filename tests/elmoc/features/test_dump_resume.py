@@ -12,13 +12,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-
-from elmoc import ElmoC
 from elmoc.__main__ import main
-from elmoc.features import dump
 from elmoc.features.layouts.interface import LayoutWriter
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
+
+from elmoc import ElmoC
+from elmoc.features import dump
 
 Fails = Callable[[int], str]
 LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]

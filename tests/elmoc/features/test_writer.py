@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import converted
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
+
 from elmoc.files import all_finite, load_array, save_array
 
 

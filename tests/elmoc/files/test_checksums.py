@@ -4,7 +4,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.files.checksums import FileChecksum, check_archive, fingerprint, fingerprint_file
 

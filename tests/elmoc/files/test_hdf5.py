@@ -8,7 +8,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
 from elmoc.text.sentences import Sentence

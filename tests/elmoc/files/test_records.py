@@ -2,27 +2,26 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.files.records import (
-    convert,
     read_json,
     read_record,
     write_json,
     write_record,
 )
-from elmoc.settings import setting
+from elmoc.settings import convert
+from msgspec import Meta
 
 
 @dataclass(frozen=True)
 class Inner:
     """A part of a record."""
 
-    size: int = setting(1, least=1)
-    kind: str = setting("a", choices=("a", "b"))
+    size: Annotated[int, Meta(ge=1)] = 1
+    kind: Literal["a", "b"] = "a"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
+
 from elmoc.files import open_text, read_lines
 
 

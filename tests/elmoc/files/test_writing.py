@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
+
 from elmoc.files import (
     atomic_directory,
     atomic_path,

@@ -10,7 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from tests.tiny import tiny_model

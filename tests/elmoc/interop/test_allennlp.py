@@ -8,11 +8,11 @@ import pytest
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from allennlp_light.nn.util import remove_sentence_boundaries
+from elmoc.errors import InputError
+from elmoc.interop.allennlp import ElmoBiLm, ElmoEmbedder, words_of
 from torch import Tensor, nn
 
 from elmoc import ElmoC, ElmoEmbedding
-from elmoc.errors import InputError
-from elmoc.interop.allennlp import ElmoBiLm, ElmoEmbedder, words_of
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich", "日本語"]]
 

@@ -7,18 +7,18 @@ import pytest
 pytest.importorskip("flair", reason="flair is not installed: make test-integrations")
 import flair
 import torch
+from elmoc.errors import InputError
+from elmoc.interop.flair import ElmocEmbeddings
+from elmoc.model_directory import write_model_directory
 from flair.data import Corpus, Sentence
 from flair.datasets import FlairDatapointDataset
 from flair.file_utils import load_torch_state
 from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer
-
-from elmoc import ElmoC
-from elmoc.errors import InputError
-from elmoc.interop.flair import ElmocEmbeddings
-from elmoc.model_directory import write_model_directory
 from tests.elmoc.interop.conftest import run_page_programs
 from tests.tiny import learnable_sentences, tiny_model
+
+from elmoc import ElmoC
 
 TEXT = "I sat on the bank ."
 

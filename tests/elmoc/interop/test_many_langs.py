@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from elmoc.__main__ import main
+from elmoc.errors import InputError
+from elmoc.interop.many_langs import read_many_langs
+from tests.elmoc.interop.conftest import DATA
 from torch import Tensor
 
 from elmoc import ElmoC
-from elmoc.__main__ import main
-from elmoc.errors import InputError
 from elmoc.interop import many_langs
-from elmoc.interop.many_langs import read_many_langs
-from tests.elmoc.interop.conftest import DATA
 
 FOLDER = DATA / "many_langs"
 MODELS = ("words_and_characters", "characters", "words")

@@ -10,8 +10,6 @@ import h5py
 import numpy as np
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
@@ -21,6 +19,8 @@ from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import Files
 from tests.elmoc.interop.references import State, layer_states, read_weights
 from tests.tiny import tiny_model
+
+from elmoc import ElmoC
 
 SENTENCES = [["The", "bank", "was", "steep"], [], ["Zürich", "日本語", "<S>", "a" * 40, "é" * 11], ["x"]]
 

@@ -11,18 +11,18 @@ import pytest
 
 pytest.importorskip("spacy", reason="spaCy is not installed: make test-integrations")
 import spacy
-from spacy.cli.train import train
-from spacy.language import Language
-from spacy.tokens import Doc, DocBin
-from spacy.training import Example
-
-from elmoc import ElmoC
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import TextVectors
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 from tests.elmoc.interop.conftest import run_page_programs
 from tests.tiny import learnable_sentences, tiny_model
+
+from elmoc import ElmoC
 
 TEXT = "I sat  on the bank.\nThe bank was steep."
 TENSOR = {"@architectures": "elmoc.TensorTok2Vec.v1"}

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.errors import InputError
 from elmoc.interop.token_vectors import token_vectors
+
+from elmoc import ElmoC
 
 SENTENCES = [["New York", "is", " ", "big", "\n"], [], ["\t"], ["It", "rained", "."]]
 

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import pytest
 import torch
-
 from elmoc.encoders.lstm_inference import InferenceKernels
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels

@@ -1,9 +1,8 @@
 """The reference kernels of an LSTM step: plain PyTorch, on any device and in any type."""
 
 import torch
-from torch import Tensor
-
 from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
+from torch import Tensor
 
 
 class ReferenceKernels:

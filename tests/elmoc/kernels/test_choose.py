@@ -5,7 +5,6 @@ from unittest.mock import Mock, PropertyMock
 
 import pytest
 import torch
-
 from elmoc.encoders.fused_recurrence import choose_kernels
 
 

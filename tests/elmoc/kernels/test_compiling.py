@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from elmoc.kernels.compiling import KernelBuildError, build, load_library
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from elmoc.kernels.cpu import CompiledKernels
 from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants
 from tests.elmoc.kernels.kinds import KERNELS

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, uses_onednn, weight_gradient_matmul
 
 from elmoc.kernels import matmul
-from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, uses_onednn, weight_gradient_matmul
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 1e-1}
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.looking.uses import Use, find_uses, nearest_uses
+
+from elmoc import ElmoC
 
 TEXT = "\n".join(f"The {kind} bank of the {name} ." for kind in ("left", "right", "red") for name in ("a", "b", "c"))
 

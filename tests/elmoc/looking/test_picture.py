@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from elmoc.__main__ import main
 from elmoc.looking.figures import save_figure
 from elmoc.looking.picture import principal_components

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from elmoc import ElmoC
 from elmoc.errors import InputError
 from elmoc.looking.uses import CONTEXT_WORDS, Use, find_uses, use_vectors
+
+from elmoc import ElmoC
 
 TEXT = "The bank of the river .\nA banker .\n\nBank on the bank !\nThe bank of the river .\n"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
-
-from elmoc import ElmoC, ElmoEmbedding
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
+from torch import Tensor
+
+from elmoc import ElmoC, ElmoEmbedding
 
 SENTENCES = [["The", "cat", "sat", "."], [], ["a/b"], ["Zürich"] * 7]
 WEIGHTS = [0.5, -0.3, 1.1]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.errors import InputError
 from elmoc.model_directory import write_model_directory
 from elmoc.sharing.hub import is_hub_name
 from elmoc.word_vectors.sources import TextVectors
 from tests.tiny import tiny_model
+
+from elmoc import ElmoC
 
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="the extra hub is not installed")
 constants, errors = (import_module(f"huggingface_hub.{name}") for name in ("constants", "errors"))

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.sharing.model_card import model_card, training_words, trainings_of
 from tests.tiny import tiny_model

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 

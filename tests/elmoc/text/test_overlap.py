@@ -6,7 +6,6 @@ from unicodedata import normalize
 
 import numpy as np
 import pytest
-
 from elmoc.text.overlap import Overlap, overlapping_sentences
 from tests.references import plain_overlap
 from tests.tiny import Sentences, write_corpus

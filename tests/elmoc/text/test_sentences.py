@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.text.sentences import check_suitable, sample_lines, warn_of_raw_text
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from data_scripts.train_fasttext import train_fasttext
 from tests.elmoc.test_corpus import write_corpus
 

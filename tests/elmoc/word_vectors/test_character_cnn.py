@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
-
 from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
-from elmoc.word_vectors import character_cnn
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, Spelling, word_rows
 from elmoc.word_vectors.character_cnn import WORDS as WORDS_OF
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from tests.elmoc.interop.conftest import DATA
 from tests.elmoc.interop.references import character_ids
+
+from elmoc.word_vectors import character_cnn
 
 ORIGINAL = DATA / "bilm_tf/options.json", DATA / "bilm_tf/lm_weights.hdf5"
 MANY_LANGS = DATA / "many_langs/words_and_characters"

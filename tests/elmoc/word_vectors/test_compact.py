@@ -9,12 +9,11 @@ from typing import Any
 import fasttext
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
-
 from elmoc.errors import InputError
 from elmoc.word_vectors.coded_rows import CodedRows, FilteredRows, Filters, hash_words, pack_codes, unpack_codes
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, NgramKind, Ngrams
 from elmoc.word_vectors.opening import open_word_vectors
+from safetensors.numpy import load_file, save_file
 
 WORDS = [f"word{number}" for number in range(90)]
 UNSEEN = ["unheard-of", "naïveté", "日本語", "x", "<s>", "\ud800", ""]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from elmoc.corpus import BEGIN, END, UNKNOWN
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
@@ -17,11 +14,14 @@ from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
-from elmoc.modules import LayerStates
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from elmoc.word_vectors.transform import VectorTransform
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elmoc.modules import LayerStates
 
 MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("e", "r"), ("Ġ", "a")]
 SENTENCES = [["the", "other", "tether"], ["Zürich"], [], ["a", "the", "x" * 9, "b"]]

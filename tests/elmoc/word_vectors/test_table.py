@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.checksums import FileChecksum

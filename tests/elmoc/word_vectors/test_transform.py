@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors, fit_transform

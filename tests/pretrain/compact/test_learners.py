@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pretrain.compact.learning as learning
 import pytest
 import torch
-from torch import Tensor
-
-import pretrain.compact.learning as learning
 from data_scripts.build_vectors import main as build_vectors
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.coded_rows import Filters, hash_words
@@ -21,6 +19,7 @@ from pretrain.compact.__main__ import main
 from pretrain.compact.alone import FilteredNetwork
 from pretrain.compact.codes import CodeLearner, balance, gumbel_noise, shared_codes
 from pretrain.compact.learning import squared_distance
+from torch import Tensor
 
 CODES = ("codes", "--codebooks", "3", "--entries", "5", "--steps", "200", "--learning-rate", "0.03")
 ALONE = ("alone", "--inner-size", "16", "--epochs", "200", "--learning-rate", "0.01")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from pretrain.data.windows import Position, TextGroups, Window, training_windows, windows_per_epoch
+
+from elmoc.encoders import DIRECTIONS
 
 BEGIN = Position()
 

@@ -7,7 +7,6 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, Buffers, gather, stream_batches

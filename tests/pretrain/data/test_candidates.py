@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import gather
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
-from pretrain.output_layers import TYPES_OF_TARGETS
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
+
+from elmoc.encoders import DIRECTIONS
+from pretrain.output_layers import TYPES_OF_TARGETS
 
 CPU = torch.device("cpu")
 STREAMS, WINDOW = 4, 5

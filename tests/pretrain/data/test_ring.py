@@ -14,13 +14,13 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, Buffers, Slot, stream_batches
-from pretrain.output_layers import Targets
 from tests.pretrain.data.reading import windows_of_shards
+
+from elmoc.encoders import DIRECTIONS
+from pretrain.output_layers import Targets
 
 COUNT = 40
 

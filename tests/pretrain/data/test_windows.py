@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import (
@@ -26,6 +24,8 @@ from pretrain.data.windows import (
 from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.references import plain_windows
 from tests.tiny import write_corpus
+
+from elmoc.encoders import DIRECTIONS
 
 SOURCES = ["a", "b", "a", "c", "b", "b", "a"]
 COUNTS = (17, 12, 2, 9, 30, 21, 8)

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.config import TrainConfig
 from pretrain.distributed.processes import Processes
 from tests.pretrain.conftest import TinyRuns
 from tests.warm import start_together
+
+from elmoc.encoders import DIRECTIONS
 
 
 def statuses_and_errors(folder: Path, *commands: list[str]) -> list[tuple[int, list[str]]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
 from pretrain.run.directory import RunDirectory, read_metrics

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
@@ -16,6 +14,8 @@ from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
+
+from elmoc.encoders import DIRECTIONS
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
 CNN: dict[str, Any] = {

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import UNKNOWN
 from elmoc.errors import InputError
 from elmoc.model import ElmoC

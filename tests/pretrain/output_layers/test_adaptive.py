@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
-from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.softmax import SoftmaxScorer
+from torch import Tensor
+
+from pretrain.output_layers import Targets, class_counts
 
 PROJECTION, TYPES = 8, 20
 ADAPTIVE: dict[str, Any] = {

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from scipy import special
-from torch import Tensor
-
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position
-from pretrain.output_layers import Candidates, Loss
 from pretrain.output_layers.continuous import cosine_loss, l2_loss, max_margin_loss, von_mises_fisher_loss
 from pretrain.output_layers.von_mises_fisher import log_partition
+from scipy import special
 from tests import references
+from torch import Tensor
+
+from pretrain.output_layers import Candidates, Loss
 
 LENGTHS = [0.0, 1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 500.0, 3000.0, 1e5]
 SIZES = [1, 2, 3, 6, 25, 64, 100, 300, 768, 2000]

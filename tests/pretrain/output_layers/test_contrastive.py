@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position
-from pretrain.output_layers import Candidates, Targets
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 from pretrain.output_layers.retrieval import retrieval
 from tests import references
+
+from pretrain.output_layers import Candidates, Targets
 
 TYPES, WIDTH, PROJECTION = 30, 6, 5
 

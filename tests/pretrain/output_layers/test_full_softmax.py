@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
+from pretrain.output_layers.softmax import SoftmaxScorer
 from torch import Tensor
 
 from pretrain.output_layers import Targets, class_counts
-from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
-from pretrain.output_layers.softmax import SoftmaxScorer
 
 PROJECTION, TYPES = 6, 9
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
-from pretrain import CONFIGS
 from pretrain.config import load_config
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
+
+from pretrain import CONFIGS
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-
-from elmoc.encoders import DIRECTIONS
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
+
+from elmoc.encoders import DIRECTIONS
 
 CHECKPOINTS = {"log__checkpoint_updates": 6}
 LAYERS: dict[str, dict[str, Any]] = {

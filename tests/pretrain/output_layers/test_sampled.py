@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import LogUniformSampler, draws_for
 from pretrain.data.windows import Position
-from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets, sampled
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
+from torch import Tensor
+
+from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets, sampled
 
 TYPES, WIDTH, PROJECTION = 40, 6, 5
 

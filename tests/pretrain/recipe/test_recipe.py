@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.packing import packed_model
 from elmoc.weights import contiguous, packed_weights
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.recipe import steps
 from pretrain.recipe.__main__ import main, parser
 from pretrain.recipe.plan import Recipe
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
+
+from elmoc import ElmoC
+from elmoc.files import read_lines
+from pretrain.recipe import steps
 
 Fails = Callable[[int], str]
 OF_RUN = {

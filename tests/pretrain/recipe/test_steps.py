@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from elmoc.errors import InputError
 from pretrain.recipe.steps import Step, run_module, run_steps
 

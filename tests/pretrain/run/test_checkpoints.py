@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
 from pretrain.run.directory import RunDirectory, read_checkpoint
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint

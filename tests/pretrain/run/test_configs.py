@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-
 from data_scripts.build_vectors import build_vectors
 from elmoc.__main__ import main as elmoc_main
 from elmoc.corpus import Corpus
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
-from pretrain import CONFIGS
 from pretrain.__main__ import main
 from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TINY, TinyRuns, last_checkpoint
+
+from pretrain import CONFIGS
 
 # the small ones compute in bf16 where the processor has it
 CONFIGS = sorted(path for path in CONFIGS.rglob("*.toml") if path.name != "sizes.toml")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from pretrain.run.directory import MetricsLog, read_metrics
 from tests.pretrain.conftest import TinyRuns
 

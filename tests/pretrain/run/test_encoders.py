@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from elmoc.model import ElmoC
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, needs_bf16
 

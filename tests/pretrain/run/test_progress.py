@@ -5,12 +5,12 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
-
-from pretrain import train
 from pretrain.evaluation import evaluate
-from pretrain.run import recorder
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
+
+from pretrain import train
+from pretrain.run import recorder
 
 BY_TIME = {"train__updates": 10**6, "schedule__linear_cooldown": 1.0, "log__every_updates": 1}
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, signalled
 from tests.warm import WarmProcess
+
+from elmoc.encoders import DIRECTIONS
 
 UPDATES, EVERY = 60, 5
 LONG = {

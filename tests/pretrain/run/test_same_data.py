@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-
 from elmoc.model_directory import read_model_directory
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.run.stop_signals import stop_signals

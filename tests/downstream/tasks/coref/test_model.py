@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 from allennlp_light.modules.feedforward import FeedForward
-from torch import Tensor
-
-from downstream.tasks.coref import antecedents as antecedents_module
 from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss, distance_bucket
 from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 from downstream.tasks.coref.task import TASK
+from torch import Tensor
+
+from downstream.tasks.coref import antecedents as antecedents_module
 
 LENGTHS = [4, 1, 7, 3]
 """Of the sentences of a document."""

@@ -9,13 +9,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.task import TASK, coreference_cells
+from torch import Tensor
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.imdb.task import TASK, ImdbProbe, ImdbReaderOptions, LastStateClassifier

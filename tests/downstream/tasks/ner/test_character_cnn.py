@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from downstream.inputs.sources import make_sentence
 from downstream.tasks.ner.task import MOST_CHARACTERS, CharacterCnn
 

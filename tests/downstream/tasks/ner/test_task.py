@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, Sentence, WordTable
 from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
 from elmoc.errors import InputError
+from safetensors.torch import load_file
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
 

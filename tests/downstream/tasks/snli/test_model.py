@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
-
 from downstream.tasks.snli.task import TASK, Esim, SnliSettings
 from tests.references import lstm_states
+from torch import Tensor
 
 DROPOUT = 0.4
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, unquoted

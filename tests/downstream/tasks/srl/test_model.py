@@ -5,14 +5,13 @@ from itertools import pairwise
 
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
-from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
-
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable, make_sentence
 from downstream.readers.columns import Span, bio_tags
 from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence
 from downstream.tasks.srl.task import PUBLISHED
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from downstream.readers.columns import Span, bio_tags
 from downstream.tasks.srl.model import Proposition, SrlSentence, bio_to_spans
 from downstream.tasks.srl.task import TASK, format_propositions

@@ -4,9 +4,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 import torch
-from torch import Tensor
-
 from downstream.tasks.sst5.task import TASK, BiattentiveClassifier, Sst5Settings
+from torch import Tensor
 
 
 def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:

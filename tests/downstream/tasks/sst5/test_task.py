@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from downstream.inputs.sources import Sentence
 from downstream.tasks.sst5.task import TASK, Phrase, Sst5ReaderOptions
 

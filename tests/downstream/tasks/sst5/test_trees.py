@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from downstream.tasks.sst5.task import parse_tree
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as some
-
 from elmoc.errors import InputError
 from elmoc.features.convert import convert_features
 from elmoc.features.layouts.allennlp import MAP_KEY, key_of, line_of
 from elmoc.features.reader import FeatureFile
+from hypothesis import example, given, settings
+from hypothesis import strategies as some
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 

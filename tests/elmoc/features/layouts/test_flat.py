@@ -6,7 +6,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile

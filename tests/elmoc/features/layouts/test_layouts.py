@@ -7,14 +7,14 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-
 from elmoc.errors import InputError
-from elmoc.features import LAYOUT_NAMES
-from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
 from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
+
+from elmoc.features import LAYOUT_NAMES
+from elmoc.features.layouts import LAYOUTS
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]
 SENTENCES = [Sentence(line.split(), line, f"nw/wsj/{index // 4}") for index, line in enumerate(TEXTS)]

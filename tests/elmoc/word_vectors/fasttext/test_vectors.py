@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.elmoc.word_vectors.fasttext.files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 
 from elmoc.word_vectors.fasttext import FastTextVectors
-from tests.elmoc.word_vectors.fasttext.files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
 """Of the dictionaries here; one is there twice."""

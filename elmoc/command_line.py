@@ -1,0 +1,270 @@
+"""Command lines: how the options of a command, or of a process that another one
+starts, become its frozen dataclass.
+
+Each field of the dataclass is an option, by the rules of `add_options`. A dataclass
+inside it is a group of options. `--json -` reads the same dataclass as one JSON object
+from standard input, which is how one process of the project starts another.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+
+from elmoc.errors import run_command
+from elmoc.process import wait_without_spinning
+from elmoc.settings import Setting, convert, option_name, settings_of
+
+Options = TypeVar("Options")
+
+# Between the names of a dataclass and of a field inside it, as argparse keeps a value.
+_INSIDE = "."
+
+
+def run_main(
+    kind: type[Options],
+    run: Callable[[Options], None],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+) -> int:
+    """The `main` of a command: read its options, run it, and return the exit status.
+
+    Args:
+        kind: the dataclass of the options.
+        run: does the job; what it raises becomes one line (`run_command`).
+        argv: the command line, by default that of this process.
+        prog: what users type to run the command.
+        description: what it does, in a sentence.
+    """
+    given = sys.argv[1:] if argv is None else argv
+    parser = new_parser(kind, prog=prog, description=description, full=is_full(given))
+    wait_without_spinning()
+    if list(given) == ["--json", "-"]:
+        return run_command(lambda: run(read_json_options(kind)))
+    namespace = parser.parse_args(given)
+    return run_command(lambda: run(options_of(kind, namespace)))
+
+
+def read_json_options(kind: type[Options]) -> Options:
+    """The options of a process that was started with `--json -`; see `convert`."""
+    where = "the options on standard input"
+    return convert(msgspec.json.decode(sys.stdin.buffer.read()), kind, where=where)
+
+
+def new_parser(
+    kind: type, *, prog: str, description: str, full: bool = True
+) -> argparse.ArgumentParser:
+    """A parser with the options of a dataclass.
+
+    Args:
+        kind: the dataclass.
+        prog: what users type to run the command.
+        description: what it does, in a sentence.
+        full: whether its help has the options that few people need (`rare`), too.
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    add_options(parser, kind, full=full)
+    return parser
+
+
+def is_full(argv: Sequence[str]) -> bool:
+    """Whether the help of all options is asked for."""
+    return "--help-all" in argv
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    kind: type,
+    *,
+    full: bool = True,
+    defaults: Any = None,
+) -> None:
+    """Add an option for each field of a dataclass.
+
+    A field without a default is a positional argument; a list takes one or more values.
+    A truth value is `--name` and `--no-name`. What the `extra` of a field's `Meta` says
+    goes before that:
+
+        option     its name in a command, such as `--format`; also of a required option
+        short      a second name, such as `-o`
+        metavar    what stands for its value in the help
+        flags      options that stand for a value: `{"--top": "top"}`
+        repeat     a list is given one value at a time: `--set A=1 --set B=2`
+        rare       only `--help-all` shows it
+
+    Args:
+        parser: gets the options. Their values are None where they are not given.
+        kind: the dataclass.
+        full: whether the help shows options that are `rare`.
+        defaults: an instance with the defaults that the help shows, if they are not the
+            dataclass's own.
+    """
+    settings = settings_of(kind)
+    if any(each.extra.get("rare") for each in settings):
+        text = "show all options, also those that few people need"
+        parser.add_argument("--help-all", action="help", help=text)
+    for each in settings:
+        hidden = bool(each.extra.get("rare")) and not full
+        if is_dataclass(each.type):
+            title = each.help or (each.type.__doc__ or "").splitlines()[0].rstrip(".")
+            group = parser.add_argument_group(None if hidden else title)
+            own = getattr(defaults, each.name, None)
+            for inner in settings_of(each.type):
+                rare = bool(inner.extra.get("rare")) and not full
+                name = f"{each.name}{_INSIDE}"
+                _add_option(group, inner, name, hidden or rare, own)
+        else:
+            _add_option(parser, each, "", hidden, defaults)
+
+
+def _add_option(
+    group: argparse._ActionsContainer,
+    setting: Setting,
+    prefix: str,
+    hidden: bool,
+    defaults: Any,
+) -> None:
+    extra = setting.extra
+    is_list = get_origin(setting.type) in (list, tuple)
+    default = getattr(defaults, setting.name, setting.default)
+    required = default is MISSING
+    options: dict[str, Any] = {"help": _help_of(setting, default, hidden)}
+    metavar = extra.get("metavar", setting.name.upper())
+    if required and "option" not in extra:
+        if is_list:
+            options["nargs"] = "+"
+        group.add_argument(f"{prefix}{setting.name}", metavar=metavar, **options)
+        return
+    options["dest"] = f"{prefix}{setting.name}"
+    options["default"] = None
+    names = [extra.get("option", option_name(setting.name))]
+    if "short" in extra:
+        names.insert(0, extra["short"])
+    for flag, value in extra.get("flags", {}).items():
+        text = argparse.SUPPRESS if hidden else f"the same as {names[-1]} {value}"
+        group.add_argument(
+            flag, dest=options["dest"], action="store_const", const=value, help=text
+        )
+    if setting.type is bool:
+        group.add_argument(*names, action=argparse.BooleanOptionalAction, **options)
+        return
+    options["type"] = partial(_number_or_text, _item_type(setting.type))
+    if is_list:
+        options["action"] = "append" if extra.get("repeat") else "extend"
+        if not extra.get("repeat"):
+            options["nargs"] = "+"
+    if "metavar" not in extra:
+        metavar = "|".join(map(str, setting.choices)) or _METAVARS.get(
+            setting.type, metavar
+        )
+    group.add_argument(*names, metavar=metavar, required=required, **options)
+
+
+def _item_type(kind: Any) -> Any:
+    """The type of one value of an option: of the items, where it takes a list."""
+    return kind if get_origin(kind) not in (list, tuple) else get_args(kind)[0]
+
+
+def _number_or_text(kind: Any, text: str) -> Any:
+    """A number as Python reads it; what is none stays text, and is told by `convert`."""
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
+
+
+# What stands for a value of a type in the help.
+_METAVARS = {int: "N", float: "X", Path: "PATH"}
+
+
+def _help_of(setting: Setting, default: Any, hidden: bool) -> str:
+    """The help of an option, with its default where that says something."""
+    if hidden:
+        return argparse.SUPPRESS
+    text = setting.help
+    if default is not MISSING and default not in (None, False, "", (), []):
+        shown = default
+        if isinstance(default, list | tuple):
+            shown = " ".join(map(str, default))
+        text = f"{text} (default: {shown})"
+    return text.replace("%", "%%")
+
+
+def options_of(
+    kind: type[Options], namespace: argparse.Namespace, *, base: Any = None
+) -> Options:
+    """The dataclass that a parsed command line gives.
+
+    Args:
+        kind: the dataclass.
+        namespace: of a parser that `add_options` has filled.
+        base: values that are there before the command line, nested as the dataclass is.
+
+    Raises:
+        InputError: an impossible value; it names the option.
+    """
+    values = merged(base or {}, given_values(namespace))
+    names = _option_names(kind)
+
+    def name(path: str) -> str:
+        field = path.partition("[")[0]
+        return names.get(field, path)
+
+    return convert(values, kind, where="", name=name)
+
+
+def given_values(namespace: argparse.Namespace) -> dict[str, Any]:
+    """What a command line gives, nested as the dataclass is; nothing that it leaves out."""
+    values: dict[str, Any] = {}
+    for name, value in vars(namespace).items():
+        if value is None:
+            continue
+        outer, inside, field = name.partition(_INSIDE)
+        if inside:
+            values.setdefault(outer, {})[field] = value
+        else:
+            values[name] = value
+    return values
+
+
+def chosen(namespace: argparse.Namespace, defaults: Options) -> Options:
+    """`defaults` with what a command line gives of their fields."""
+    own = {each.name for each in fields(defaults)}
+    given = {name: each for name, each in vars(namespace).items() if name in own}
+    given = {name: each for name, each in given.items() if each is not None}
+    values = asdict(defaults) | given
+    return convert(values, type(defaults), where="", name=option_name)
+
+
+def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values with those of `over` in their place."""
+    result = dict(values)
+    for name, value in over.items():
+        before = result.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            result[name] = merged(before, value)
+        else:
+            result[name] = value
+    return result
+
+
+def _option_names(kind: type) -> dict[str, str]:
+    """What a user calls each field of a dataclass, by the field's path."""
+    names: dict[str, str] = {}
+    for each in settings_of(kind):
+        inner = settings_of(each.type) if is_dataclass(each.type) else []
+        for field in inner:
+            path = f"{each.name}{_INSIDE}{field.name}"
+            names[path] = field.extra.get("option", option_name(field.name))
+        if each.default is MISSING and "option" not in each.extra:
+            names[each.name] = each.extra.get("metavar", each.name.upper())
+        else:
+            names[each.name] = each.extra.get("option", option_name(each.name))
+    return names
