@@ -51,9 +51,9 @@ def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder
 # Ways of training: what makes an encoder of the same function, and the precision of the
 # products.
 WAYS = {
-    "allennlp": (allennlp_encoder, "fp32"),
-    "plain": (partial(copied, fast=False), "fp32"),
-    "fused-fp32": (partial(copied, fast=True), "fp32"),
+    "allennlp": (allennlp_encoder, "float32"),
+    "plain": (partial(copied, fast=False), "float32"),
+    "fused-float32": (partial(copied, fast=True), "float32"),
     "fused-bf16": (partial(copied, fast=True), "bf16"),
 }
 
@@ -85,14 +85,14 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
     overrides = [
         f"data.corpus={corpus}",
         f"train.streams={streams}",
-        "train.precision=fp32",
+        "train.precision=float32",
     ]
     setup = set_up(load_config(config_file, overrides))
     device = setup.execution.device
     names = [
         name
         for name, (_, precision) in WAYS.items()
-        if precision == "fp32" or has_bf16(device)
+        if precision == "float32" or has_bf16(device)
     ]
     batches = cycle(first_batches(setup, BATCHES))
     updates = {name: updates_of(setup, name) for name in names}

@@ -103,12 +103,12 @@ class TrainConfig:
         int, Meta(ge=0, le=1024, description="of each process (0: PyTorch's choice)")
     ] = 0
     precision: Annotated[
-        Literal["fp32", "bf16", "auto"],
+        Literal["float32", "bf16", "auto"],
         Meta(
-            description="of matrix products: `fp32`, `bf16`, or `auto`, which is "
+            description="of matrix products: `float32`, `bf16`, or `auto`, which is "
             "bf16 where the hardware has it"
         ),
-    ] = "fp32"
+    ] = "float32"
     recurrence: Annotated[
         Literal["fused", "plain"],
         Meta(

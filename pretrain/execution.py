@@ -12,7 +12,7 @@ from elmoc.errors import InputError
 class Execution:
     """Where and how precisely modules compute.
 
-    precision: of the matrix products, fp32 or bf16.
+    precision: of the matrix products, float32 or bf16.
     fast: whether encoders run their fast implementation.
     """
 
@@ -52,14 +52,12 @@ def choose_execution(
         chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
     except InputError as error:
         raise InputError(f"train.device: {error}") from None
-    bf16 = precision != "fp32" and has_bf16(chosen)
+    bf16 = precision != "float32" and has_bf16(chosen)
     if precision == "bf16" and not bf16:
         raise InputError(
-            f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32"
+            f"train.precision is bf16, but {chosen} has no bf16 instructions: use float32"
         )
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)  # which CUDA graphs, and what names none, take
-        torch.backends.cudnn.allow_tf32 = (
-            bf16  # on by default: convolutions and LSTMs in fp32 would be less precise
-        )
-    return Execution(chosen, "bf16" if bf16 else "fp32", fast)
+        torch.backends.cudnn.allow_tf32 = bf16  # on by default: convolutions and LSTMs in float32 would be less precise
+    return Execution(chosen, "bf16" if bf16 else "float32", fast)

@@ -10,7 +10,7 @@ def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     allowed = []
-    for precision in ("fp32", "bf16", "auto"):
+    for precision in ("float32", "bf16", "auto"):
         choose_execution(device="cuda:1", precision=precision, fast=True)
         allowed.append(torch.backends.cudnn.allow_tf32)
     assert allowed == [False, True, True]

@@ -27,7 +27,7 @@ SENTENCES = [["w1", "w2", "w3"], ["w7"], ["w4", "unseen", "w6", "w7", "w8"]]
 
 
 def test_the_same_run_on_a_gpu_ends_where_it_ends_on_a_cpu(runs: TinyRuns) -> None:
-    settings = {"encoder__dropout": 0.0, "train__precision": "fp32"}
+    settings = {"encoder__dropout": 0.0, "train__precision": "float32"}
     cpu = runs.run("cpu", train__device="cpu", **settings)
     gpu = runs.run("gpu", train__device="cuda", **settings)
     for left, right in zip(read_metrics(cpu.path, "evaluation"), read_metrics(gpu.path, "evaluation"), strict=True):

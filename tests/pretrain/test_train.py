@@ -170,7 +170,7 @@ def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
     checkpoint = last_checkpoint(run)
     assert {tensor.dtype for tensor in checkpoint["encoder"].values()} == {torch.float32}
     assert {part.dtype for state in checkpoint["recurrent"]["forward"] for part in state} == {torch.float32}
-    assert encoder_differs(run, runs.run("fp32", train__updates=60))
+    assert encoder_differs(run, runs.run("float32", train__updates=60))
 
 
 # bad input

@@ -67,7 +67,7 @@ def test_each_learns(runs: TinyRuns, layer: str) -> None:
 @pytest.mark.parametrize("layer", ["contrastive", "sampled", "fixed", "adaptive"])
 def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, layer: str) -> None:
     losses = []
-    for precision in ("fp32", "bf16"):
+    for precision in ("float32", "bf16"):
         settings = settings_of(layer, train__precision=precision, train__updates=3, log__every_updates=1)
         run = runs.run(f"run_{precision}", **settings)
         losses.append([line["loss"] for line in read_metrics(run.path, "train")])

@@ -24,7 +24,7 @@ def settings_of(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16)])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=needs_bf16)])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
     settings = settings_of(kind) | {"train__precision": precision, "encoder__dropout": 0.2}
     runs.run("run", **settings)
