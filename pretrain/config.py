@@ -9,10 +9,11 @@ import json
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from elmoc.encoders import DIRECTIONS, EncoderSizes
@@ -38,7 +39,7 @@ from pretrain.output_layers.sampled import FixedSettings, SampledSettings
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long a run is, in which pieces it reads text, and where and how it computes."""
+    """How long a run is, how it reads text, and where and how it computes."""
 
     directions: Annotated[
         tuple[str, ...],
@@ -55,81 +56,92 @@ class TrainConfig:
         int,
         Meta(
             ge=1,
-            description="B, parallel streams of text of one direction, over all "
+            description="B, the parallel streams of text of one direction, over all "
             "processes",
         ),
     ] = 768
     window: Annotated[
-        int, Meta(ge=1, description="T, words of each stream that an update reads")
+        int, Meta(ge=1, description="T, the words of each stream that an update reads")
     ] = 20
     mix_shards: Annotated[
         int,
         Meta(
             ge=1,
-            description="shards of the corpus that are shuffled together; memory: "
-            "about 40 bytes a token",
+            description="shards of the corpus that are shuffled together; each token of "
+            "them takes about 40 bytes of memory",
         ),
     ] = 8
     order: Annotated[
         Order,
         Meta(
-            description="`sentences` are shuffled, or whole `documents`, in which "
-            "sentences stay in their order"
+            description="shuffle `sentences`, or whole `documents`, whose sentences "
+            "stay in their order"
         ),
     ] = "sentences"
     epochs: Annotated[
-        float, Meta(gt=0, le=1e6, description="how often the text is read")
+        float, Meta(gt=0, le=1e6, description="how many times the text is read")
     ] = 10.0
-    # a checkpoint is named by nine digits
+    # The bound: a checkpoint is named by nine digits.
     updates: Annotated[
         int,
         Meta(
             ge=0,
             le=10**9 - 1,
-            description="length of the run in updates, in place of epochs (0: by "
-            "epochs)",
+            description="length of the run in updates, in place of `epochs` (0: use "
+            "`epochs`)",
         ),
     ] = 0
     carry_state: Annotated[
-        bool, Meta(description="whether recurrent state goes on from window to window")
+        bool,
+        Meta(description="start each window in the state that the one before it left"),
     ] = True
     seed: Annotated[
-        int, Meta(ge=0, lt=2**62, description="of first weights, shuffling and dropout")
+        int,
+        Meta(
+            ge=0,
+            lt=2**62,
+            description="seed of the first weights, of shuffling and of dropout",
+        ),
     ] = 1
-    device: Annotated[str, Meta(description="`auto`, `cpu`, `cuda` or `cuda:N`")] = (
-        "auto"
-    )
+    device: Annotated[
+        str, Meta(description="where to compute: `auto`, `cpu`, `cuda` or `cuda:N`")
+    ] = "auto"
     threads: Annotated[
-        int, Meta(ge=0, le=1024, description="of each process (0: PyTorch's choice)")
+        int,
+        Meta(
+            ge=0,
+            le=1024,
+            description="CPU threads of each process (0: PyTorch's choice)",
+        ),
     ] = 0
     precision: Annotated[
         Literal["float32", "bf16", "auto"],
         Meta(
-            description="of matrix products: `float32`, `bf16`, or `auto`, which is "
-            "bf16 where the hardware has it"
+            description="precision of matrix products: `float32`, `bf16`, or `auto`, "
+            "which is bf16 where the hardware has it"
         ),
     ] = "float32"
     recurrence: Annotated[
         Literal["fused", "plain"],
         Meta(
-            description="`fused` is the fast implementation, `plain` the reference "
-            "that it equals up to rounding"
+            description="implementation of the recurrence: `fused` is fast, and equals "
+            "the reference, `plain`, up to rounding"
         ),
     ] = "fused"
     recompute: Annotated[
         bool,
         Meta(
-            description="compute layers again in the backward pass: half of the "
-            "memory for activations, a third more time"
+            description="compute layers again in the backward pass, which takes a "
+            "third more time and half of the memory for activations"
         ),
     ] = False
 
     def __post_init__(self) -> None:
-        if not self.directions or list(self.directions) != [
-            each for each in DIRECTIONS if each in self.directions
-        ]:
+        in_order = [each for each in DIRECTIONS if each in self.directions]
+        if not in_order or list(self.directions) != in_order:
             raise InputError(
-                'train.directions must be ["forward", "backward"], ["forward"] or ["backward"]'
+                "train.directions must be "
+                '["forward", "backward"], ["forward"] or ["backward"]'
             )
 
 
@@ -138,20 +150,21 @@ class LogConfig:
     """What a run writes while it goes on."""
 
     every_updates: Annotated[
-        int, Meta(ge=1, description="between two lines of `metrics.jsonl`")
+        int, Meta(ge=1, description="updates between two lines of `metrics.jsonl`")
     ] = 20
     checkpoint_minutes: Annotated[
-        float, Meta(gt=0, le=1e9, description="between two checkpoints")
+        float, Meta(gt=0, le=1e9, description="minutes between two checkpoints")
     ] = 10.0
     checkpoint_updates: Annotated[
         int,
         Meta(
             ge=0,
-            description="between two checkpoints, in place of minutes (0: by minutes)",
+            description="updates between two checkpoints, in place of "
+            "`checkpoint_minutes` (0: use minutes)",
         ),
     ] = 0
     keep: Annotated[
-        int, Meta(ge=1, description="how many of the last checkpoints are kept")
+        int, Meta(ge=1, description="number of last checkpoints that are kept")
     ] = 2
 
 
@@ -159,8 +172,12 @@ class LogConfig:
 class CardConfig:
     """What the model card says that nothing else knows."""
 
-    name: Annotated[str, Meta(description="of the model, the title of its card")] = ""
-    licence: Annotated[str, Meta(description="of the text that it is trained on")] = ""
+    name: Annotated[
+        str, Meta(description="name of the model, the title of its card")
+    ] = ""
+    licence: Annotated[
+        str, Meta(description="licence of the text that it is trained on")
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -204,8 +221,8 @@ KINDS: dict[str, dict[str, Any]] = {
 # leaves and says, and where its data is now (which is known by its content). Another
 # device, precision, recurrence or number of threads or processes rounds differently;
 # all else stays the same.
-FREE_TO_CHANGE = {
-    *(
+FREE_TO_CHANGE = frozenset(
+    (
         "log",
         "card",
         "data.corpus",
@@ -213,16 +230,24 @@ FREE_TO_CHANGE = {
         "data.target_vectors",
         "train.device",
         "train.threads",
-    ),
-    *("train.parallel", "train.precision", "train.recurrence", "train.recompute"),
-}
+        "train.parallel",
+        "train.precision",
+        "train.recurrence",
+        "train.recompute",
+    )
+)
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a TOML config (see `read_config`) with `section.key=value` overrides.
+    """Read a config from a TOML file.
 
-    An override that names another `kind` of a section leaves out what the file says of
-    the section that only its own kind has.
+    Args:
+        path: of the file; see `read_config`.
+        overrides: settings that go over the file's, each `section.key=value`. Another
+            `kind` of a section leaves out settings of the kind that the file names.
+
+    Raises:
+        InputError: an unknown key or an impossible value, which it names.
     """
     values = read_config(path)
     given: dict[str, dict[str, Any]] = {}
@@ -234,49 +259,48 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def read_config(path: Path | str) -> dict[str, Any]:
-    """The sections of a TOML config, over the sections of the configs that it names as
-    its `parent`, if any.
+    """Read the sections of a TOML config.
 
-    `parent` is the path of a config, relative to the file, or a list of them, where
-    later ones go over earlier ones.
+    They go over the sections of its `parent`, the path of a config relative to the
+    file, or a list of paths, in which later configs go over earlier ones.
     """
-    merged: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     with reading(path):
         values = read_toml(path)
         parents = values.pop("parent", [])
-        for parent in [parents] if isinstance(parents, str) else parents:
-            merge(merged, read_config(Path(path).parent / parent))
-        merge(merged, values)
-    return merged
+        if isinstance(parents, str):
+            parents = [parents]
+        for parent in parents:
+            merge(sections, read_config(Path(path).parent / parent))
+        merge(sections, values)
+    return sections
 
 
 def merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Put the sections of a config over those that are there.
+    """Put the sections of a config over those of another, which changes.
 
-    Where the kind of a section becomes another, what only the kind before has is left
-    out.
+    Where the kind of a section changes, settings that only the kind before has are
+    dropped.
     """
     for section, settings in over.items():
-        before = values.get(section, {})
-        if not isinstance(before, dict) or not isinstance(settings, dict):
+        before = values.get(section)
+        # What is not a section is told when the whole config is read.
+        if isinstance(before, dict) and isinstance(settings, dict):
+            values[section] = _without_other_kind(section, before, settings) | settings
+        else:
             values[section] = settings
-            continue
-        kinds = KINDS.get(section, {})
-        old, new = (
-            kinds.get(each)
-            for each in (
-                before.get("kind", next(iter(kinds), "")),
-                str(settings.get("kind")),
-            )
-        )
-        if old and new:
-            of_other = {each.name for each in fields(old)} - {
-                each.name for each in fields(new)
-            }
-            before = {
-                name: value for name, value in before.items() if name not in of_other
-            }
-        values[section] = before | settings
+
+
+def _without_other_kind(
+    section: str, before: dict[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    kinds = KINDS.get(section, {})
+    old = kinds.get(before.get("kind", next(iter(kinds), "")))
+    new = kinds.get(str(settings.get("kind")))
+    if old is None or new is None:
+        return before
+    dropped = {each.name for each in fields(old)} - {each.name for each in fields(new)}
+    return {name: value for name, value in before.items() if name not in dropped}
 
 
 def read_override(override: str) -> tuple[str, str, Any]:
@@ -285,86 +309,96 @@ def read_override(override: str) -> tuple[str, str, Any]:
     section, dot, name = key.strip().partition(".")
     if not separator or not dot:
         raise InputError(f"--set takes section.key=value, not {override!r}")
+    return section, name, value_from_text(text)
+
+
+def value_from_text(text: str) -> Any:
+    """A value of TOML; what is none is a string without its quotes."""
     try:
-        return section, name, tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
-        return section, name, text
+        return text
 
 
 def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
-    """Build a `RunConfig` from nested dictionaries; unknown keys and impossible values
-    are `InputError`s.
+    """Make a config of nested dictionaries.
+
+    Args:
+        values: settings by section; `kind` chooses the dataclass of a section.
+        where: what an error calls their source, such as a file; may be empty.
+
+    Raises:
+        InputError: an unknown key or an impossible value, which it names.
     """
-    sections = {}
+    sections = dict(convert(values, dict[str, Any], where=where))
     types = typing.get_type_hints(RunConfig)
-    for section, settings in values.items():
-        if section not in types:
-            raise InputError(
-                f"{where}: unknown key {section} (known: {', '.join(types)})"
-            )
-        if not isinstance(settings, Mapping):
-            raise InputError(f"{where}: {section} must be a section")
-        kind = types[section]
-        own = dict(settings)
-        if section in KINDS:
-            name = str(own.pop("kind", next(iter(KINDS[section]))))
-            if name not in KINDS[section]:
-                raise InputError(
-                    f"{where}: {section}.kind must be one of {', '.join(KINDS[section])}, not {name:.50}"
-                )
-            kind = KINDS[section][name]
-        known = [each.name for each in fields(kind)]
-        if unknown := [name for name in own if name not in known]:
-            raise InputError(
-                f"{where}: unknown key {section}.{unknown[0]} (known: {', '.join(known)})"
-            )
-        sections[section] = convert(own, kind, where=where, prefix=f"{section}.")
-    return RunConfig(**sections)
+    for section, kinds in KINDS.items():
+        settings = sections.get(section)
+        if not isinstance(settings, Mapping) or "kind" not in settings:
+            types[section] = next(iter(kinds.values()))
+            continue
+        kind = settings["kind"]
+        if kind not in list(kinds):
+            known = ", ".join(kinds)
+            problem = f"{section}.kind must be one of {known}, not {kind!s:.50}"
+            raise InputError(f"{where}: {problem}" if where else problem)
+        types[section] = kinds[kind]
+        sections[section] = {
+            name: settings[name] for name in settings if name != "kind"
+        }
+    # msgspec reads a class whose sections have the kinds that were chosen.
+    chosen = make_dataclass("Chosen", [(name, types[name], None) for name in types])
+    read = convert(sections, chosen, where=where)
+    return RunConfig(**{name: getattr(read, name) for name in sections})
+
+
+def checked_config(config: RunConfig) -> RunConfig:
+    """A config that was made in Python, if all of its values are possible.
+
+    Raises:
+        InputError: names the first setting with an impossible value.
+    """
+    return config_from_dict(config_to_dict(config), "")
 
 
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
-    """The resolved config as plain dictionaries, as it is saved with the run."""
-    values = asdict(config)
+    """The settings of all sections as JSON and TOML have them: lists for tuples."""
+    values: dict[str, Any] = msgspec.to_builtins(config)
     for section in KINDS:
-        values[section] = {"kind": getattr(config, section).kind, **values[section]}
-    return {
-        section: {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in settings.items()
-        }
-        for section, settings in values.items()
-    }
+        kind = getattr(config, section).kind
+        values[section] = {"kind": kind, **values[section]}
+    return values
 
 
 def all_settings(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections, as `section.key`."""
-    sections = config_to_dict(config).items()
-    return {
-        f"{section}.{name}": value
-        for section, values in sections
-        for name, value in values.items()
-    }
+    settings = {}
+    for section, values in config_to_dict(config).items():
+        for name, value in values.items():
+            settings[f"{section}.{name}"] = value
+    return settings
 
 
 def fixed_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that stay the same as long as a run goes on, as `section.key`."""
-    settings = all_settings(config).items()
-    return {
-        name: value
-        for name, value in settings
-        if FREE_TO_CHANGE.isdisjoint((name, name.partition(".")[0]))
-    }
+    settings = {}
+    for name, value in all_settings(config).items():
+        section = name.partition(".")[0]
+        if FREE_TO_CHANGE.isdisjoint((name, section)):
+            settings[name] = value
+    return settings
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of `now` that had another value `before`, each with both: `train.seed
-    (was 1, is 2)`.
+    """The names of `now` that had another value `before`, each with both values:
+    `train.seed (was 1, is 2)`.
     """
-    return [
-        f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(value))})"
-        for name, value in now.items()
-        if before.get(name) != value
-    ]
+    found = []
+    for name, value in now.items():
+        if before.get(name) != value:
+            old = shortened(repr(before.get(name)))
+            found.append(f"{name} (was {old}, is {shortened(repr(value))})")
+    return found
 
 
 def toml_value(value: Any) -> str:
@@ -372,10 +406,7 @@ def toml_value(value: Any) -> str:
     tables.
     """
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items())
-            + "}"
-        )
-    # else as JSON has it, but for one control character in strings
+        pairs = [f"{name} = {toml_value(each)}" for name, each in value.items()]
+        return "{" + ", ".join(pairs) + "}"
+    # TOML has the values of JSON, but for one control character in strings.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
