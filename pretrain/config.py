@@ -67,8 +67,8 @@ class TrainConfig:
         int,
         Meta(
             ge=1,
-            description="shards of the corpus that are shuffled together; each token of "
-            "them takes about 40 bytes of memory",
+            description="shards of the corpus that are shuffled together; each of their "
+            "tokens takes about 40 bytes of memory",
         ),
     ] = 8
     order: Annotated[
