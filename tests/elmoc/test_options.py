@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from msgspec import Meta
-
 from elmoc.command_line import new_parser, options_of, run_main
 from elmoc.errors import InputError
+from msgspec import Meta
 
 
 @dataclass(frozen=True, kw_only=True)
