@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from downstream.inputs.sources import InputSources, Sentence, open_sources
+from downstream.inputs.options import INPUT_KINDS, InputOptions
+from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sources import InputSources, open_sources
 from downstream.printing import Column, Table, counted, say, text_table
 from downstream.readers.columns import read_columns
-from downstream.settings import INPUT_KINDS, add_source_options
+from elmoc.command_line import add_options
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.process import progress_bar
@@ -45,7 +47,7 @@ class WordSplit:
     where a word has none.
     """
 
-    sentences: list[Sentence]
+    sentences: list[TaskSentence]
     labels: dict[str, list[str | None]]
 
     def labelled(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -268,7 +270,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--most-words", type=int, metavar="N", default=MOST_WORDS, help=text
     )
-    add_source_options(parser)
+    add_options(parser, InputOptions)
     parser.add_argument(
         "--device",
         default="cpu",

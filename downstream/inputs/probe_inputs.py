@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
-from downstream.inputs.sources import InputSources, Sentence
-from downstream.settings import AS_THEY_ARE, StateSettings, layer_rows
+from downstream.inputs.mixing import AS_THEY_ARE, StateSettings, layer_rows
+from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sources import InputSources
 
 # Sentences that tell how large states are.
 MATCHED = 1_000
@@ -59,7 +60,7 @@ class ProbeInputs(torch.nn.Module):
             self.register_buffer("deviation", torch.ones(width))
             self.size += width
 
-    def standardise_words(self, sentences: Sequence[Sentence]) -> None:
+    def standardise_words(self, sentences: Sequence[TaskSentence]) -> None:
         """Centre word vectors, and scale each source's to variance 1 over the distinct
         words of `sentences`.
 
@@ -73,7 +74,7 @@ class ProbeInputs(torch.nn.Module):
             self.deviation.copy_(deviation)
 
     @torch.no_grad()
-    def match_words(self, sentences: Sequence[Sentence]) -> None:
+    def match_words(self, sentences: Sequence[TaskSentence]) -> None:
         """Scale word vectors to the root mean square of the layer states beside them,
         mixed as they are now.
 
@@ -92,7 +93,7 @@ class ProbeInputs(torch.nn.Module):
         if states and vectors:  # else there is nothing to match
             self.deviation *= math.sqrt(vectors / states)
 
-    def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+    def forward(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64
         [B] on the CPU.
         """

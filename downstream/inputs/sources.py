@@ -10,9 +10,8 @@ run, and shared by all its probes. Layer states of another origin need what
 import json
 import os
 import warnings
-from argparse import Namespace
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -22,8 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from downstream.inputs.options import SEPARATOR, InputKind
+from downstream.inputs.sentence import TaskSentence
 from downstream.printing import say
-from downstream.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
@@ -33,50 +33,6 @@ from elmoc.word_vectors.opening import open_word_vectors
 # Bytes of a model's layer states that are computed once and kept; further sentences are
 # computed at each use.
 KEPT_BYTES = 4e9
-# Spellings of the Penn Treebank, of OntoNotes and of typographers → the spelling of
-# `elmoc.tokenizer`.
-PLAIN = {
-    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
-    "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
-    "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
-    "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
-}  # fmt: skip
-_INSIDE = str.maketrans(
-    {"’": "'", "‘": "'", "”": '"', "״": '"'}
-)  # the last two in acronyms of Hebrew
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """The words of a sentence and where it begins in the task's data; no word holds
-    white space.
-    """
-
-    words: tuple[str, ...]
-    file: str
-    line: int
-
-
-def make_sentence(words: Iterable[str], *, file: object, line: int) -> Sentence:
-    """The sentence of these words, each of which stays one word; it begins on `line` of
-    `file`.
-    """
-    return Sentence(tuple(plain_word(word) for word in words), str(file), line)
-
-
-def plain_word(word: str) -> str:
-    """A word as tokenised pretraining text spells it.
-
-    Features are made from text that is split on white space. Words of some data hold
-    white space: each stretch of it becomes `_`, and so does an empty word.
-    """
-    word = "_".join(word.split()) or "_"
-    if word in PLAIN:
-        return PLAIN[word]
-    if "\\" in word:
-        word = word.replace("\\/", "/").replace("\\*", "*")
-    word = word.translate(_INSIDE)
-    return PLAIN.get(word, word)
 
 
 class FeatureStates:
@@ -86,7 +42,7 @@ class FeatureStates:
     tokens there.
     """
 
-    def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, path: Path, *, sentences: Sequence[TaskSentence]) -> None:
         self._file = FeatureFile(path)
         self.layers = self._file.layers
         self.names = self._file.layer_names
@@ -109,13 +65,13 @@ class FeatureStates:
                 index if view.flags.owndata or not view.dtype.isnative else view
             )
 
-    def _unusable(self, sentence: Sentence, what: str) -> InputError:
+    def _unusable(self, sentence: TaskSentence, what: str) -> InputError:
         return InputError(
             f'{self._file.path}: the sentence "{shortened(" ".join(sentence.words))}" ({sentence.file}, line '
             f"{sentence.line}) {what}: dump the features of what `python -m downstream sentences` prints"
         )
 
-    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+    def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence: views of the file where it
         holds float32.
         """
@@ -164,7 +120,7 @@ class ModelStates:
         self,
         path: Path,
         *,
-        sentences: Sequence[Sentence],
+        sentences: Sequence[TaskSentence],
         device: str = "cpu",
         kept_bytes: float = KEPT_BYTES,
     ) -> None:
@@ -201,7 +157,7 @@ class ModelStates:
         self._kept = dict(zip(kept, states, strict=True))
         self._model = model
 
-    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+    def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
         missing = list(
             dict.fromkeys(
@@ -237,7 +193,7 @@ class WordTable:
     of the sources
     """
 
-    def __init__(self, *origins: str, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, *origins: str, sentences: Sequence[TaskSentence]) -> None:
         words = list(
             dict.fromkeys(word for sentence in sentences for word in sentence.words)
         )
@@ -262,7 +218,7 @@ class WordTable:
         ).float()
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
-    def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+    def distribution(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
         """Mean [S, E] and standard deviation around it [E] of the numbers of the
         distinct words that have a vector.
 
@@ -281,7 +237,7 @@ class WordTable:
         ]
         return torch.block_diag(*means), torch.cat(deviations)
 
-    def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
+    def rows(self, sentences: Sequence[TaskSentence], time: int) -> Tensor:
         """int32 [B, time]: the row of each word in `padded`."""
         rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
         for row, sentence in zip(rows, sentences, strict=True):
@@ -333,7 +289,7 @@ class InputSources:
 
 
 def open_sources(
-    kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace
+    kinds: Collection[InputKind], *, sentences: Sequence[TaskSentence], options: Any
 ) -> InputSources:
     """Look up what the kinds of inputs read for all sentences of a run, and print what
     it is.

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.sources import Sentence
+from downstream.inputs.options import INPUT_KINDS, InputKind, InputOptions
+from downstream.inputs.sentence import TaskSentence
 from downstream.printing import say
 from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.task import Task
 from downstream.readers.columns import read_columns
 from downstream.results.records import append_result, summary
-from downstream.settings import INPUT_KINDS, InputKind, add_source_options
 from elmoc.command_line import add_options, chosen, given_values
 from elmoc.errors import InputError
 from elmoc.settings import option_name
@@ -106,7 +106,7 @@ def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
     add("--dev", nargs="+", **path, help="chooses the best epoch")
     add("--test", nargs="+", **path, help="is reported; without it, dev is")
     add_options(parser, type(task.reader), defaults=task.reader)
-    add_source_options(parser)
+    add_options(parser, InputOptions)
     kinds = ", ".join(INPUT_KINDS)
     add(
         "--inputs",
@@ -206,7 +206,7 @@ def print_sentences(task: Task[Any, Any] | None, arguments: Sequence[str]) -> No
         sys.stdout, io.TextIOWrapper
     ):  # data for other programs, whatever the terminal shows
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
-    sentences: Iterator[Sentence]
+    sentences: Iterator[TaskSentence]
     if task:
         reader = chosen(options, task.reader)
         examples = (

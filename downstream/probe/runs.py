@@ -18,19 +18,15 @@ import numpy as np
 import safetensors.torch
 import torch
 
+from downstream.inputs.mixing import layer_rows
+from downstream.inputs.options import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.printing import say
 from downstream.probe.task import Probe, Split, Task, read_split
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import encoder_identity, mean_and_deviation
-from downstream.settings import (
-    INPUT_KINDS,
-    InputKind,
-    TrainingSettings,
-    layer_rows,
-    settings_of_inputs,
-)
+from downstream.settings import TrainingSettings, settings_of_inputs
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
 from elmoc.files import atomic_directory

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.printing import say
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
@@ -95,7 +95,7 @@ class Task(ABC, Generic[Example, Prediction]):
         options  of the class of `reader`
         """
 
-    def sentences(self, example: Any) -> list[Sentence]:
+    def sentences(self, example: Any) -> list[TaskSentence]:
         """The sentences of an example, for which inputs are looked up; by default its
         `sentence` alone.
         """
@@ -165,7 +165,7 @@ class Split:
 
     name: str
     examples: list[Any]
-    sentences: list[Sentence]
+    sentences: list[TaskSentence]
     lengths: list[int]
     files: dict[str, int]
     fingerprints: list[str]

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from downstream.inputs.sources import Sentence, make_sentence
+from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reason
 from elmoc.files import read_lines
@@ -69,7 +69,7 @@ class ColumnSentence:
             )
         return [row[index] for row in self.rows]
 
-    def sentence(self, word_column: int) -> Sentence:
+    def sentence(self, word_column: int) -> TaskSentence:
         """Its words in the spelling of tokenised text."""
         return make_sentence(
             self.column(word_column), file=self.file, line=self.lines[0]

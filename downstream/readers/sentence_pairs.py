@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from downstream.inputs.sources import Sentence, make_sentence
+from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
@@ -52,8 +52,8 @@ _HEADER_WORDS = {
 class SentencePair:
     """Two sentences, the label of the pair, and the two texts as the file has them."""
 
-    premise: Sentence
-    hypothesis: Sentence
+    premise: TaskSentence
+    hypothesis: TaskSentence
     label: str
     texts: tuple[str, str]
 

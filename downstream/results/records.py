@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from downstream.inputs.mixing import AS_THEY_ARE
 from downstream.printing import counted
-from downstream.settings import AS_THEY_ARE, SMALL_MIX_RATE
+from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from downstream.inputs.options import SEPARATOR
 from downstream.results.records import (
     Result,
     encoder_identity,
     read_results,
     without_state_settings,
 )
-from downstream.settings import SEPARATOR
 
 Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
 

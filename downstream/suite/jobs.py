@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from downstream.inputs.options import INPUT_KINDS, SEPARATOR
 from downstream.inputs.sources import FeatureStates
 from downstream.printing import say
 from downstream.probe.task import Split
 from downstream.results.records import encoder_identity
-from downstream.settings import INPUT_KINDS, SEPARATOR
 from downstream.suite.plan import INPUTS, SuiteProbe
 from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint

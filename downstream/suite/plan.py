@@ -13,15 +13,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from downstream.inputs.options import INPUT_KINDS
 from downstream.probe.task import Task
 from downstream.results.records import without_state_settings
 from downstream.results.rows import Tasks
-from downstream.settings import (
-    INPUT_KINDS,
-    ReaderOptions,
-    TrainingSettings,
-    settings_of_inputs,
-)
+from downstream.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_toml

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import Mention
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
@@ -37,7 +37,7 @@ class CorefDocument:
     """
 
     document: Document
-    sentences: list[Sentence]
+    sentences: list[TaskSentence]
     speakers: list[str]
     genre: str
     chains: list[list[Mention]]
@@ -185,7 +185,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         return predictions
 
     def _words(
-        self, sentences: Sequence[Sentence], lengths: Sequence[int]
+        self, sentences: Sequence[TaskSentence], lengths: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
         """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads
         them before dropout, [N, D].

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import (
     METRICS,
     Mention,
@@ -58,7 +58,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
             for document in read_documents(path, arguments=False)
         ]
 
-    def sentences(self, example: CorefDocument) -> list[Sentence]:
+    def sentences(self, example: CorefDocument) -> list[TaskSentence]:
         return example.sentences
 
     def describe(self, examples: Sequence[CorefDocument]) -> str:
@@ -173,7 +173,7 @@ def _read_document(document: Document) -> CorefDocument:
     them.
     """
     chains: dict[str, list[Mention]] = {}
-    sentences: list[Sentence] = []
+    sentences: list[TaskSentence] = []
     speakers: list[str] = []
     for sentence in document.sentences:
         for cell in sentence.column(COREFERENCE):

@@ -15,7 +15,7 @@ import torch
 from msgspec import Meta
 from torch import Tensor
 
-from downstream.inputs.sources import make_sentence
+from downstream.inputs.sentence import make_sentence
 from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,

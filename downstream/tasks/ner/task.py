@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.modules.tagging import BiLstm, transition_mask, viterbi
 from downstream.printing import counted, say
@@ -79,7 +79,7 @@ class CharacterCnn(torch.nn.Module):
         self.encoder = CnnEncoder(size, filters, tuple(widths))
         self.output_size = filters * len(widths)
 
-    def forward(self, sentences: Sequence[Sentence]) -> Tensor:
+    def forward(self, sentences: Sequence[TaskSentence]) -> Tensor:
         """float32 [B, T, output_size], zeros after the end of a sentence; each distinct
         word is read once.
         """
@@ -123,7 +123,7 @@ class CharacterCnn(torch.nn.Module):
 class TaggedSentence:
     """A sentence and its BIO tags."""
 
-    sentence: Sentence
+    sentence: TaskSentence
     tags: list[str]
 
 

@@ -24,7 +24,7 @@ from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.printing import counted
@@ -226,7 +226,7 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         """
         return read_sentence_pairs(path)
 
-    def sentences(self, example: SentencePair) -> list[Sentence]:
+    def sentences(self, example: SentencePair) -> list[TaskSentence]:
         return [example.premise, example.hypothesis]
 
     def describe(self, examples: Sequence[SentencePair]) -> str:

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.modules.highway_lstm import AlternatingLstm, linear
 from downstream.modules.tagging import transition_mask, viterbi
 from downstream.probe.task import Probe, require_numbers
@@ -48,7 +48,7 @@ class Proposition:
 class SrlSentence:
     """A sentence with a proposition for each of its predicates, one at least."""
 
-    sentence: Sentence
+    sentence: TaskSentence
     propositions: tuple[Proposition, ...]
 
 

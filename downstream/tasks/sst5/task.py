@@ -24,7 +24,7 @@ from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sources import Sentence, make_sentence
+from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.printing import counted
@@ -56,7 +56,7 @@ class Node(NamedTuple):
     label: int
 
 
-def read_trees(path: Path) -> Iterator[tuple[Sentence, list[Node]]]:
+def read_trees(path: Path) -> Iterator[tuple[TaskSentence, list[Node]]]:
     """Yield sentence and nodes (the root first) of each tree of a file (plain or
     `.gz`); blank lines are skipped.
 
@@ -119,7 +119,7 @@ class Phrase:
     whole sentence.
     """
 
-    sentence: Sentence
+    sentence: TaskSentence
     label: int
     root: bool
 
@@ -308,7 +308,7 @@ class Sst5Task(Task[Phrase, list[float]]):
         assert isinstance(options, Sst5ReaderOptions)
         return [
             Phrase(
-                Sentence(
+                TaskSentence(
                     sentence.words[node.begin : node.end], sentence.file, sentence.line
                 ),
                 node.label,

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from downstream.inputs.mixing import StateSettings, layer_rows
+from downstream.inputs.options import INPUT_KINDS
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sources import FeatureStates, InputSources, Sentence, WordTable
-from downstream.settings import INPUT_KINDS, StateSettings, layer_rows
+from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sources import FeatureStates, InputSources, WordTable
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
@@ -16,7 +18,7 @@ from tests.references import scalar_mix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
+SENTENCES = [TaskSentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
 
 
 def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
@@ -151,8 +153,8 @@ def test_both_is_states_then_vectors(features: Path) -> None:
 
 def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\nc 5 1\nfar 100 100\n")
-    train = [Sentence(("a", "b", "none"), "f", 1), Sentence(("c", "a"), "f", 2)]
-    other = Sentence(("far", "none", "a"), "f", 3)
+    train = [TaskSentence(("a", "b", "none"), "f", 1), TaskSentence(("c", "a"), "f", 2)]
+    other = TaskSentence(("far", "none", "a"), "f", 3)
     inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=[*train, other]), states=None))
     raw, _ = inputs([*train, other])
     assert raw[2].tolist() == [[100, 100], [0, 0], [1, 2]]

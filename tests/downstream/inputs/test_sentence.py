@@ -1,7 +1,7 @@
 """Words of task data: spelled as the pretraining text, and one word each."""
 
 import pytest
-from downstream.inputs.sources import make_sentence, plain_word
+from downstream.inputs.sentence import make_sentence, plain_word
 from elmoc.tokenizer import tokenise_sentence
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, Sentence, WordTable
+from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, WordTable
 from downstream.results.records import encoder_identity
 from elmoc.__main__ import main
 from elmoc.errors import InputError
@@ -17,7 +18,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
 from tests.elmoc.features.sentences import write_sentences
 
-SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
+SENTENCES = [TaskSentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
 # Bytes of 20 words of the tiny model's states.
 SOME = 20 * 3 * 10 * 4
 
@@ -26,13 +27,13 @@ def test_a_sentence_that_is_missing_or_of_another_shape_is_named(tmp_path: Path)
     sentences = [(line, np.zeros((3, len(line.split()), 4), dtype=np.float32)) for line in ("a", "b c")]
     write_sentences(tmp_path / "f.h5", {}, sentences)
     with pytest.raises(InputError, match=r"Never seen.*dev\.conll, line 12"):
-        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("Never", "seen", "."), "dev.conll", 12)])
+        FeatureStates(tmp_path / "f.h5", sentences=[TaskSentence(("Never", "seen", "."), "dev.conll", 12)])
     for shape in ((3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)):
         with h5py.File(tmp_path / "f.h5", "r+") as file:
             del file["1"]
             file["1"] = np.zeros(shape, dtype=np.float32)
         with pytest.raises(InputError, match=r'"b c" \(x, line 5\)'):
-            FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
+            FeatureStates(tmp_path / "f.h5", sentences=[TaskSentence(("b", "c"), "x", 5)])
 
 
 def test_what_is_said_of_a_file_is_json(features: Path) -> None:
@@ -98,7 +99,7 @@ def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_several_sources_stand_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "few.vec").write_text("London 1 2\nOakland 3 4\nParis 8 -4\n")
     (tmp_path / "others.txt").write_text("came 100 200 300\nOakland 400 700 600\nParis 500 100 -300\n")
-    train = [Sentence(("Oakland", "came", "London"), "x", 1), Sentence(("Paris", "none"), "x", 2)]
+    train = [TaskSentence(("Oakland", "came", "London"), "x", 1), TaskSentence(("Paris", "none"), "x", 2)]
     paths = [str(tmp_path / "few.vec"), str(tmp_path / "others.txt")]
     words = WordTable(*paths, sentences=train)
     inputs = ProbeInputs(InputSources(words=words, states=None))

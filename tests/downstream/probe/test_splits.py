@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.probe.task import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
@@ -19,7 +19,7 @@ TREES = """\
 
 
 def test_parts_are_nested_in_order_and_of_whole_places() -> None:
-    task: Any = SimpleNamespace(sentences=lambda example: [Sentence((), "f", example[0])])
+    task: Any = SimpleNamespace(sentences=lambda example: [TaskSentence((), "f", example[0])])
     examples = [(place, number) for place in range(50) for number in range(place % 3 + 1)]
     parts = [random_part(task, examples, fraction) for fraction in (0.001, 0.1, 0.5, 0.99, 1)]
     assert [len({place for place, _ in part}) for part in parts] == [1, 5, 25, 50, 50]

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from downstream.inputs.sources import make_sentence
+from downstream.inputs.sentence import make_sentence
 from downstream.tasks.ner.task import MOST_CHARACTERS, CharacterCnn
 
 

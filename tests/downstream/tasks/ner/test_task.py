@@ -9,7 +9,8 @@ import pytest
 import torch
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources, Sentence, WordTable
+from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
 from elmoc.errors import InputError
 from safetensors.torch import load_file
@@ -24,7 +25,7 @@ TINY = [
 
 def tagged(*tags: str) -> list[TaggedSentence]:
     """Sentences of which only the tags matter."""
-    return [TaggedSentence(Sentence(("x",) * len(line.split()), "f", 1), line.split()) for line in tags]
+    return [TaggedSentence(TaskSentence(("x",) * len(line.split()), "f", 1), line.split()) for line in tags]
 
 
 def entity_f1(examples: list[TaggedSentence], predictions: list[list[str]]) -> float:
@@ -34,7 +35,7 @@ def entity_f1(examples: list[TaggedSentence], predictions: list[list[str]]) -> f
 
 def ten_examples() -> list[TaggedSentence]:
     return [
-        TaggedSentence(Sentence(tuple(words), "ten", 1), [pair.split("/")[1] for pair in line.split(" ")])
+        TaggedSentence(TaskSentence(tuple(words), "ten", 1), [pair.split("/")[1] for pair in line.split(" ")])
         for words, line in zip(words_of(), TEN_SENTENCES.splitlines(), strict=True)
     ]
 
@@ -62,9 +63,9 @@ def probe_of(examples: list[TaggedSentence]) -> NerProbe:
 
 def test_loss_is_the_likelihood_of_all_paths_enumerated() -> None:
     examples = [
-        TaggedSentence(Sentence(("Ada", "Lovelace", "met"), "f", 1), ["B-PER", "I-PER", "O"]),
-        TaggedSentence(Sentence(("Babbage",), "f", 5), ["B-PER"]),
-        TaggedSentence(Sentence(("met", "Ada"), "f", 7), ["O", "B-PER"]),
+        TaggedSentence(TaskSentence(("Ada", "Lovelace", "met"), "f", 1), ["B-PER", "I-PER", "O"]),
+        TaggedSentence(TaskSentence(("Babbage",), "f", 5), ["B-PER"]),
+        TaggedSentence(TaskSentence(("met", "Ada"), "f", 7), ["O", "B-PER"]),
     ]
     probe = probe_of(examples)
     assert probe.labels == ["O", "B-PER", "I-PER", "L-PER", "U-PER"]

@@ -6,7 +6,8 @@ from itertools import pairwise
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources, WordTable, make_sentence
+from downstream.inputs.sentence import make_sentence
+from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.columns import Span, bio_tags
 from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence
 from downstream.tasks.srl.task import PUBLISHED

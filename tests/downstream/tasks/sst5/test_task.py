@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from downstream.inputs.sources import Sentence
+from downstream.inputs.sentence import TaskSentence
 from downstream.tasks.sst5.task import TASK, Phrase, Sst5ReaderOptions
 
 TREES = """\
@@ -41,7 +41,7 @@ def texts(phrases: list[Phrase]) -> list[str]:
 
 
 def example(label: int) -> Phrase:
-    return Phrase(Sentence(("x",), "f", 1), label, root=True)
+    return Phrase(TaskSentence(("x",), "f", 1), label, root=True)
 
 
 @pytest.fixture
