@@ -16,8 +16,8 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
-from elmoc.errors import run_command
-from elmoc.process import wait_without_spinning
+from elmoc.errors import reading, run_command
+from elmoc.process import follow_parent, wait_without_spinning
 from elmoc.settings import Setting, convert, option_name, settings_of
 
 Options = TypeVar("Options")
@@ -54,8 +54,10 @@ def run_main(
 
 def read_json_options(kind: type[Options]) -> Options:
     """The options of a process that was started with `--json -`; see `convert`."""
-    where = "the options on standard input"
-    return convert(msgspec.json.decode(sys.stdin.buffer.read()), kind, where=where)
+    follow_parent()
+    with reading("the options on standard input"):
+        values = msgspec.json.decode(sys.stdin.buffer.read())
+    return convert(values, kind, where="")
 
 
 def new_parser(

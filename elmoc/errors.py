@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TextIO
 
 # what PyTorch says when memory ran out, on the CPU and on a GPU
@@ -22,6 +23,7 @@ _EXTRAS = {
 } | dict.fromkeys(("allennlp", "sklearn", "scipy"), "downstream")
 # characters of a printed line, which may quote damaged text of any length
 _LONGEST = 800
+_QUIET = ContextVar("quiet", default=False)
 
 
 class InputError(Exception):
@@ -55,7 +57,26 @@ def say(text: str, *, file: TextIO | None = None) -> None:
     """Print a line, be it of what a file holds: without control characters, and cut
     where it is long (`one_line`).
     """
-    print(one_line(text), file=file, flush=True)
+    if not is_quiet():
+        print(one_line(text), file=file, flush=True)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no lines of `say` and no progress bars while the block runs.
+
+    It holds for this thread, and for processes that `elmoc.jobs` starts from it.
+    """
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether the call is inside of `quiet`."""
+    return _QUIET.get()
 
 
 @contextmanager

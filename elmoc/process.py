@@ -7,16 +7,23 @@ import os
 import platform
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# parameters of mallopt(3), as glibc's malloc.h numbers them
+from elmoc.errors import is_quiet
+
+# Parameters of mallopt(3), as glibc's malloc.h numbers them.
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
 M_ARENA_MAX = -8
-# of prctl(2) of Linux: the signal that a process gets when its parent ends
+# A number of prctl(2) of Linux: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
+# By these variables of the environment a job knows the process that started it, and how
+# its bars are to be told.
+PARENT_VARIABLE = "ELMOC_PARENT"
+PROGRESS_VARIABLE = "ELMOC_PROGRESS"
 _STARTED_IN = os.getpid()
 
 
@@ -60,24 +67,25 @@ def keep_freed_memory() -> None:
 
 
 def progress_bar(**options: Any) -> Any:
-    """A tqdm bar that redraws twice a second on a terminal, and every half minute where
-    the output is a file.
-    """
-    from tqdm import tqdm
+    """A bar of tqdm: a widget in a notebook, a line on a terminal and in a file.
 
-    interval = 0.5 if sys.stderr.isatty() else 30.0
-    return tqdm(
-        mininterval=interval, maxinterval=interval, dynamic_ncols=True, **options
-    )
+    In a job of `elmoc.jobs.run_job` each redraw is a line of JSON on standard error,
+    and the process that runs the job draws. No bar is shown where `quiet` is.
+
+    Args:
+        options: of `tqdm.tqdm`.
+    """
+    from elmoc.progress import new_bar
+
+    is_json = os.environ.get(PROGRESS_VARIABLE) == "json"
+    return new_bar(as_json=is_json, disable=is_quiet(), **options)
 
 
 def available_cores() -> int:
     """The number of CPU cores that this process may use."""
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
@@ -93,9 +101,32 @@ def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
         os._exit(1)
 
 
+def follow_parent() -> None:
+    """Where `elmoc.jobs` started this process: end with its parent, and heed Ctrl-C.
+
+    To be called in the main thread, before the work begins.
+    """
+    parent = os.environ.pop(PARENT_VARIABLE, None)
+    if parent is None:
+        return
+    # The signal comes once for each thread that the parent had. A run that saves heeds
+    # any number of SIGHUP, but ends at a second SIGTERM. `nohup` has it ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    end_with_parent(int(parent), signal.SIGHUP)
+    # A shell has its background jobs, and so their children, ignore Ctrl-C, but it is
+    # how a parent asks its job to stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM, a launcher's stop, be what Ctrl-C is while the block runs."""
+    """Let SIGTERM, a launcher's stop, be what Ctrl-C is while the block runs.
+
+    Other threads than the main one get no signals: there the block just runs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -262,7 +262,7 @@ def _explained(said: str, value: Any, kind: Any, name: Callable[[str], str]) -> 
         kind = setting.type
         if setting.choices:
             needed = f"must be one of {', '.join(map(str, setting.choices))}"
-        elif setting.bounds and _is_number(value):
+        elif setting.bounds and ", got `" not in reason:
             needed = f"must be {setting.bounds}"
         else:
             needed = f"must be {_expected(reason)}"
@@ -292,14 +292,6 @@ def _expected(reason: str) -> str:
         return reason
     kinds = [words.get(each, each) for each in match[1].split(" | ")]
     return " or ".join(each for each in kinds if each != "null")
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is a number, or a string that holds one."""
-    try:
-        return not isinstance(value, bool) and bool(float(value) is not None)
-    except (TypeError, ValueError):
-        return False
 
 
 def parse_duration(text: str) -> float:

@@ -1,0 +1,186 @@
+"""Jobs: how one process of the project runs a command of the project in another.
+
+Rooms do not import each other: a step of a recipe, or a probe of a suite, is
+`python -m MODULE --json -` in a process of its own, which reads its options as one JSON
+object from standard input. It ends with the process that started it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextvars import copy_context
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+import msgspec
+
+from elmoc.errors import InputError, is_quiet
+from elmoc.process import (
+    PARENT_VARIABLE,
+    PROGRESS_VARIABLE,
+    interrupted_by_sigterm,
+    progress_bar,
+)
+
+# Exit statuses of a job that was asked to stop: of `run_command`, and of a process that
+# had not set up its handler yet.
+INTERRUPTED = (130, -signal.SIGINT)
+# Seconds to wait for the last lines of a job that has ended: a process that it left
+# behind may keep its output open.
+_LAST_LINES_SECONDS = 10.0
+_ROOT = Path(__file__).resolve().parent.parent
+_ERROR = "error: "
+
+
+def start_job(
+    module: str,
+    options: Any,
+    *,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Start `python -m MODULE --json -` and return its process, without waiting for it.
+
+    The job is in a process group of its own, so that Ctrl-C in a terminal reaches this
+    process only. It gets SIGHUP when the thread that started it ends (on Linux).
+
+    Args:
+        module: a command that reads its options with `elmoc.command_line`.
+        options: a mapping or a dataclass of what JSON knows, and paths.
+        stdout: as of `subprocess.Popen`, e.g. an open log file.
+        stderr: the same.
+        environment: variables that are set besides those of this process.
+    """
+    given = {PARENT_VARIABLE: str(os.getpid()), "PYTHONPATH": str(_ROOT)}
+    if "PYTHONPATH" in os.environ:
+        given["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
+    # A pipe would block until the job reads its options; a file does not.
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(msgspec.json.encode(options, enc_hook=os.fspath))
+        stdin.seek(0)
+        return subprocess.Popen(
+            [sys.executable, "-m", module, "--json", "-"],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **given, **(environment or {})},
+            process_group=0,
+        )
+
+
+def run_job(
+    module: str, options: Any, *, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run `python -m MODULE --json -` to its end; show what it prints, and its bars.
+
+    Ctrl-C and SIGTERM are passed on as Ctrl-C, and the job is waited for while it
+    saves. Outside the main thread, which alone gets signals, it is only waited for.
+
+    Args:
+        module: a command that reads its options with `elmoc.command_line`.
+        options: a mapping or a dataclass of what JSON knows, and paths.
+        environment: variables that are set besides those of this process.
+
+    Raises:
+        InputError: the job failed; the message is its last line that begins `error: `.
+        KeyboardInterrupt: the job, or this process, was asked to stop.
+    """
+    # Without a buffer, so that a line appears when the job prints it.
+    told = {PROGRESS_VARIABLE: "json", "PYTHONUNBUFFERED": "1"}
+    output = _Output()
+    asked = False
+    status = None
+    with interrupted_by_sigterm():
+        process = start_job(
+            module,
+            options,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            environment={**told, **(environment or {})},
+        )
+        readers = [
+            output.shown(process.stdout, sys.stdout),
+            output.shown(process.stderr, sys.stderr),
+        ]
+        while status is None:
+            try:
+                status = process.wait()
+            except KeyboardInterrupt:
+                asked = True
+                process.send_signal(signal.SIGINT)
+        for reader in readers:
+            reader.join(_LAST_LINES_SECONDS)
+    output.close()
+    if asked or status in INTERRUPTED:
+        raise KeyboardInterrupt
+    if status:
+        raise InputError(
+            output.error or f"`python -m {module}` ended with status {status}"
+        )
+
+
+class _Output:
+    """Shows what a job prints: its lines, and a bar for each of its bars.
+
+    error: the last line that begins `error: `, without that. It is not shown, since
+        whoever gets the `InputError` will.
+    """
+
+    def __init__(self) -> None:
+        self.error = ""
+        self._bars: dict[int, Any] = {}
+
+    def shown(self, source: IO[bytes] | None, to: IO[str]) -> Thread:
+        """A thread that shows all lines of a pipe."""
+        assert source is not None
+        # In the context of the caller, which may be `quiet`.
+        show = copy_context().run
+        thread = Thread(target=show, args=(self._show, source, to), daemon=True)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        """Close the bars that a job which failed has left open."""
+        for bar in self._bars.values():
+            bar.close()
+
+    def _show(self, source: IO[bytes], to: IO[str]) -> None:
+        from tqdm import tqdm
+
+        with source:
+            for line in source:
+                if line.startswith(b'{"progress":'):
+                    self._redraw(**msgspec.json.decode(line)["progress"])
+                    continue
+                text = line.decode(errors="backslashreplace")
+                if text.startswith(_ERROR):
+                    self.error = text.removeprefix(_ERROR).rstrip("\n")
+                elif not is_quiet():
+                    # `tqdm.write` takes the bars away before, and draws them again.
+                    tqdm.write(text, file=to, end="")
+                    to.flush()
+
+    def _redraw(
+        self,
+        *,
+        bar: int,
+        n: float,
+        description: str,
+        postfix: str | None,
+        closed: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        if bar not in self._bars:
+            self._bars[bar] = progress_bar(**options)
+        shown = self._bars[bar]
+        shown.n = n
+        shown.set_description_str(description, refresh=False)
+        shown.set_postfix_str(postfix or "", refresh=False)
+        shown.refresh()
+        if closed:
+            self._bars.pop(bar).close()

@@ -1,0 +1,81 @@
+"""Progress: which bar shows how far the work is; imported where one is made, since tqdm
+is not light.
+"""
+
+import io
+import json
+import sys
+import warnings
+from typing import Any
+
+from tqdm import tqdm
+
+# Seconds between two redraws where somebody looks at the bar, and in a file, which
+# keeps each redraw as a line.
+_SEEN_SECONDS = 0.5
+_FILE_SECONDS = 30.0
+
+
+def new_bar(*, as_json: bool, **options: Any) -> Any:
+    """See `elmoc.process.progress_bar`.
+
+    Args:
+        as_json: whether each redraw is to be a line of JSON.
+        options: of `tqdm.tqdm`.
+    """
+    kind = JsonBar if as_json else _kind_of_bar()
+    is_seen = kind is not tqdm or sys.stderr.isatty()
+    seconds = _SEEN_SECONDS if is_seen else _FILE_SECONDS
+    return kind(mininterval=seconds, maxinterval=seconds, dynamic_ncols=True, **options)
+
+
+def _kind_of_bar() -> type[tqdm]:
+    """A notebook's bar where this process is the kernel of one."""
+    if "ipykernel" not in sys.modules:
+        return tqdm
+    with warnings.catch_warnings():
+        # Where ipywidgets is missing, tqdm warns and gives the bar of a terminal.
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm as notebook_tqdm
+    return notebook_tqdm
+
+
+class JsonBar(tqdm):
+    """A bar that writes each redraw as one line of JSON to standard error.
+
+    `elmoc.jobs` reads the lines and draws the bar in its own process.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._closed = False
+        # What tqdm itself writes, such as the end of a line, is not shown.
+        super().__init__(*arguments, file=io.StringIO(), **options)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        """Write the state of the bar as one line."""
+        state = {
+            "bar": id(self),
+            "n": self.n,
+            "description": self.desc,
+            "postfix": self.postfix,
+            "closed": self._closed,
+            "options": {
+                "total": self.total,
+                "initial": self.initial,
+                "unit": self.unit,
+                "unit_scale": self.unit_scale,
+                "bar_format": self.bar_format,
+            },
+        }
+        print(json.dumps({"progress": state}), file=sys.stderr, flush=True)
+        return True
+
+    def clear(self, nolock: bool = False) -> None:
+        """Nothing is on the screen."""
+
+    def close(self) -> None:
+        """Say that the bar has reached its end."""
+        if not self._closed and not self.disable:
+            self._closed = True
+            self.display()
+        super().close()
