@@ -45,13 +45,6 @@ class TrainConfig:
         tuple[str, ...],
         Meta(description='`["forward", "backward"]`, or one of them alone'),
     ] = DIRECTIONS
-    parallel: Annotated[
-        Literal["data", "directions"],
-        Meta(
-            description="what several processes divide: `data` (the streams), or "
-            "`directions` (half of them train each)"
-        ),
-    ] = "data"
     streams: Annotated[
         int,
         Meta(
@@ -230,7 +223,6 @@ FREE_TO_CHANGE = frozenset(
         "data.target_vectors",
         "train.device",
         "train.threads",
-        "train.parallel",
         "train.precision",
         "train.recurrence",
         "train.recompute",

@@ -99,8 +99,7 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows of this process with their vectors, on the device."""
     device = setup.execution.device
-    processes = setup.processes
     maker = setup.data.batch_maker()
-    own = processes.stream_slice(setup.data.streams)
-    windows = setup.data.windows(directions=tuple(processes.groups), own=own)
+    own = setup.processes.stream_slice(setup.data.streams)
+    windows = setup.data.windows(own=own)
     return [gather(window, maker, device) for window in islice(windows, count)]

@@ -105,9 +105,8 @@ class TrainingSetup:
         }
 
     def new_state(self) -> TrainState:
-        """The state before the first update, of the directions that this process
-        trains.
-        """
+        """The state before the first update."""
+        directions = self.data.directions
         device = self.execution.device
         config = self.config.optimiser
         seed = self.config.train.seed
@@ -119,15 +118,15 @@ class TrainingSetup:
                 direction: torch.Generator(device).manual_seed(
                     2 * seed + DIRECTIONS.index(direction)
                 )
-                for direction in self.processes.groups
+                for direction in directions
             },
-            recurrent=dict.fromkeys(self.processes.groups),
+            recurrent=dict.fromkeys(directions),
             input_network=None
             if self.input_network is None
             else self.input_network.to(device),
             updates=self.updates,
         )
-        for name in [*self.processes.groups, *state.shared_parts]:
+        for name in [*directions, *state.shared_parts]:
             parameters = state.parameters(name)
             adagrad = (
                 self.output_layers.direction(SHARED).adagrad if name == SHARED else None
@@ -181,18 +180,13 @@ def set_up(
     """
     train = config.train
     processes = processes or Processes()
-    processes.assign_directions(train)
+    processes.require_divisible(streams=train.streams, device=train.device)
     execution = choose_execution(
         device=train.device,
         precision=train.precision,
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
-    shared = config.input_layer.shared or config.output_layer.shared
-    if shared and train.parallel == "directions" and processes.world_size > 1:
-        raise InputError(
-            'train.parallel="directions" is for directions that share nothing: leave it out'
-        )
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)

@@ -7,7 +7,7 @@ Letters: B streams, T time, E word-vector width, P projection.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,15 +34,9 @@ class DirectionStep(NamedTuple):
     gradient_norm: float
     masked: int
 
-    @classmethod
-    def of(cls, numbers: Sequence[float]) -> "DirectionStep":
-        """From its numbers, as a tensor holds them."""
-        loss, norm, masked = numbers
-        return cls(loss, norm, int(masked))
-
 
 class TrainStep:
-    """Makes updates of the directions that this process trains.
+    """Makes updates of every direction.
 
     Args:
         setup: of the run.
@@ -56,7 +50,10 @@ class TrainStep:
     ) -> None:
         self._state = state
         self._execution = setup.execution
-        self._groups = setup.processes.groups
+        self._groups = setup.processes.new_groups(
+            setup.data.directions, setup.execution.device
+        )
+        self._processes = setup.processes
         self._gradient_norm = setup.config.optimiser.gradient_norm
         self._carry_state = setup.config.train.carry_state
         threads = torch.get_num_threads() // len(self._groups)  # of each direction
@@ -72,6 +69,8 @@ class TrainStep:
                 len(self._groups), "direction", initializer=initializer
             )
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
+        for direction, group in self._groups.items():
+            group.all_reduce_gradients(self._parameters[direction])
         self._encoders = {
             direction: graphed(state.encoder.direction(direction), setup)
             for direction in self._groups
@@ -96,7 +95,9 @@ class TrainStep:
             )
         )
         numbers = torch.stack(values).tolist()  # the one wait for a GPU
-        steps = dict(zip(self._groups, map(DirectionStep.of, numbers), strict=True))
+        steps = {}
+        for direction, (loss, norm, masked) in zip(self._groups, numbers, strict=True):
+            steps[direction] = DirectionStep(loss, norm, int(masked))
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
@@ -110,14 +111,14 @@ class TrainStep:
         state = self._state
         group = self._groups[direction]
         optimiser = self._state.optimisers[direction]
-        streams = len(batch.token_ids[direction]) * group.world_size
+        streams = len(batch.token_ids[direction]) * self._processes.world_size
         encoder = state.encoder.direction(direction).encoder
         # drawn for all the streams, so that it does not matter which process reads
         # which
         masks = [
             mask
             if mask is None
-            else mask[group.stream_slice(streams)]  # [B / world_size, P]
+            else mask[self._processes.stream_slice(streams)]  # [B / world_size, P]
             for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
         set_rate(optimiser, rate)

@@ -11,7 +11,7 @@ from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
 from pretrain.setup import TrainingSetup
-from pretrain.step import DirectionStep, TrainStep, require_finite
+from pretrain.step import TrainStep, require_finite
 from pretrain.train_state import TrainState
 
 # tenths of a run that is over
@@ -46,7 +46,7 @@ def train(
         )  # of a longer time fewer are over
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
-    windows = data.windows(state.position, directions=tuple(processes.groups), own=own)
+    windows = data.windows(state.position, own=own)
     device = setup.execution.device
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
@@ -71,13 +71,7 @@ def train(
                 progress=state.progress,
                 streams=config.train.streams,
             )
-            numbers = processes.broadcast_from_leaders(
-                train_step(batch, rate), len(DirectionStep._fields)
-            )
-            steps = {
-                direction: DirectionStep.of(values)
-                for direction, values in numbers.items()
-            }
+            steps = train_step(batch, rate)
             require_finite(steps, state.update + 1)
             state.position = batch.next
             state.update += 1
@@ -105,8 +99,7 @@ def train(
 def starting_state(
     setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None
 ) -> TrainState:
-    """The state before the first update, or of a checkpoint; from now on gradients are
-    summed over processes.
+    """The state before the first update, or of a checkpoint.
 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
@@ -123,7 +116,4 @@ def starting_state(
                 )
             for name in ("encoder", "heads", "optimisers"):  # the state has copies
                 resumed[name].clear()
-    processes.connect_groups(setup.execution.device)
-    for direction, group in processes.groups.items():
-        group.all_reduce_gradients(state.parameters(direction))
     return state

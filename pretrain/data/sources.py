@@ -2,7 +2,7 @@
 it cut them into windows?
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
@@ -197,11 +197,9 @@ class TrainingData:
         self,
         position: Position = Position(),  # noqa: B008 (it is frozen)
         *,
-        directions: Sequence[str] | None = None,
         own: slice = slice(None),
     ) -> Iterator[Window]:
-        """Training windows from a position on, without end: of all directions or some,
-        and of `own` streams.
+        """Training windows of the streams `own`, from a position on, without end.
 
         Candidates are drawn for all streams.
         """
@@ -210,7 +208,7 @@ class TrainingData:
             streams=self.streams,
             window=self.window,
             order=self.order,
-            directions=self.directions if directions is None else tuple(directions),
+            directions=self.directions,
             position=position,
         )
         for window in windows:

@@ -26,9 +26,6 @@ from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
 
-# what only the processes of a direction have; the weights of every direction are
-# everywhere, but may be old
-OF_A_DIRECTION = ("optimisers", "generators", "recurrent")
 # evaluations of a run with --max-time: one before the first update, and one at each
 # tenth
 EVALUATIONS = 11
@@ -148,7 +145,6 @@ class Recorder:
         state = self._state
         processes = self._setup.processes
         is_best = False
-        gather_weights(processes, state)
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
@@ -302,40 +298,13 @@ class Recorder:
                 )
 
 
-def gather_weights(processes: Processes, state: TrainState) -> None:
-    """Bring the weights that rank 0 has, but does not train, up to date; every process
-    calls this.
-    """
-    for direction, ranks in processes.ranks.items():
-        if ranks.start:
-            modules = (
-                state.encoder.direction(direction),
-                state.output_layers.direction(direction),
-            )
-            weights = processes.send_to_rank0(
-                [module.state_dict() for module in modules], source=ranks.start
-            )
-            if processes.is_rank0:
-                for module, values in zip(modules, weights, strict=True):
-                    module.load_state_dict(values)
-
-
 def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
     """What a checkpoint holds, whole in rank 0; every process calls this."""
-    gather_weights(processes, state)
     values = state.to_dict()
-    for direction, group in processes.groups.items():
-        if (layers := values["recurrent"][direction]) is not None:
-            values["recurrent"][direction] = [
-                tuple(group.gather(part) for part in layer) for layer in layers
+    recurrent = values["recurrent"]
+    for direction, layers in recurrent.items():
+        if layers is not None:
+            recurrent[direction] = [
+                tuple(processes.gather(part) for part in layer) for layer in layers
             ]
-    for direction, ranks in processes.ranks.items():
-        if ranks.start:
-            own = {
-                kind: values[kind][direction]
-                for kind in OF_A_DIRECTION
-                if direction in values[kind]
-            }
-            for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
-                values[kind][direction] = value
     return values

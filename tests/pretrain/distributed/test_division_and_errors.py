@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 from elmoc.errors import InputError
-from pretrain.config import TrainConfig
 from pretrain.distributed.processes import Processes
 from tests.pretrain.conftest import TinyRuns
 from tests.warm import start_together
-
-from elmoc.encoders import DIRECTIONS
 
 
 def statuses_and_errors(folder: Path, *commands: list[str]) -> list[tuple[int, list[str]]]:
@@ -43,24 +40,16 @@ def test_a_run_that_another_process_trains_is_refused_in_all(runs: TinyRuns) -> 
     [
         (2, {"streams": 3}, "train.streams=3 cannot be divided among 2 processes: use a multiple of 2"),
         (4, {"streams": 6}, "train.streams=6 cannot be divided among 4 processes"),
-        (3, {"parallel": "directions"}, "needs an even number of processes and both directions .* not 3 and forward"),
-        (2, {"parallel": "directions", "directions": ("forward",)}, "not 2 and forward$"),
         (2, {"device": "cuda:0"}, "train.device=cuda:0 is one GPU for 2 processes: use cuda or auto"),
     ],
 )
 def test_work_that_cannot_be_divided(size: int, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Processes(world_size=size).assign_directions(TrainConfig(**settings))
+        Processes(world_size=size).require_divisible(**{"streams": 768, "device": "cpu"} | settings)
 
 
-def test_directions_and_streams_of_each_process() -> None:
-    for parallel, parts in (("data", 4), ("directions", 2)):
-        for rank in range(4):
-            processes = Processes(rank=rank, world_size=4)
-            processes.assign_directions(TrainConfig(streams=8, parallel=parallel))
-            assert tuple(processes.groups) == (DIRECTIONS if parallel == "data" else (DIRECTIONS[rank // 2],))
-            each = 8 // parts
-            assert processes.stream_slice(8) == slice(rank % parts * each, (rank % parts + 1) * each)
-    one = Processes()
-    one.assign_directions(TrainConfig(parallel="directions"))
-    assert tuple(one.groups) == DIRECTIONS, "one process trains both in any case"
+def test_streams_of_each_process() -> None:
+    slices = [Processes(rank=rank, world_size=4).stream_slice(8) for rank in range(4)]
+    assert slices == [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)]
+    Processes().require_divisible(streams=3, device="cuda:1")
+    assert Processes().stream_slice(3) == slice(0, 3)

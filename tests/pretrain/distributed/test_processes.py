@@ -29,7 +29,6 @@ SETTINGS: dict[str, Any] = {
     "log__keep": 9,
     "optimiser__weight_decay": 0.1,
 }
-HALVES = {"train__parallel": "directions"}
 # both directions of a process at once, each with messages of its own
 SIDE_BY_SIDE = {"train__threads": 2}
 # by rank: the signal that a process sends itself, and before which event (see `signalled`)
@@ -132,23 +131,23 @@ def test_two_processes_end_with_the_weights_of_one(alone: RunDirectory, pair: Ru
         assert one["cosine"] == pytest.approx(two["cosine"], abs=1e-4)
 
 
-def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRuns, alone: RunDirectory) -> None:
-    together = Together(runs, "halves", signals={1: (signal.SIGTERM, 15)}, **HALVES)
+def test_stopped_by_a_signal_to_one_process_and_resumed(runs: TinyRuns, pair: RunDirectory) -> None:
+    together = Together(runs, "run", signals={1: (signal.SIGTERM, 15)}, **SIDE_BY_SIDE)
     assert together.end() == [130, 130]
     assert [together.said(rank) for rank in range(2)] == [["interrupted"]] * 2
     assert EVERY <= last_checkpoint(together.run)["update"] < UPDATES
-    together = Together(runs, "halves", "--resume", **HALVES)
+    together = Together(runs, "run", "--resume", **SIDE_BY_SIDE)
     assert together.end() == [0, 0], together.said(0)
-    assert_same_end(together.run, alone)
-    models = [read_model_directory(run.path) for run in (together.run, alone)]
+    assert_same_end(together.run, pair)
+    models = [read_model_directory(run.path) for run in (together.run, pair)]
     assert_same(*(dict(model.encoder.state_dict()) for model in models))
-    one, two = (read_metrics(run.path, "train")[-1] for run in (together.run, alone))
+    one, two = (read_metrics(run.path, "train")[-1] for run in (together.run, pair))
     del one["words_per_second"], two["words_per_second"]
     assert one == two
 
 
-def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) -> None:
-    together = Together(runs, "run", count=4, **HALVES)
+def test_four_processes_end_with_the_weights_of_one(runs: TinyRuns, alone: RunDirectory) -> None:
+    together = Together(runs, "run", count=4)
     assert together.end() == [0] * 4, [together.said(rank) for rank in range(4)]
     assert_close_end(together.run, alone)
 
