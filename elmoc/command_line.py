@@ -33,6 +33,7 @@ def run_main(
     *,
     prog: str,
     description: str,
+    inside: Mapping[str, Any] | None = None,
 ) -> int:
     """The `main` of a command: read its options, run it, and return the exit status.
 
@@ -42,9 +43,12 @@ def run_main(
         argv: the command line, by default that of this process.
         prog: what users type to run the command.
         description: what it does, in a sentence.
+        inside: see `add_options`.
     """
     given = sys.argv[1:] if argv is None else argv
-    parser = new_parser(kind, prog=prog, description=description, full=is_full(given))
+    parser = new_parser(
+        kind, prog=prog, description=description, full=is_full(given), inside=inside
+    )
     wait_without_spinning()
     if list(given) == ["--json", "-"]:
         return run_command(lambda: run(read_json_options(kind)))
@@ -61,7 +65,12 @@ def read_json_options(kind: type[Options]) -> Options:
 
 
 def new_parser(
-    kind: type, *, prog: str, description: str, full: bool = True
+    kind: type,
+    *,
+    prog: str,
+    description: str,
+    full: bool = True,
+    inside: Mapping[str, Any] | None = None,
 ) -> argparse.ArgumentParser:
     """A parser with the options of a dataclass.
 
@@ -70,9 +79,10 @@ def new_parser(
         prog: what users type to run the command.
         description: what it does, in a sentence.
         full: whether its help has the options that few people need (`rare`), too.
+        inside: see `add_options`.
     """
     parser = argparse.ArgumentParser(prog=prog, description=description)
-    add_options(parser, kind, full=full)
+    add_options(parser, kind, full=full, inside=inside)
     return parser
 
 
@@ -87,11 +97,12 @@ def add_options(
     *,
     full: bool = True,
     defaults: Any = None,
+    inside: Mapping[str, Any] | None = None,
 ) -> None:
     """Add an option for each field of a dataclass.
 
     A field without a default is a positional argument; a list takes one or more values.
-    A truth value is `--name` and `--no-name`. What the `extra` of a field's `Meta` says
+    A dictionary is no option, but what it may hold can be (`inside`). A truth value is `--name` and `--no-name`. What the `extra` of a field's `Meta` says
     goes before that:
 
         option     its name in a command, such as `--format`; also of a required option
@@ -107,23 +118,38 @@ def add_options(
         full: whether the help shows options that are `rare`.
         defaults: an instance with the defaults that the help shows, if they are not the
             dataclass's own.
+        inside: for a field that holds a dictionary, by its name (with a path, such as
+            `how.settings`): an instance of a dataclass, whose fields are options. The
+            dictionary gets only what the command line gives.
     """
-    settings = settings_of(kind)
-    if any(each.extra.get("rare") for each in settings):
+    if any(each.extra.get("rare") for each in settings_of(kind)):
         text = "show all options, also those that few people need"
         parser.add_argument("--help-all", action="help", help=text)
-    for each in settings:
-        hidden = bool(each.extra.get("rare")) and not full
-        if is_dataclass(each.type):
-            title = each.help or (each.type.__doc__ or "").splitlines()[0].rstrip(".")
-            group = parser.add_argument_group(None if hidden else title)
-            own = getattr(defaults, each.name, None)
-            for inner in settings_of(each.type):
-                rare = bool(inner.extra.get("rare")) and not full
-                name = f"{each.name}{_INSIDE}"
-                _add_option(group, inner, name, hidden or rare, own)
-        else:
-            _add_option(parser, each, "", hidden, defaults)
+    _add_fields(parser, parser, kind, "", full, defaults, inside or {})
+
+
+def _add_fields(
+    parser: argparse.ArgumentParser,
+    group: argparse._ActionsContainer,
+    kind: type,
+    prefix: str,
+    full: bool,
+    defaults: Any,
+    inside: Mapping[str, Any],
+    hidden_group: bool = False,
+) -> None:
+    for each in settings_of(kind):
+        path = f"{prefix}{each.name}"
+        hidden = hidden_group or (bool(each.extra.get("rare")) and not full)
+        own = inside.get(path, getattr(defaults, each.name, None))
+        inner = type(own) if path in inside else each.type
+        if is_dataclass(inner):
+            title = each.help or (inner.__doc__ or "").splitlines()[0].rstrip(".")
+            new_group = parser.add_argument_group(None if hidden else title)
+            place = f"{path}{_INSIDE}"
+            _add_fields(parser, new_group, inner, place, full, own, inside, hidden)
+        elif get_origin(each.type) is not dict:
+            _add_option(group, each, prefix, hidden, defaults)
 
 
 def _add_option(
@@ -228,11 +254,11 @@ def given_values(namespace: argparse.Namespace) -> dict[str, Any]:
     for name, value in vars(namespace).items():
         if value is None:
             continue
-        outer, inside, field = name.partition(_INSIDE)
-        if inside:
-            values.setdefault(outer, {})[field] = value
-        else:
-            values[name] = value
+        place = values
+        *outer, field = name.split(_INSIDE)
+        for each in outer:
+            place = place.setdefault(each, {})
+        place[field] = value
     return values
 
 
@@ -257,16 +283,15 @@ def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def _option_names(kind: type) -> dict[str, str]:
+def _option_names(kind: type, prefix: str = "") -> dict[str, str]:
     """What a user calls each field of a dataclass, by the field's path."""
     names: dict[str, str] = {}
     for each in settings_of(kind):
-        inner = settings_of(each.type) if is_dataclass(each.type) else []
-        for field in inner:
-            path = f"{each.name}{_INSIDE}{field.name}"
-            names[path] = field.extra.get("option", option_name(field.name))
+        path = f"{prefix}{each.name}"
+        if is_dataclass(each.type):
+            names |= _option_names(each.type, f"{path}{_INSIDE}")
         if each.default is MISSING and "option" not in each.extra:
-            names[each.name] = each.extra.get("metavar", each.name.upper())
+            names[path] = each.extra.get("metavar", each.name.upper())
         else:
-            names[each.name] = each.extra.get("option", option_name(each.name))
+            names[path] = each.extra.get("option", option_name(each.name))
     return names

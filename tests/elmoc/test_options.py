@@ -23,6 +23,14 @@ class How:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Where:
+    """Where it is computed."""
+
+    depth: int = 1
+    changes: dict[str, bool | int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Command:
     """All kinds of fields."""
 
@@ -80,6 +88,25 @@ def test_help_shows_rare_options_where_all_are_asked_for(capsys: pytest.CaptureF
         assert option in shown
         assert ("--precision" in shown) == full
         assert "sentences at once (default: 8)" in shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    """A command that knows some of its options only when it runs."""
+
+    where: Where = Where()
+
+
+def test_a_dictionary_gets_what_is_given_of_the_options_inside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = new_parser(Outer, prog="x", description="", full=False, inside={"where.changes": How(batch_size=2)})
+    assert options_of(Outer, parser.parse_args([])) == Outer()
+    given = parser.parse_args(["--batch-size", "3", "--no-fast", "--depth", "2"])
+    assert options_of(Outer, given) == Outer(where=Where(depth=2, changes={"batch_size": 3, "fast": False}))
+    parser.print_help()
+    shown = capsys.readouterr().out
+    assert "sentences at once (default: 2)" in shown
+    assert "--precision" not in shown
+    assert "--changes" not in shown
 
 
 CHILD = """
