@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from elmoc.model import ElmoC
+from elmoc.model import ElmoC, with_encoder
 
 NORM_EPSILON = 1e-13  # AllenNLP's, which is added to the variance
 
@@ -44,7 +44,7 @@ class LayerStates(nn.Module):
         """The model with the encoder as it is now: a copy where it is trained."""
         if self.encoder is None:
             return self._elmo
-        return self._elmo.with_encoder(deepcopy(self.encoder).requires_grad_(False))
+        return with_encoder(self._elmo, deepcopy(self.encoder).requires_grad_(False))
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool
@@ -56,22 +56,21 @@ class LayerStates(nn.Module):
             return place.new_zeros(
                 0, self._elmo.layers, 2, self._elmo.width
             ), place.new_zeros(0, 2, dtype=torch.bool)
-        rows = self._elmo.look_up(sentences)
+        if self.encoder is None and self._elmo.device != place.device:
+            self._elmo = self._elmo.to(place.device)
+        inner = self._elmo.sentence_encoder
+        rows = inner.look_up(sentences)
         vectors, lengths = rows.padded()
         if self.encoder is None:
-            if self._elmo.device != place.device:
-                self._elmo = self._elmo.to(place.device)
-            encoded = self._elmo.encode(vectors, lengths)
-            states = encoded.to(
-                place.dtype, copy=True
-            )  # no inference tensor, which autograd cannot save
+            encoded = inner.encode_padded(vectors, lengths)
+            # A copy: autograd cannot save what was computed in inference mode.
+            states = encoded.to(place.dtype, copy=True)
         else:
             weight = next(self.encoder.parameters())
             states = self.encoder(vectors.to(weight), lengths.to(weight.device))
-        states, lengths = self._elmo.of_words(rows, states, lengths)
-        mask = torch.arange(states.shape[2], device=states.device) < lengths.to(
-            states.device
-        ).unsqueeze(1)
+        states, lengths = inner.padded_words(rows, states, lengths)
+        positions = torch.arange(states.shape[2], device=states.device)
+        mask = positions < lengths.to(states.device).unsqueeze(1)
         return states.masked_fill(~mask[:, None, :, None], 0.0), mask
 
 

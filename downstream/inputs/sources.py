@@ -130,7 +130,7 @@ class ModelStates:
         self.width = model.width
         self._description: dict[str, Any] = {
             "directory": str(path),
-            **model.describe(),
+            **model.sentence_encoder.identity,
             "layers": self.names,
         }
         if model.training_words is not None:

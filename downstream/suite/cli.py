@@ -119,7 +119,7 @@ def _encoder(
     )
     notes = overlap_notes(options.corpus or [], reported, model.directory.training)
     identity = fingerprint(
-        each.encode() for each in (*model.describe().values(), *sentences)
+        each.encode() for each in (*model.sentence_encoder.identity.values(), *sentences)
     )
     features = folder / f"{identity}.h5"
     text = folder / f"{identity}.txt"

@@ -5,12 +5,13 @@ Letters: B sentences of a batch, T time, M words of all sentences, E word-vector
 P projection, L layers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 
+from elmoc.batches import length_bucketed
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 
@@ -266,29 +267,3 @@ def encode_next(
     return [
         torch.cat(each, dim=-1)[:, 1:-1].clone() for each in zip(*halves, strict=True)
     ]
-
-
-def length_bucketed(
-    lengths: Sequence[int], batch_words: int, batch_size: int, *, padded: bool = True
-) -> Iterator[list[int]]:
-    """Indices of sentences in batches of similar length, longest first.
-
-    A batch holds at most `batch_words` words (boundaries included, and those that pad
-    its sentences to the longest if it is `padded`) and `batch_size` sentences, but
-    always one.
-    """
-    batch: list[int] = []
-    words = longest = 0
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        longest = longest or lengths[index] + 2
-        more = longest if padded else lengths[index] + 2
-        if batch and (words + more > batch_words or len(batch) == batch_size):
-            yield batch
-            batch = []
-            words = 0
-            longest = lengths[index] + 2
-            more = longest
-        batch.append(index)
-        words += more
-    if batch:
-        yield batch

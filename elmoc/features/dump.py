@@ -21,13 +21,14 @@ import xxhash
 from msgspec import Meta
 from torch import Tensor, distributed
 
-from elmoc.encoders.inference import CarriedState, length_bucketed
+from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
+from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, reading, say
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, converted
 from elmoc.features.reader import FeatureFile
 from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
-from elmoc.model import BATCH_SIZE, BATCH_WORDS, ElmoC
+from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.text.sentences import (
     Sentence,
@@ -212,7 +213,7 @@ class Dump:
             Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         )
         self.survey = survey(source, found_by_words=by_words, warn=self.rank == 0)
-        self.select, self.names = model.choose_layers(options.layers)
+        self.names, self.select = model.sentence_encoder.choose_layers(options.layers)
         self.shape = FeatureShape(
             layers=len(self.names),
             width=model.width,
@@ -294,7 +295,7 @@ class Dump:
             self.model.encoder.config.to_dict()
         )  # weights do not tell clips, residual connections, or heads
         content = [
-            *self.model.describe().values(),
+            *self.model.sentence_encoder.identity.values(),
             *(value for name, value in encoder.items() if name != "dropout"),
             *self.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map),
@@ -367,8 +368,10 @@ class Dump:
             return
         options = self.options
         sizes = {"batch_words": options.batch_words, "batch_size": options.batch_size}
-        rows = self.model.look_up(sentence.tokens for sentence in sentences)
-        for states in self.model.embed_rows(
+        rows = self.model.sentence_encoder.look_up(
+            sentence.tokens for sentence in sentences
+        )
+        for states in self.model.sentence_encoder.encode(
             rows,
             **sizes,
             progress=progress,
@@ -463,7 +466,7 @@ class Dump:
         options = self.options
         words = self.model.training_words
         attributes = {
-            **self.model.describe(),
+            **self.model.sentence_encoder.identity,
             **({} if words is None else {"training_words": words}),
             "layers": self.names,
             "carry_state": options.carry_state,

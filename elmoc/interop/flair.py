@@ -17,9 +17,10 @@ from flair.data import Sentence
 from flair.embeddings import TokenEmbeddings
 from flair.embeddings.base import register_embeddings
 
+from elmoc.batches import BATCH_SIZE
 from elmoc.errors import InputError
 from elmoc.interop.token_vectors import token_vectors
-from elmoc.model import BATCH_SIZE, ElmoC
+from elmoc.model import ElmoC
 
 
 @register_embeddings
@@ -53,7 +54,8 @@ class ElmocEmbeddings(TokenEmbeddings):
         self._elmo = ElmoC.from_pretrained(
             model, vectors=vectors, device=str(flair.device)
         )
-        self._length = len(self._elmo.choose_layers(layers)[1]) * self._elmo.width
+        chosen = self._elmo.sentence_encoder.choose_layers(layers)
+        self._length = len(chosen.names) * self._elmo.width
         # under it flair keeps the vectors of a token
         self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"
         self.static_embeddings = True

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from elmoc.model import BATCH_SIZE, ElmoC
+from elmoc.batches import BATCH_SIZE
+from elmoc.model import ElmoC
 
 
 def token_vectors(
@@ -19,12 +20,12 @@ def token_vectors(
 ) -> list[Tensor]:
     """float32 [n, width] of sentences of n tokens, on the CPU.
 
-    Several `layers` (see `ElmoC.choose_layers`) are concatenated.
+    Several `layers` (see `SentenceEncoder.choose_layers`) are concatenated.
     Words of an encoder hold no white space. A token that does is read as the words
     between, and its vector is their mean; one of white space alone is not read, and its
     vector is zeros.
     """
-    select, _ = model.choose_layers(layers)
+    _, select = model.sentence_encoder.choose_layers(layers)
     words = [[token.split() for token in sentence] for sentence in sentences]
     states = model.embed_batch(
         [[word for token in sentence for word in token] for sentence in words],

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from elmoc.encoders.inference import length_bucketed
 from elmoc.errors import InputError
 
 from elmoc import ElmoC
@@ -35,19 +34,6 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=str(model_path)):
             embed()
-
-
-def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
-    lengths = [5, 1, 9, 3, 3, 40, 0, 2]
-    batches = list(length_bucketed(lengths, batch_words=20, batch_size=3))
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    for batch in batches:
-        padded = len(batch) * (max(lengths[index] for index in batch) + 2)
-        assert len(batch) <= 3
-        assert padded <= 20 or len(batch) == 1
-    assert [len(batch) for batch in batches] == [1, 1, 2, 3, 1], "longest first, as full as may be"
-    unpadded = list(length_bucketed(lengths, batch_words=20, batch_size=3, padded=False))
-    assert [[lengths[index] for index in batch] for batch in unpadded] == [[40], [9, 5], [3, 3, 2], [1, 0]]
 
 
 def test_progress_is_told_of_every_word(model_path: Path) -> None:
@@ -133,3 +119,14 @@ def test_a_string_is_no_list_of_tokens(model_path: Path) -> None:
     ):
         with pytest.raises(InputError, match="The cat"):
             embed(given)  # type: ignore[operator]
+
+
+def test_it_says_its_sizes_and_where_it_computes(model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    said = repr(elmo)
+    assert elmo.fingerprint in said
+    assert "[3, n, 10] in float32 on cpu" in said
+    public = {name for name in vars(ElmoC) if not name.startswith("_")}
+    assert public == {
+        "embed", "embed_batch", "embed_sentences", "embed_documents", "from_pretrained", "save_pretrained", "to"
+    }  # fmt: skip

@@ -18,10 +18,11 @@ from spacy.training import Example
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from elmoc.batches import BATCH_SIZE
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import token_vectors
-from elmoc.model import BATCH_SIZE, ElmoC
+from elmoc.model import ElmoC
 from elmoc.model_directory import bundled_vectors
 
 # The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
@@ -84,7 +85,8 @@ class ElmocComponent:
             elmo = ElmoC.from_pretrained(
                 self._path, vectors=self._vectors, device=self._device
             )
-            elmo.choose_layers(self._layers)  # which says whether it has them
+            # An error where the model lacks one of them.
+            elmo.sentence_encoder.choose_layers(self._layers)
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: name that one by the setting "
@@ -97,7 +99,8 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        return len(self.elmo.choose_layers(self._layers)[1]) * self.elmo.width
+        chosen = self.elmo.sentence_encoder.choose_layers(self._layers)
+        return len(chosen.names) * self.elmo.width
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the tensor of one doc."""

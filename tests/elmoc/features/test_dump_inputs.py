@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from elmoc.__main__ import main
+from elmoc.encoding import SentenceEncoder
 from elmoc.interop.allennlp import ElmoBiLm
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
@@ -202,13 +203,13 @@ def test_an_input_that_changes_while_it_is_dumped(
 ) -> None:
     source = tmp_path / "in.txt"
     source.write_text("a b\nc\n")
-    encode = ElmoC.embed_rows
+    encode = SentenceEncoder.encode
 
     def encode_and_change(*arguments: object, **options: object) -> object:
         source.write_text("a b\nd\n")
         return encode(*arguments, **options)
 
-    monkeypatch.setattr(ElmoC, "embed_rows", encode_and_change)
+    monkeypatch.setattr(SentenceEncoder, "encode", encode_and_change)
     assert str(source) in error_line(main(["dump-features", str(model_path), str(source), str(tmp_path / "f.h5")]))
     assert not (tmp_path / "f.h5").exists()
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from elmoc.__main__ import main
+from elmoc.encoding import SentenceEncoder
 from elmoc.features.layouts.interface import LayoutWriter
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 
-from elmoc import ElmoC
 from elmoc.features import dump
 
 Fails = Callable[[int], str]
@@ -97,18 +97,18 @@ def run_together(*commands: list[str]) -> None:
 @pytest.fixture
 def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """Given a number of parts: a signal comes when so many are encoded. Gives the sentences of each, as they come."""
-    encode = ElmoC.embed_rows
+    encode = SentenceEncoder.encode
 
     def interrupt(parts: int, number: int = signal.SIGINT) -> list[int]:
         encoded: list[int] = []
 
-        def counting(self: ElmoC, rows: object, **options: object) -> object:
+        def counting(self: SentenceEncoder, rows: object, **options: object) -> object:
             if len(encoded) == parts:
                 signal.raise_signal(number)
             encoded.append(len(rows.ids))
             return encode(self, rows, **options)
 
-        monkeypatch.setattr(ElmoC, "embed_rows", counting)
+        monkeypatch.setattr(SentenceEncoder, "encode", counting)
         return encoded
 
     return interrupt

@@ -291,5 +291,5 @@ def test_a_packed_model_goes_on_with_its_own_vectors(
     assert isinstance(adapted.word_vectors, CompactVectors)
     assert adapted.directory.training["started_from"]["packed"]["model"] == parent.fingerprint
     assert adapted.directory.weight_type == "float32"
-    assert "packed_from" not in adapted.describe()
+    assert "packed_from" not in adapted.sentence_encoder.identity
     assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
