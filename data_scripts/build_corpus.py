@@ -38,9 +38,10 @@ from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, locked, read_lines, save_array
 from elmoc.files.checksums import fingerprint_file
 from elmoc.process import progress_bar
-from elmoc.text.named_files import estimate_tokens, find_named_files
+from elmoc.text.documents import estimate_tokens
+from elmoc.text.named_files import find_named_files
 from elmoc.text.overlap import RUN, Overlap
-from elmoc.text.sentences import check_suitable, warn_of_raw_text
+from elmoc.text.suitable import check_suitable, warn_of_raw_text
 
 LARGEST_SHARD = 10_000_000
 # A source has this many shards, unless it is too large or too small for it.

@@ -20,11 +20,12 @@ from itertools import chain
 from pathlib import Path
 
 from data_scripts.parts.workers import add_workers, parallel_map
+from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
 from elmoc.files import locked, open_text, read_lines, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.text.sentences import buffered, check_suitable, sample_lines
-from elmoc.tokenizer import (
+from elmoc.text.suitable import check_suitable, first_lines
+from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,
     looks_tokenised,
@@ -87,7 +88,8 @@ def tokenise_file(
     with locked(target):
         refuse_existing(target)
         sample = [
-            _without_markup(line) for line in sample_lines(source, SAMPLE_CHARACTERS)
+            _without_markup(line)
+            for line in first_lines(read_lines(source), SAMPLE_CHARACTERS)
         ]
         check_suitable(source)
         text = "\n".join(sample)

@@ -1,11 +1,17 @@
-"""Batches: which sentences are encoded together."""
+"""Batches: which sentences are encoded together, and how a stream is divided."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # Words and sentences of a batch at most, by default: larger ones are hardly faster, and
 # their layer states take memory (32,768 words: 0.4 GB at the paper's size).
 BATCH_WORDS = 32768
 BATCH_SIZE = 2048
+# Words of an endless stream that are read before its sentences are sorted by length
+# into batches: enough that sentences of similar length meet.
+BUFFER_WORDS = 50_000
 
 
 def length_bucketed(
@@ -38,3 +44,32 @@ def length_bucketed(
         words += more
     if batch:
         yield batch
+
+
+def buffered(
+    items: Iterable[T],
+    size: Callable[[T], int],
+    *,
+    most: int = BUFFER_WORDS,
+    may_begin: Callable[[T], bool] = lambda item: True,
+) -> Iterator[list[T]]:
+    """Yield the items, in their order, in lists; only the last list may be smaller than
+    `most`.
+
+    Args:
+        items: any number of items, e.g. sentences; they are taken one by one.
+        size: the size of an item, e.g. in words.
+        most: a list ends where its sizes sum up to at least this.
+        may_begin: whether a list may begin with an item.
+    """
+    buffer: list[T] = []
+    in_buffer = 0
+    for item in items:
+        if in_buffer >= most and may_begin(item):
+            yield buffer
+            buffer = []
+            in_buffer = 0
+        buffer.append(item)
+        in_buffer += size(item)
+    if buffer:
+        yield buffer

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmoc.batches import BATCH_SIZE, BATCH_WORDS
+from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
 from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import CarriedState
@@ -29,7 +29,6 @@ from elmoc.model_directory import (
 )
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.model_card import training_words
-from elmoc.text.sentences import buffered
 from elmoc.word_vectors.sources import WordVectors
 
 

@@ -33,7 +33,7 @@ from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError, reading
 from elmoc.files import MAX_LINE_BYTES, atomic_directory, compression, open_binary
 from elmoc.files.checksums import fingerprint
-from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
+from elmoc.text.documents import BYTES_PER_TOKEN, estimate_text_bytes
 from elmoc.text.overlap import Overlap
 
 BLOCK_BYTES = 4 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # Spellings of the Penn Treebank, of OntoNotes and of typographers → the spelling of
-# `elmoc.tokenizer`.
+# `elmoc.text.tokenizer`.
 _PLAIN_WORDS = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",

@@ -4,7 +4,7 @@ what data hubs export.
 JSON lines: an object a line. Tab- or comma-separated: the first line names the columns;
 without such a line, the three columns are label, premise, hypothesis, with tabs between
 them. Names are `gold_label` or `label`, `sentence1` or `premise`, `sentence2` or
-`hypothesis`; others are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
+`hypothesis`; others are ignored. Texts are tokenised by `elmoc.text.tokenizer`, which leaves
 tokenised text nearly as it is.
 """
 
@@ -21,7 +21,7 @@ from downstream.printing import say
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.process import progress_bar
-from elmoc.tokenizer import tokenise_sentence
+from elmoc.text.tokenizer import tokenise_sentence
 
 # Spellings of a missing label: SNLI's own, where its annotators had no majority,
 # MultiNLI's, data hubs', and those of tables that pandas wrote.

@@ -21,7 +21,7 @@ import xxhash
 from msgspec import Meta
 from torch import Tensor, distributed
 
-from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
+from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered, length_bucketed
 from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, reading, say
 from elmoc.features.layouts import LAYOUTS
@@ -30,14 +30,8 @@ from elmoc.features.reader import FeatureFile
 from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
-from elmoc.text.sentences import (
-    Sentence,
-    SentenceInput,
-    buffered,
-    count_words,
-    opened_input,
-    survey,
-)
+from elmoc.text.sentences import Sentence, SentenceInput, count_words, opened_input
+from elmoc.text.survey import survey
 
 # Words of a part at most: enough for batches of sentences of similar length.
 PART_WORDS = 50_000

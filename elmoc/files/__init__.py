@@ -16,6 +16,7 @@ import lzma
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,30 +97,45 @@ def require_file(path: os.PathLike[str] | str) -> None:
         )
 
 
-def read_lines(path: os.PathLike[str] | str) -> Iterator[str]:
+def read_lines(
+    path: os.PathLike[str] | str, start: int = 0, end: int = sys.maxsize
+) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file (plain or compressed), without their line
     ends.
 
     Only newline characters end a line; a byte order mark before the first is left out.
-    Invalid UTF-8 and lines of more than `MAX_LINE_BYTES` are `InputError`s that name
-    file and line.
+
+    Args:
+        path: of the file.
+        start: the byte of the text from which on it is read, where a line begins.
+        end: lines that begin before this byte are read.
+
+    Raises:
+        InputError: invalid UTF-8, or a line of more than `MAX_LINE_BYTES`; it names
+            file and line.
     """
     with reading(path), open_binary(path) as file:
-        for number, line in enumerate(
-            iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1
-        ):
+        file.seek(start)
+        left = end - start
+        number = 0
+        while left > 0 and (line := file.readline(MAX_LINE_BYTES + 1)):
+            left -= len(line)
+            number += 1
+            where = f"{path}, line {number}"
+            if start:
+                where = f"{where} from byte {start:,} on"
             if len(line) > MAX_LINE_BYTES:
-                raise InputError(
-                    f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it"
-                )
-            if number == 1 and line[257:262] == b"ustar":
+                most = MAX_LINE_BYTES >> 20
+                raise InputError(f"{where} is longer than {most} MiB: break it")
+            begins = number == 1 and start == 0
+            if begins and line[257:262] == b"ustar":
                 raise InputError(f"{path} is a tar archive: unpack it")
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = line.decode("utf-8-sig" if begins else "utf-8")
             except UnicodeDecodeError as error:
                 byte = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
                 raise InputError(
-                    f"{path}, line {number}: {byte}: convert the file (for instance with iconv)"
+                    f"{where}: {byte}: convert the file (for instance with iconv)"
                 ) from None
             yield text.rstrip("\r\n")
 

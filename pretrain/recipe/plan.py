@@ -18,7 +18,8 @@ from elmoc.files import atomic_path, open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
-from elmoc.text.named_files import estimate_text_bytes, find_named_files, split_name
+from elmoc.text.documents import estimate_text_bytes
+from elmoc.text.named_files import find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import TRANSFORMS
 from pretrain import CONFIGS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from data_scripts.tokenize import main
-from elmoc.tokenizer import looks_wrapped
+from elmoc.text.tokenizer import looks_wrapped
 
 from data_scripts import tokenize as module
 

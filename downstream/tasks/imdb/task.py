@@ -26,7 +26,7 @@ from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
 from elmoc.errors import InputError, reading
 from elmoc.files import read_lines
 from elmoc.process import progress_bar
-from elmoc.tokenizer import sentence_splitter, tokenise_paragraph
+from elmoc.text.tokenizer import sentence_splitter, tokenise_paragraph
 
 LABELS = ("neg", "pos")
 

@@ -2,7 +2,7 @@
 
 import pytest
 from downstream.inputs.sentence import make_sentence, plain_word
-from elmoc.tokenizer import tokenise_sentence
+from elmoc.text.tokenizer import tokenise_sentence
 
 
 @pytest.mark.parametrize("space", [" ", "\u00a0", "\u2003", "\u3000", "\x85", "\u2028", "\x1c"])

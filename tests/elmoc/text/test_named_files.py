@@ -1,11 +1,11 @@
-"""Named files: what can be a file of text, what is a NAME and what a part of a path, and how much text there is."""
+"""Named files: what can be a file of text, and what is a NAME and what a part of a path."""
 
 import os
 from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
+from elmoc.text.named_files import find_named_files, split_name
 
 
 def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,12 +32,3 @@ def test_a_name_is_none_of_a_file_that_is_there(tmp_path: Path, monkeypatch: pyt
     for text in ("höhe=b.txt", "two words=b.txt", "=b.txt", "x="):
         with pytest.raises(InputError, match=text):
             split_name(text)
-
-
-def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("folder/.hidden").mkdir(parents=True)
-    for name in ("folder/a.txt", "folder/b.gz", "folder/.c.txt", "folder/.hidden/d.txt"):
-        Path(name).write_bytes(b"\x1f\x8b" * 50 if name.endswith("gz") else b"a" * 100)
-    assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
-    assert estimate_tokens(find_named_files(["x=folder"])) == (100 + 270) // 5

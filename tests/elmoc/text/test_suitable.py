@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.text.sentences import check_suitable, sample_lines, warn_of_raw_text
+from elmoc.text.suitable import check_suitable, first_lines, warn_of_raw_text
 
 RAW = "The cat sat, and it rained. Then we left; it was late."
 TOKENISED = "The cat sat , and it rained . Then we left ; it was late ."
@@ -31,11 +31,11 @@ def test_text_that_looks_raw(capsys: pytest.CaptureFixture[str], text: str, warn
     assert ("text.txt" in capsys.readouterr().err) == warned
 
 
-def test_the_sample_is_the_beginning(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("abc\n\nd\nef\n")
-    assert sample_lines(tmp_path / "text.txt", 4) == ["abc", "", "d"]
-    assert sample_lines(tmp_path / "text.txt", 2) == ["ab"]
-    assert sample_lines(tmp_path / "text.txt", 100) == ["abc", "", "d", "ef"]
+def test_the_sample_is_the_beginning() -> None:
+    lines = ["abc", "", "d", "ef"]
+    assert first_lines(lines, 4) == ["abc", "", "d"]
+    assert first_lines(lines, 2) == ["ab"]
+    assert first_lines(lines, 100) == lines
 
 
 UNSUITABLE = {

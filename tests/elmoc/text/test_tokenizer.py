@@ -4,11 +4,17 @@ import random
 import re
 
 import pytest
-from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph, tokenise_sentence
+from elmoc.text.tokenizer import (
+    looks_tokenised,
+    looks_wrapped,
+    sentence_splitter,
+    tokenise_paragraph,
+    tokenise_sentence,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmoc import tokenizer
+from elmoc.text import tokenizer
 
 
 @pytest.mark.parametrize(

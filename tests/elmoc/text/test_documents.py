@@ -1,0 +1,149 @@
+"""Documents: every kind of source gives the same documents, line by line, whole or in parts."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from elmoc.errors import InputError
+from elmoc.text.documents import READERS, estimate_tokens, lines_of, read_documents, reader_of
+from elmoc.text.named_files import find_named_files
+
+from elmoc import files as files_module
+
+# Three documents; no word in them is a blank line, and the last line has no end.
+TEXT = "The cat sat .\n\tIt  slept\u2028.\r\n\nZürich\n \t\r\n<s> x </s>\nlast ."
+DOCUMENTS = [
+    [["The", "cat", "sat", "."], ["It", "slept", "."]],
+    [["Zürich"]],
+    [["<s>", "x", "</s>"], ["last", "."]],
+]
+
+
+def json_lines() -> bytes:
+    records = [{"doc_key": f"d{number}", "sentences": each} for number, each in enumerate(DOCUMENTS)]
+    return "\n\n".join(json.dumps(record) for record in records).encode()
+
+
+# What a kind of text is called, and its content.
+KINDS: dict[str, tuple[str, bytes]] = {
+    "plain": ("text", TEXT.encode()),
+    "byte order mark": ("text", TEXT.encode("utf-8-sig")),
+    "gzip": ("text.gz", gzip.compress(TEXT.encode())),
+    "bzip2": ("text.bz2", bz2.compress(TEXT.encode())),
+    "xz": ("text.txt", lzma.compress(TEXT.encode())),
+    "json": ("text.jsonlines", json_lines()),
+    "json, packed": ("text.jsonl.gz", gzip.compress(json_lines())),
+}
+WAYS: dict[str, Callable[[Path], str | Path]] = {
+    "path": lambda path: path,
+    "string": str,
+    "folder": lambda path: str(path.parent),
+    "glob": lambda path: f"{path.parent}/te*",
+    "name": lambda path: f"novels={path}",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_source_gives_the_same_documents(tmp_path: Path, kind: str, way: str) -> None:
+    name, content = KINDS[kind]
+    path = tmp_path / "folder" / name
+    path.parent.mkdir()
+    path.write_bytes(content)
+    found = []
+    for document in read_documents(WAYS[way](path)):
+        assert document.name == (f"d{len(found)}" if document.tokenised else str(path))
+        found.append([sentence for sentence in document.sentences() if sentence])
+    assert found == DOCUMENTS
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip"])
+def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(KINDS[kind][1])))
+    documents = [list(document.sentences()) for document in read_documents("-")]
+    assert [[sentence for sentence in each if sentence] for each in documents] == DOCUMENTS
+
+
+def test_the_lines_of_documents_are_those_of_the_file(tmp_path: Path) -> None:
+    generator = random.Random(0)
+    lines = [generator.choice(["", " ", "a b", "c", "d  e "]) for _ in range(300)]
+    (tmp_path / "a").write_text("\n".join(lines) + "\n")
+    assert list(lines_of(read_documents(tmp_path / "a"))) == lines
+    begins = [document.line for document in read_documents(tmp_path / "a")]
+    blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
+    assert begins == [1, *(number + 1 for number in blank if number < len(lines))], "lines that were left are passed"
+    (tmp_path / "b.jsonl").write_bytes(json_lines())
+    assert list(lines_of(read_documents(tmp_path / "b.jsonl"))) == [
+        "The cat sat .",
+        "It slept .",
+        "",
+        "Zürich",
+        "",
+        "<s> x </s>",
+        "last .",
+    ]
+
+
+def test_parts_of_a_file_give_back_every_line(tmp_path: Path) -> None:
+    lines = ["é" * length for length in [0, 1, 50, 3000, 5, 70_000, 0, 0, 40_000] * 9]
+    (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a").read_bytes()))
+    parts = reader_of(tmp_path / "a").divide(tmp_path / "a", 20_000)
+    assert len(parts) > 5
+    assert [line for part in parts for line in lines_of(read_documents(part))] == lines
+    (whole,) = reader_of(tmp_path / "a.gz").divide(tmp_path / "a.gz", 20_000)
+    assert list(lines_of(read_documents(whole))) == lines
+
+
+def test_a_part_begins_with_a_document(tmp_path: Path) -> None:
+    text = "".join(f"w{number} a b c\n" + ("\n" if number % 5 == 4 else "") for number in range(4000))
+    (tmp_path / "a").write_text(text)
+    parts = reader_of(tmp_path / "a").divide(tmp_path / "a", 5000)
+    assert len(parts) > 5
+    assert sum(1 for part in parts for _ in read_documents(part)) == 800, "no document is cut"
+
+
+def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_module, "MAX_LINE_BYTES", 50)
+    (tmp_path / "a").write_text(f"{'a' * 49}\n\n{'b' * 40}\nc\n{'d' * 50}")
+    assert "\n".join(lines_of(read_documents(tmp_path / "a"))) == (tmp_path / "a").read_text()
+    (tmp_path / "b").write_text("a\n" + "b" * 100)
+    with pytest.raises(InputError, match="/b, line 2"):
+        list(lines_of(read_documents(tmp_path / "b")))
+
+
+def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"fine\n" * 100 + b"\n\xe9 bad\n")
+    (tmp_path / "a.jsonl").write_text('\n{"text": "It rained ."}\n')
+    (tmp_path / "a.zst").write_bytes(b"\x28\xb5\x2f\xfd\x04")
+    for name, said in (("latin", "line 102: byte 0xe9"), ("a.jsonl", "line 2.*doc_key"), ("a.zst", "zstd")):
+        with pytest.raises(InputError, match=f"/{name}.*{said}"):
+            list(lines_of(read_documents(tmp_path / name)))
+    with pytest.raises(InputError, match="names no file"):
+        list(read_documents(tmp_path / "missing"))
+    _, part = reader_of(tmp_path / "latin").divide(tmp_path / "latin", 300)
+    with pytest.raises(InputError, match=r"latin, line [0-9]+ from byte [0-9]+ on"):
+        list(lines_of(read_documents(part)))
+
+
+def test_the_kind_can_be_said(tmp_path: Path) -> None:
+    assert list(READERS) == ["documents", "text"]
+    (tmp_path / "a").write_bytes(json_lines())
+    assert [document.name for document in read_documents(tmp_path / "a", kind="documents")] == ["d0", "d1", "d2"]
+
+
+def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder/.hidden").mkdir(parents=True)
+    for name in ("folder/a.txt", "folder/b.gz", "folder/.c.txt", "folder/.hidden/d.txt"):
+        Path(name).write_bytes(b"\x1f\x8b" * 50 if name.endswith("gz") else b"a" * 100)
+    assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
+    assert estimate_tokens(find_named_files(["x=folder"])) == (100 + 270) // 5
