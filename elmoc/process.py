@@ -78,7 +78,8 @@ def progress_bar(**options: Any) -> Any:
     from elmoc.progress import new_bar
 
     is_json = os.environ.get(PROGRESS_VARIABLE) == "json"
-    return new_bar(as_json=is_json, disable=is_quiet(), **options)
+    options["disable"] = is_quiet() or options.get("disable", False)
+    return new_bar(as_json=is_json, **options)
 
 
 def available_cores() -> int:
