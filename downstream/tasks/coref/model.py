@@ -15,7 +15,6 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
-from downstream.metrics import Mention
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
 from downstream.tasks.coref.antecedents import (
@@ -24,6 +23,7 @@ from downstream.tasks.coref.antecedents import (
     antecedent_loss,
 )
 from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm
+from downstream.tasks.coref.scorer import Mention
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 
 

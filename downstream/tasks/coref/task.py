@@ -18,13 +18,6 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
-from downstream.metrics import (
-    METRICS,
-    Mention,
-    chain_metrics,
-    count_chains,
-    without_singletons,
-)
 from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
@@ -40,6 +33,13 @@ from downstream.readers.conll2012 import (
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
+from downstream.tasks.coref.scorer import (
+    METRICS,
+    Mention,
+    chain_metrics,
+    count_chains,
+    without_singletons,
+)
 from elmoc.errors import InputError
 
 # Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000`

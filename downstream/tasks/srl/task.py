@@ -19,12 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.metrics import (
-    count_arguments,
-    count_roles,
-    label_table,
-    precision_recall_f1,
-)
+from downstream.metrics import label_table, precision_recall_f1
 from downstream.printing import counted, say
 from downstream.probe.task import Task
 from downstream.readers.columns import ColumnSentence, Span, outermost
@@ -44,6 +39,7 @@ from downstream.tasks.srl.model import (
     SrlSentence,
     SrlSettings,
 )
+from downstream.tasks.srl.scorer import count_arguments, count_roles
 from elmoc.errors import InputError
 
 

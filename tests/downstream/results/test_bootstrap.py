@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from downstream.results.rows import interval, resampled_scores
+from downstream.results.bootstrap import interval, resampled_scores
 
-from downstream.results import rows
+from downstream.results import bootstrap
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:
@@ -41,7 +41,7 @@ def resampled_by_hand(
 def test_equals_a_plain_bootstrap_whatever_the_block(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     generator = np.random.default_rng(5)
     systems = [generator.integers(1, 9, size=(seeds, 13, 3)) + generator.random(3) for seeds in (3, 1, 2)]
-    monkeypatch.setattr(rows, "BLOCK", block)
+    monkeypatch.setattr(bootstrap, "BLOCK", block)
     fast = resampled_scores(systems, metric=f1, resamples=77, seed=3)
     assert fast.shape == (3, 77)
     np.testing.assert_allclose(fast, resampled_by_hand(systems, f1, 77, 3), rtol=1e-12)

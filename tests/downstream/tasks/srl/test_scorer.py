@@ -1,8 +1,8 @@
 """Counts of arguments: those of srl-eval.pl, worked out by hand from its rules."""
 
 import pytest
-from downstream.metrics import count_arguments, count_roles, whole_arguments
 from downstream.readers.columns import Span
+from downstream.tasks.srl.scorer import count_arguments, count_roles, whole_arguments
 
 
 def spans(text: str) -> list[Span]:

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from downstream.metrics import (
+from downstream.tasks.coref.scorer import (
     METRICS,
     Chain,
     Mention,
