@@ -1,58 +1,145 @@
-"""Devices: are the PyTorch device and the precision that a user names there?"""
+"""Devices: which devices and precisions a user can name, and what does each device do?
+
+Kinds of devices differ here alone: a new kind of accelerator is a name in `KINDS`, and
+its answers to the questions below. PyTorch is imported when a question is asked, so
+that command lines, which name precisions, stay quick.
+"""
 
 import re
-
-import torch
+from typing import TYPE_CHECKING, Literal, get_args
 
 from elmoc.errors import InputError, shortened
 
-PRECISIONS = ("auto", "float32", "bf16")
+if TYPE_CHECKING:
+    import torch
+
+# The accelerators that training and inference have run on. PyTorch knows others, such
+# as mps, which lacks the float64 that training counts in.
+KINDS = ("cuda",)
+# The precision of the factors of matrix products; sums and states are float32. `auto`
+# is bf16 where the device multiplies it in hardware, else float32.
+Precision = Literal["auto", "float32", "bf16"]
 
 
-def checked_device(device: str) -> torch.device:
-    """The torch device of that name; an unknown or absent one is an `InputError`."""
-    match = re.fullmatch(r"cpu(:0)?|cuda(:(?P<index>[0-9]{1,9}))?", device)
-    if match is None:
-        raise InputError(
-            f"{shortened(device)!r} is not a device: use cpu, cuda or cuda:N"
-        )
-    devices = torch.cuda.device_count()
-    if (
-        device.startswith("cuda") and int(match["index"] or 0) >= devices
-    ):  # PyTorch itself takes 256 for 0
-        raise InputError(
-            f"{device} is not there, PyTorch sees {devices} CUDA devices: use another, or cpu"
-        )
-    return torch.device(device)
+def accelerator() -> "torch.device | None":
+    """The accelerator of this machine; None where there is none that can be used."""
+    import torch
+
+    if not torch.accelerator.is_available():
+        return None
+    device = torch.accelerator.current_accelerator()
+    return device if device is not None and device.type in KINDS else None
 
 
-def checked_precision(precision: str, device: torch.device) -> torch.dtype:
-    """The type of the factors of matrix products that a precision (`auto`, `float32`,
-    `bf16`) means on a device.
+def checked_device(name: str, *, local_rank: int = 0) -> "torch.device":
+    """The device that a name means.
 
-    `auto` is bf16 where the device multiplies it in hardware. Another name is an
-    `InputError`, and so is bf16 where the device has no such instructions.
+    Args:
+        name: `cpu`, `cuda`, `cuda:N`, or `auto`, the accelerator where there is one.
+        local_rank: the number of the accelerator where the name has none: every process
+            of a machine takes another.
+
+    Raises:
+        InputError: no device has the name, or the device is not there.
     """
-    if precision not in PRECISIONS:
+    import torch
+
+    found = accelerator()
+    if name == "auto":
+        name = "cpu" if found is None else found.type
+    match = re.fullmatch(
+        rf"cpu(:0)?|({'|'.join(KINDS)})(:(?P<number>[0-9]{{1,9}}))?", name
+    )
+    if match is None:
+        kinds = ", ".join(("auto", "cpu", *KINDS))
         raise InputError(
-            f"{shortened(precision)!r} is not a precision: use {', '.join(PRECISIONS)}"
+            f"{shortened(name)!r} is not a device: use {kinds} or {KINDS[0]}:N"
         )
-    bf16 = precision != "float32" and has_bf16(device)
-    if precision == "bf16" and not bf16:
+    kind = name.partition(":")[0]
+    if kind == "cpu":
+        return torch.device(kind)
+    number = int(match["number"] or local_rank)
+    count = 0
+    if found is not None and found.type == kind:
+        count = torch.accelerator.device_count()
+    # PyTorch itself takes number 256 for 0
+    if number >= count:
         raise InputError(
-            f"precision bf16 needs bf16 instructions, which {device} does not have: use float32 or auto"
+            f"{kind}:{number} is not there, PyTorch sees {count} {kind.upper()} devices: "
+            "use another, or cpu"
         )
-    return torch.bfloat16 if bf16 else torch.float32
+    return torch.device(kind, number)
 
 
-def has_bf16(device: torch.device) -> bool:
+def has_bf16(device: "torch.device") -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
+    import torch
+
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    # PyTorch has no public name for this; a release without these two is taken to have
+    # PyTorch has no public name for these two; a release without them is taken to have
     # no bf16
-    checks = (
-        getattr(torch.cpu, name, None)
-        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        check = getattr(torch.cpu, name, None)
+        if check is not None and check():
+            return True
+    return False
+
+
+def choose_precision(precision: Precision, device: "torch.device") -> Precision:
+    """`float32` or `bf16`: what a precision means on a device.
+
+    Raises:
+        InputError: there is no such precision, or the device has no instructions for
+            it.
+    """
+    if precision not in get_args(Precision):
+        known = ", ".join(get_args(Precision))
+        raise InputError(f"{shortened(precision)!r} is not a precision: use {known}")
+    if precision == "auto":
+        return "bf16" if has_bf16(device) else "float32"
+    if precision == "bf16" and not has_bf16(device):
+        raise InputError(
+            f"precision bf16 needs bf16 instructions, which {device} does not have: "
+            "use float32 or auto"
+        )
+    return precision
+
+
+def factor_dtype(precision: Precision) -> "torch.dtype":
+    """The type of the factors of matrix products in a precision that was chosen."""
+    import torch
+
+    return torch.bfloat16 if precision == "bf16" else torch.float32
+
+
+def autocast(
+    device: "torch.device", precision: Precision, *, cache: bool = True
+) -> "torch.autocast":
+    """The context in which modules with float32 weights compute in a precision.
+
+    Args:
+        device: where they compute.
+        precision: that was chosen.
+        cache: whether weights in the type of the factors are kept while it lasts.
+    """
+    import torch
+
+    dtype = factor_dtype(precision)
+    return torch.autocast(
+        device.type, dtype, enabled=dtype != torch.float32, cache_enabled=cache
     )
-    return any(check is not None and check() for check in checks)
+
+
+def peak_memory(device: "torch.device") -> int:
+    """The most bytes in use at once until now: of the memory of an accelerator, or of
+    this process.
+    """
+    import resource
+
+    import torch
+
+    if device.type == "cpu":
+        # in KiB
+        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return torch.get_device_module(device).max_memory_allocated(device)

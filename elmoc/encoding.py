@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
+from elmoc.devices import Precision
 from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
@@ -48,7 +49,7 @@ class SentenceEncoder:
     layers: L + 1, the context-independent layer 0 included.
     width: 2P, the width of a layer state.
     device: where the encoder computes.
-    dtype: of the factors of matrix products.
+    precision: of the factors of matrix products, `float32` or `bf16`.
     pooling: how states of subwords become the state of a word, one of `POOLINGS`; None
         where the model reads words.
     unknown_words: the first word types met until now that have no vector, and are read
@@ -61,7 +62,7 @@ class SentenceEncoder:
         directory: ModelDirectory,
         word_vectors: WordVectors,
         *,
-        dtype: torch.dtype,
+        precision: Precision,
         pooling: str | None,
     ) -> None:
         self._subwords = None
@@ -77,19 +78,14 @@ class SentenceEncoder:
         self._directory = directory
         self._word_vectors = word_vectors
         self._rows = WordRows(directory.transform, word_vectors)
-        self._inference = InferenceEncoder(encoder, dtype=dtype)
+        self._inference = InferenceEncoder(encoder, precision=precision)
         self.layers = encoder.config.sizes.layers + 1
         self.width = encoder.width
         self.device = self._inference.device
-        self.dtype = dtype
+        self.precision = precision
         self.pooling = pooling
         self.unknown_words = self._rows.unknown
         self.fingerprint = encoder.fingerprint()
-
-    @property
-    def precision(self) -> str:
-        """Of the factors of matrix products, `float32` or `bf16`."""
-        return "bf16" if self.dtype == torch.bfloat16 else "float32"
 
     @property
     def identity(self) -> dict[str, str]:

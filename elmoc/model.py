@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
-from elmoc.devices import checked_device, checked_precision
+from elmoc.devices import Precision, checked_device, choose_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import CarriedState
 from elmoc.encoding import SentenceEncoder
@@ -59,10 +59,12 @@ class ElmoC:
         directory: ModelDirectory,
         word_vectors: WordVectors,
         *,
-        dtype: torch.dtype = torch.float32,
+        precision: Precision = "float32",
         pooling: str | None = None,
     ) -> None:
-        inner = SentenceEncoder(directory, word_vectors, dtype=dtype, pooling=pooling)
+        inner = SentenceEncoder(
+            directory, word_vectors, precision=precision, pooling=pooling
+        )
         self.directory = directory
         self.word_vectors = word_vectors
         self.encoder = directory.encoder
@@ -83,7 +85,7 @@ class ElmoC:
         *,
         vectors: str | None = None,
         device: str = "cpu",
-        precision: str = "float32",
+        precision: Precision = "float32",
         revision: str | None = None,
         pooling: str | None = None,
     ) -> "ElmoC":
@@ -107,14 +109,14 @@ class ElmoC:
                 vectors are not those of training.
         """
         chosen = checked_device(device)
-        dtype = checked_precision(precision, chosen)
+        precision = choose_precision(precision, chosen)
         if is_hub_name(path):
             files = partial(model_files, with_vectors=vectors is None)
             path = download_model(str(path), files, revision=revision)
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
         word_vectors = open_model_vectors(directory, vectors)
-        return cls(directory, word_vectors, dtype=dtype, pooling=pooling)
+        return cls(directory, word_vectors, precision=precision, pooling=pooling)
 
     def save_pretrained(
         self, path: Path | str, *, bundle_vectors: bool = False
@@ -241,7 +243,7 @@ class ElmoC:
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled as its parts: kernels and prepared weights are made again.
         inner = self.sentence_encoder
-        make = partial(type(self), dtype=inner.dtype, pooling=inner.pooling)
+        make = partial(type(self), precision=inner.precision, pooling=inner.pooling)
         return make, (self.directory, self.word_vectors)
 
 
@@ -251,6 +253,6 @@ def with_encoder(model: ElmoC, encoder: BidirectionalEncoder) -> ElmoC:
     return ElmoC(
         replace(model.directory, encoder=encoder),
         model.word_vectors,
-        dtype=inner.dtype,
+        precision=inner.precision,
         pooling=inner.pooling,
     )

@@ -17,7 +17,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from elmoc.devices import has_bf16
+from elmoc.devices import checked_device, has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
@@ -29,7 +29,7 @@ SENTENCES = 1024
 BASELINE_SENTENCES = 64
 ALONE = 4  # sentences that are read one at a time
 TURNS = 3
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+DEVICE = checked_device("auto")
 
 
 def random_encoder(sizes: LstmSizes) -> BidirectionalEncoder:
@@ -93,10 +93,10 @@ def main() -> None:
         words_of(middle),
         lambda: states(*(each.to(DEVICE) for each in batch)).cpu(),
     )
-    for name, dtype in {"float32": torch.float32, "bf16": torch.bfloat16}.items():
+    for name in ("float32", "bf16"):
         if name == "bf16" and not has_bf16(DEVICE):
             continue
-        inference = InferenceEncoder(encoder, dtype=dtype)
+        inference = InferenceEncoder(encoder, precision=name)
         alone = [padded([sentence]) for sentence in sentences[:ALONE]]
         runs[f"{name}, batches"] = (
             words_of(sentences),

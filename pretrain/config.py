@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from elmoc.devices import Precision
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
@@ -108,7 +109,7 @@ class TrainConfig:
         ),
     ] = 0
     precision: Annotated[
-        Literal["float32", "bf16", "auto"],
+        Precision,
         Meta(
             description="precision of matrix products: `float32`, `bf16`, or `auto`, "
             "which is bf16 where the hardware has it"

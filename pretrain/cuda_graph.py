@@ -15,8 +15,6 @@ from torch import Tensor, nn
 
 from elmoc.encoders import EncoderOutput, EncoderState
 from elmoc.encoders.bidirectional import DirectionEncoder
-from elmoc.encoders.fused_recurrence import fused_recurrence
-from elmoc.encoders.lstm import LstmStack, ProjectedLstmLayer
 from pretrain.execution import Execution
 from pretrain.setup import TrainingSetup
 
@@ -29,16 +27,10 @@ def graphed(
 
     It is called while no other thread uses the GPU, or nothing could be recorded.
     """
-    stack = encoder.encoder
     train = setup.config.train
-    launches_many = isinstance(stack, LstmStack) and all(
-        isinstance(layer, ProjectedLstmLayer) and layer.recurrence is fused_recurrence
-        for layer in stack.layers
-    )
-    # neither records what is computed again in the backward pass, nor takes gradients
-    # to a network that makes vectors
-    fits = not train.recompute and setup.input_network is None
-    if setup.execution.device.type != "cuda" or not launches_many or not fits:
+    on_gpu = setup.execution.device.type == "cuda"
+    # a graph takes no gradients to a network that makes vectors
+    if not on_gpu or not encoder.encoder.graphable or setup.input_network is not None:
         return encoder
     own = range(train.streams)[setup.processes.stream_slice(train.streams)]
     shape = (len(own), train.window, setup.encoder.config.word_vector_size)

@@ -2,14 +2,13 @@
 takes here.
 """
 
-import resource
 import time
 from contextlib import closing
 from itertools import islice
 
-import torch
 from torch import nn
 
+from elmoc.devices import peak_memory
 from pretrain.data.batches import Batch, gather
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
@@ -83,7 +82,6 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
     The update before it, which allocates and compiles, is not timed. With a learning
     rate of 0 no weight changes.
     """
-    device = setup.execution.device
     batches = first_batches(setup, 2)
     seconds = 0.0
     with closing(TrainStep(setup, setup.new_state())) as train_step:
@@ -91,9 +89,7 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
             started = time.perf_counter()
             train_step(batch, 0.0)  # which waits for a GPU
             seconds = time.perf_counter() - started
-    if device.type == "cuda":
-        return seconds, torch.cuda.max_memory_allocated(device)
-    return seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return seconds, peak_memory(setup.execution.device)
 
 
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:

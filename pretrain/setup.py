@@ -61,10 +61,8 @@ class TrainingSetup:
     @property
     def implementation(self) -> str:
         """What the encoder runs by here, in words."""
-        execution = self.execution
-        return self.encoder.config.sizes.implementation(
-            fast=execution.fast, device=execution.device, dtype=execution.dtype
-        )
+        encoder = self.encoder.direction(self.encoder.directions[0]).encoder
+        return encoder.implementation(self.execution.device, self.execution.precision)
 
     @property
     def output_record(self) -> dict[str, Any]:
@@ -194,8 +192,6 @@ def set_up(
         1, round(train.epochs * data.updates_per_epoch)
     )  # where there is too little text, it says so
     encoder, output_layers, network = initial_modules(config, data, fast=execution.fast)
-    for direction in train.directions:
-        encoder.direction(direction).encoder.recompute = train.recompute
     setup = TrainingSetup(
         config,
         data,
@@ -281,7 +277,10 @@ def initial_modules(
     }
     with torch.device("meta"):  # without weights of their own
         encoder = BidirectionalEncoder(
-            encoder_config, directions=data.directions, fast=fast
+            encoder_config,
+            directions=data.directions,
+            fast=fast,
+            recompute=config.train.recompute,
         )
     layers = {}
     with torch.random.fork_rng(devices=[]):

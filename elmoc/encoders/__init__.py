@@ -8,12 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+
+from elmoc.devices import Precision
 
 DIRECTIONS = ("forward", "backward")
 # What stands between word vectors and an encoder: a trained projection to its width, or
@@ -40,9 +42,8 @@ class EncoderState:
 class EncoderOutput:
     """What one direction makes of a window."""
 
-    layer_states: list[
-        Tensor
-    ]  # L + 1 tensors [B, T, P]: the output of the input layer, then of each layer
+    # L + 1 tensors [B, T, P]: the output of the input layer, then of each layer
+    layer_states: list[Tensor]
     state: EncoderState  # after the last step
 
 
@@ -56,28 +57,68 @@ class SentenceWords(NamedTuple):
     strides: Tensor  # int64 [M]: from there to the state of the next layer
 
 
-# One direction of an encoder with its weights as inference multiplies them, on the CPU
-# (see `LstmInference`).
-PreparedEncoder = Callable[..., EncoderState | None]
+class PreparedEncoder(Protocol):
+    """One direction of an encoder with its weights as inference multiplies them, on the
+    CPU.
+    """
+
+    def __call__(
+        self,
+        inputs: Tensor,
+        words: SentenceWords,
+        layer_states: Tensor,
+        *,
+        state: EncoderState | None = None,
+        carry: bool = False,
+        backward: bool,
+        threads: int,
+    ) -> EncoderState | None:
+        """Write the states of the layers above the input layer.
+
+        Args:
+            inputs: [M, P], from the input layer.
+            words: the words to read, and where their states go.
+            layer_states: float32, contiguous; layer 0, and places of no word, are left
+                as they are.
+            state: before the first word of each sentence; None is the state before any
+                word.
+            carry: whether to return the state after the last word of each sentence.
+            backward: whether every sentence is read from its last word to its first.
+            threads: how many compute.
+        """
+        ...
 
 
 class Encoder(nn.Module, ABC):
     """One direction of an encoder, above its input layer.
 
-    While `recompute` is set, training keeps only what each layer reads, and runs it
-    again in the backward pass.
+    Args:
+        sizes: the settings of the encoder.
+        recompute: whether training keeps only what each layer reads, and runs the layer
+            again in the backward pass (see `recomputed`).
     """
 
-    recompute = False
     masks_per_layer = 1
 
-    def __init__(self, sizes: "EncoderSizes") -> None:
+    def __init__(self, sizes: "EncoderSizes", *, recompute: bool = False) -> None:
         super().__init__()
         self.dropout = sizes.dropout
-        self._masks = (
-            sizes.layers * self.masks_per_layer,
-            sizes.projection_size,
-        )  # how many, and P
+        self.recompute = recompute
+        self._mask_count = sizes.layers * self.masks_per_layer
+        self._mask_size = sizes.projection_size
+
+    @property
+    def graphable(self) -> bool:
+        """Whether training gains by recording a window as a CUDA graph: a window is
+        hundreds of small kernels, and none is run again in the backward pass.
+        """
+        return False
+
+    def implementation(self, device: torch.device, precision: Precision) -> str:
+        """What runs in training on a device in a precision, e.g. `the fused recurrence
+        (…)`.
+        """
+        return "PyTorch's own layers"
 
     def draw_dropout_masks(
         self, batch: int, generator: torch.Generator | None = None
@@ -88,38 +129,38 @@ class Encoder(nn.Module, ABC):
         Each is [B, P]: 0 where a coordinate is dropped for the whole window, else 1 /
         (1 − dropout).
         """
-        count, size = self._masks
         if not self.dropout:
-            return [None] * count
+            return [None] * self._mask_count
         weight = next(self.parameters())
-        keep = torch.full((batch, size), 1 - self.dropout, device=weight.device)
-        return [
-            torch.bernoulli(keep, generator=generator).to(weight.dtype)
-            / (1 - self.dropout)
-            for _ in range(count)
-        ]
+        shape = (batch, self._mask_size)
+        keep = torch.full(shape, 1 - self.dropout, device=weight.device)
+        masks: list[Tensor | None] = []
+        for _ in range(self._mask_count):
+            kept = torch.bernoulli(keep, generator=generator)
+            masks.append(kept.to(weight.dtype) / (1 - self.dropout))
+        return masks
 
     def own_masks(self, batch: int) -> list[Tensor | None]:
         """The masks of a window for which none are given: in training they are drawn,
         else nothing drops.
         """
-        return (
-            self.draw_dropout_masks(batch) if self.training else [None] * self._masks[0]
-        )
+        if self.training:
+            return self.draw_dropout_masks(batch)
+        return [None] * self._mask_count
 
     def recomputed(self, layer: Callable[..., Any]) -> Callable[..., Any]:
-        """`layer`; in training, while `recompute` is set, what it keeps is made again
-        in the backward pass.
+        """`layer`, which in training, with `recompute`, makes what it keeps again in
+        the backward pass.
         """
         if not (self.recompute and torch.is_grad_enabled()):
             return layer
         return partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
 
-    def prepare(self, dtype: torch.dtype) -> PreparedEncoder | None:
-        """What runs it fastest in inference, with factors of matrix products in
-        `dtype`; None is `forward` itself.
+    def prepare(self, precision: Precision) -> PreparedEncoder | None:
+        """The encoder prepared for inference in a precision; None where nothing is
+        faster than `forward`.
 
-        Its weights must not change while what is returned is in use.
+        Its weights must not change while the prepared encoder is in use.
         """
         return None
 
@@ -148,10 +189,8 @@ class EncoderSizes(ABC):
     """The settings that every encoder has; defaults are the paper's."""
 
     kind: ClassVar[str]  # its name in configs and model directories
-    carries_state: ClassVar[bool] = (
-        # whether what is read before a window, or a sentence, can change its states
-        True
-    )
+    # whether what is read before a window, or a sentence, can change its states
+    carries_state: ClassVar[bool] = True
 
     projection_size: Annotated[
         int, Meta(ge=1, le=2**20, description="P, the width of each layer's states")
@@ -175,20 +214,16 @@ class EncoderSizes(ABC):
     ] = "projection"
 
     @abstractmethod
-    def build(self, *, fast: bool) -> Encoder:
+    def build(self, *, fast: bool, recompute: bool = False) -> Encoder:
         """The encoder of a direction, with random weights.
 
-        `fast` chooses the fast implementation instead of the reference that it equals
-        up to rounding.
+        Args:
+            fast: chooses the fast implementation instead of the reference, which it
+                equals up to rounding.
+            recompute: see `Encoder`.
         """
 
     @property
     @abstractmethod
     def description(self) -> str:
         """The encoder in a few words, e.g. `2 LSTM layers, projection 512, cell 4096`."""
-
-    def implementation(
-        self, *, fast: bool, device: torch.device, dtype: torch.dtype
-    ) -> str:
-        """What runs on a device in a type, e.g. `the fused recurrence (…)`."""
-        return "PyTorch's own layers"

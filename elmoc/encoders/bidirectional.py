@@ -131,8 +131,14 @@ class DirectionEncoder(nn.Module):
 
 
 class BidirectionalEncoder(nn.Module):
-    """The directions of a model, a `DirectionEncoder` each; `fast` equals the reference
-    up to rounding.
+    """The directions of a model, a `DirectionEncoder` each.
+
+    Args:
+        config: the encoder of each direction.
+        directions: the names of the directions.
+        fast: whether encoders run their fast implementation, which equals the reference
+            up to rounding.
+        recompute: see `Encoder`.
     """
 
     def __init__(
@@ -141,16 +147,16 @@ class BidirectionalEncoder(nn.Module):
         *,
         directions: tuple[str, ...] = DIRECTIONS,
         fast: bool = False,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         self.config = config
         self.directions = directions
         for direction in directions:
+            input_layer = config.build_input_layer()
+            encoder = config.sizes.build(fast=fast, recompute=recompute)
             self.add_module(
-                direction_name(direction),
-                DirectionEncoder(
-                    config.build_input_layer(), config.sizes.build(fast=fast)
-                ),
+                direction_name(direction), DirectionEncoder(input_layer, encoder)
             )
 
     def direction(self, name: str) -> DirectionEncoder:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from elmoc.batches import length_bucketed
+from elmoc.devices import Precision, autocast
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 
@@ -28,22 +29,23 @@ class InferenceEncoder:
     """A bidirectional encoder prepared for inference; its weights must not change while
     it is in use.
 
-    Factors of matrix products are of `dtype`, float32 or bfloat16.
+    Args:
+        encoder: with its weights, on the device that computes.
+        precision: of the factors of matrix products, one that was chosen.
     """
 
     def __init__(
-        self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32
+        self, encoder: BidirectionalEncoder, *, precision: Precision = "float32"
     ) -> None:
         self.encoder = encoder.eval()
-        self.dtype = dtype
+        self.precision = precision
         self.device = next(encoder.parameters()).device
-        # for each direction, or, where only its `forward` runs, for none
-        self._prepared: dict[str, PreparedEncoder] = {
-            direction: prepared
-            for direction in encoder.directions
-            if (prepared := encoder.direction(direction).encoder.prepare(dtype))
-            is not None
-        }
+        # of each direction, or, where `forward` runs, of none
+        self._prepared: dict[str, PreparedEncoder] = {}
+        for direction in encoder.directions:
+            prepared = encoder.direction(direction).encoder.prepare(precision)
+            if prepared is not None:
+                self._prepared[direction] = prepared
 
     def __call__(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Layer states of whole sentences from zero state: float32 [B, L + 1, T, 2P],
@@ -227,9 +229,7 @@ class InferenceEncoder:
         return states
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(
-            self.device.type, self.dtype, enabled=self.dtype != torch.float32
-        )
+        return autocast(self.device, self.precision)
 
 
 def encode_next(

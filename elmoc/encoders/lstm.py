@@ -14,6 +14,7 @@ import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
+from elmoc.devices import Precision, factor_dtype
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
@@ -52,24 +53,12 @@ class LstmSizes(EncoderSizes):
         bool, Meta(description="whether each layer from the second on adds its input")
     ] = True
 
-    def build(self, *, fast: bool) -> "LstmStack":
-        return LstmStack(
-            self, recurrence=fused_recurrence if fast else plain_recurrence
-        )
+    def build(self, *, fast: bool, recompute: bool = False) -> "LstmStack":
+        return LstmStack(self, fast=fast, recompute=recompute)
 
     @property
     def description(self) -> str:
         return f"{self.layers} LSTM layers, projection {self.projection_size}, cell {self.cell_size}"
-
-    def implementation(
-        self, *, fast: bool, device: torch.device, dtype: torch.dtype
-    ) -> str:
-        if not fast:
-            return "the plain recurrence"
-        kernels = choose_kernels(device.type, dtype, torch.float32)
-        if isinstance(kernels, str):
-            return f"the plain recurrence, because {kernels}"
-        return f"the fused recurrence (between its products: {kernels.description})"
 
 
 class ProjectedLstmLayer(nn.Module):
@@ -156,37 +145,56 @@ class LstmStack(Encoder):
     """A stack of LSTM layers, with a residual connection around every layer but the
     first.
 
-    `recurrence` is what they step through time with.
+    Args:
+        sizes: the settings of the encoder.
+        fast: whether layers step through time by the fused recurrence, instead of the
+            plain one.
+        recompute: see `Encoder`.
     """
 
-    def __init__(self, sizes: LstmSizes, *, recurrence: Recurrence) -> None:
-        super().__init__(sizes)
+    def __init__(
+        self, sizes: LstmSizes, *, fast: bool = False, recompute: bool = False
+    ) -> None:
+        super().__init__(sizes, recompute=recompute)
         self.residual = sizes.residual
+        self.fast = fast
+        recurrence = fused_recurrence if fast else plain_recurrence
         self.layers = nn.ModuleList(
             ProjectedLstmLayer(sizes, recurrence=recurrence)
             for _ in range(sizes.layers)
         )
 
-    def prepare(self, dtype: torch.dtype) -> LstmInference | None:
-        """The compiled kernels of inference, where there are any for device, types and
-        recurrence.
+    @property
+    def graphable(self) -> bool:
+        return self.fast and not self.recompute
+
+    def implementation(self, device: torch.device, precision: Precision) -> str:
+        if not self.fast:
+            return "the plain recurrence"
+        kernels = choose_kernels(device.type, factor_dtype(precision), torch.float32)
+        if isinstance(kernels, str):
+            return f"the plain recurrence, because {kernels}"
+        return f"the fused recurrence (between its products: {kernels.description})"
+
+    def prepare(self, precision: Precision) -> LstmInference | None:
+        """The compiled kernels of inference, where there are any for the precision and
+        the weights are float32 on the CPU.
         """
-        layers = [
-            layer for layer in self.layers if isinstance(layer, ProjectedLstmLayer)
-        ]
-        fused = all(layer.recurrence is not plain_recurrence for layer in layers)
-        on_cpu = all(
-            (each.device.type, each.dtype) == ("cpu", torch.float32)
-            for each in self.parameters()
-        )
-        kernels = inference_kernels(dtype) if fused and on_cpu else None
+        weight = next(self.parameters())
+        if (
+            not self.fast
+            or weight.device.type != "cpu"
+            or weight.dtype != torch.float32
+        ):
+            return None
+        kernels = inference_kernels(factor_dtype(precision))
         if kernels is None:
             return None
-        return LstmInference(
-            [(layer.weights(), layer.options()) for layer in layers],
-            residual=self.residual,
-            kernels=kernels,
-        )
+        layers = []
+        for layer in self.layers:
+            assert isinstance(layer, ProjectedLstmLayer)
+            layers.append((layer.weights(), layer.options()))
+        return LstmInference(layers, residual=self.residual, kernels=kernels)
 
     def forward(
         self,

@@ -203,20 +203,7 @@ class LstmInference:
         backward: bool,
         threads: int,
     ) -> EncoderState | None:
-        """Write the states of the layers above the input layer; the state of a layer is
-        an `LSTMState`.
-
-        Args:
-            inputs: [M, P], from the input layer.
-            words: those that are read, and where their states go.
-            layer_states: float32, contiguous; layer 0, and places of no word, are left
-                as they are.
-            state: before the first word of each sentence [B, …]; None is the state
-                before any word.
-            carry: whether to return the state after the last word of each sentence.
-            backward: whether every sentence is read from its last word to its first.
-            threads: that take part.
-        """
+        """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
         one_each = carry or state is not None
         first = self._layers[0]
         own_rows, starts = schedule(

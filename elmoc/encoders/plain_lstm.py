@@ -27,8 +27,8 @@ class PlainLstmSizes(EncoderSizes):
     projection_size: Annotated[int, Meta(ge=1, le=2**20)] = 2048
     layers: Annotated[int, Meta(ge=1, le=1000)] = 1
 
-    def build(self, *, fast: bool) -> "PlainLstm":
-        return PlainLstm(self)
+    def build(self, *, fast: bool, recompute: bool = False) -> "PlainLstm":
+        return PlainLstm(self, recompute=recompute)
 
     @property
     def description(self) -> str:
@@ -40,8 +40,8 @@ class PlainLstm(Encoder):
     out with one mask a window.
     """
 
-    def __init__(self, sizes: PlainLstmSizes) -> None:
-        super().__init__(sizes)
+    def __init__(self, sizes: PlainLstmSizes, *, recompute: bool = False) -> None:
+        super().__init__(sizes, recompute=recompute)
         size = sizes.projection_size
         self.layers = nn.ModuleList(
             nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers)

@@ -48,8 +48,8 @@ class TransformerSizes(EncoderSizes):
                 f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})"
             )
 
-    def build(self, *, fast: bool) -> "Transformer":
-        return Transformer(self)
+    def build(self, *, fast: bool, recompute: bool = False) -> "Transformer":
+        return Transformer(self, recompute=recompute)
 
     @property
     def description(self) -> str:
@@ -68,8 +68,8 @@ class Transformer(Encoder):
 
     masks_per_layer = 2  # of its attention, and of its feed-forward layer
 
-    def __init__(self, sizes: TransformerSizes) -> None:
-        super().__init__(sizes)
+    def __init__(self, sizes: TransformerSizes, *, recompute: bool = False) -> None:
+        super().__init__(sizes, recompute=recompute)
         self.layers = nn.ModuleList(
             TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size)
             for _ in range(sizes.layers)

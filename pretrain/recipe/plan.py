@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmoc.corpus import Corpus
+from elmoc.devices import accelerator
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, open_binary
 from elmoc.files.records import read_json, write_json
@@ -159,7 +158,7 @@ class Recipe:
         if self.model is not None:
             return self.adapted
         words = self._words()
-        gpu = torch.cuda.is_available()
+        gpu = accelerator() is not None
         limit = self.given.max_time
         large = words >= SMALL_FROM_WORDS and (
             gpu or limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS

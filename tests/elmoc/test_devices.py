@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from elmoc.devices import checked_precision
+from elmoc.devices import accelerator, autocast, checked_device, choose_precision, factor_dtype, peak_memory
 from elmoc.errors import InputError
 
 from elmoc import devices
@@ -10,13 +10,59 @@ from elmoc import devices
 CPU = torch.device("cpu")
 
 
+@pytest.fixture
+def two_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"is_available": True, "current_accelerator": torch.device("cuda"), "device_count": 2}
+    for name, value in asked.items():
+        monkeypatch.setattr(torch.accelerator, name, lambda value=value: value)
+
+
+@pytest.mark.usefixtures("two_accelerators")
+def test_auto_is_the_accelerator_and_each_process_takes_another() -> None:
+    assert checked_device("auto") == checked_device("cuda") == torch.device("cuda", 0)
+    assert checked_device("auto", local_rank=1) == checked_device("cuda:1") == torch.device("cuda", 1)
+    assert checked_device("cuda:0", local_rank=1) == torch.device("cuda", 0)
+    assert checked_device("cpu", local_rank=1) == checked_device("cpu:0") == CPU
+    with pytest.raises(InputError, match="cuda:2 is not there, PyTorch sees 2 CUDA devices"):
+        checked_device("cuda:2")
+
+
+def test_an_accelerator_that_is_not_known_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for available, kind in ((False, "cuda"), (True, "mps")):
+        monkeypatch.setattr(torch.accelerator, "is_available", lambda available=available: available)
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda kind=kind: torch.device(kind))
+        assert accelerator() is None
+        assert checked_device("auto") == CPU
+        with pytest.raises(InputError, match="cuda:0 is not there, PyTorch sees 0"):
+            checked_device("cuda")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cpu:1", "cuda:0\n", ""])
+def test_other_names_are_of_no_device(name: str) -> None:
+    with pytest.raises(InputError, match="is not a device: use auto, cpu, cuda or cuda:N"):
+        checked_device(name)
+
+
 @pytest.mark.parametrize("hardware", [True, False])
 def test_auto_takes_bf16_where_the_hardware_has_it(hardware: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "has_bf16", lambda device: hardware)
-    assert checked_precision("auto", CPU) == (torch.bfloat16 if hardware else torch.float32)
-    assert checked_precision("float32", CPU) == torch.float32
+    assert choose_precision("auto", CPU) == ("bf16" if hardware else "float32")
+    assert choose_precision("float32", CPU) == "float32"
     if hardware:
-        assert checked_precision("bf16", CPU) == torch.bfloat16
+        assert choose_precision("bf16", CPU) == "bf16"
     else:
         with pytest.raises(InputError, match="bf16"):
-            checked_precision("bf16", CPU)
+            choose_precision("bf16", CPU)
+    with pytest.raises(InputError, match="'fp8' is not a precision: use auto, float32, bf16"):
+        choose_precision("fp8", CPU)
+
+
+def test_products_are_in_the_precision() -> None:
+    for precision, dtype in (("float32", torch.float32), ("bf16", torch.bfloat16)):
+        assert factor_dtype(precision) == dtype
+        with autocast(CPU, precision):
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+
+
+def test_peak_memory_is_in_bytes() -> None:
+    assert 2**25 < peak_memory(CPU) < 2**42

@@ -2,15 +2,26 @@
 
 import pytest
 import torch
+from elmoc.errors import InputError
 from pretrain.execution import choose_execution
 
 
 def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"device_count": 2, "get_device_capability": (9, 0), "set_device": None}.items():
-        monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
+    asked = {"is_available": True, "current_accelerator": torch.device("cuda"), "device_count": 2}
+    for name, value in (asked | {"set_device_index": None}).items():
+        monkeypatch.setattr(torch.accelerator, name, lambda *_, value=value: value)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     allowed = []
     for precision in ("float32", "bf16", "auto"):
         choose_execution(device="cuda:1", precision=precision, fast=True)
         allowed.append(torch.backends.cudnn.allow_tf32)
     assert allowed == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "key"), [("tpu", "auto", "train.device"), ("cpu", "fp8", "train.precision")]
+)
+def test_mistakes_name_the_key(device: str, precision: str, key: str) -> None:
+    with pytest.raises(InputError, match=key):
+        choose_execution(device=device, precision=precision, fast=True)

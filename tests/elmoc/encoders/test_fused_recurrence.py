@@ -124,15 +124,15 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
             assert outputs.isnan().any()
 
 
-def encoder_of(recurrence: Recurrence) -> DirectionEncoder:
+def encoder_of(*, fast: bool) -> DirectionEncoder:
     sizes = LstmSizes(projection_size=6, cell_size=5, dropout=0.0)
     input_layer = EncoderConfig(sizes, word_vector_size=4).build_input_layer()
-    return DirectionEncoder(input_layer, LstmStack(sizes, recurrence=recurrence))
+    return DirectionEncoder(input_layer, LstmStack(sizes, fast=fast))
 
 
 def small_encoder() -> DirectionEncoder:
     torch.manual_seed(0)
-    return encoder_of(fused_recurrence)
+    return encoder_of(fast=True)
 
 
 def test_windows_after_each_other_do_not_disturb_one_another() -> None:
@@ -168,9 +168,9 @@ def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
 def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None:
     """A fused optimiser does not change the version of a weight: nothing may be kept from one window to the next."""
     ends = []
-    for recurrence in (plain_recurrence, fused_recurrence):
+    for fast in (False, True):
         torch.manual_seed(0)
-        encoder = encoder_of(recurrence)
+        encoder = encoder_of(fast=fast)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=0.02, fused=True)
         vectors, wanted, state = torch.randn(2, 3, 4), torch.randn(2, 3, 6), None
         for _ in range(20):

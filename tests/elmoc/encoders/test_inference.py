@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from elmoc.devices import Precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
@@ -62,10 +63,10 @@ def largest_difference(states: Tensor, expected: Tensor, lengths: Tensor) -> flo
 
 def test_where_there_are_kernels_they_run() -> None:
     fast, plain = encoders()
-    prepared = fast.direction("forward").encoder.prepare(torch.float32)
+    prepared = fast.direction("forward").encoder.prepare("float32")
     assert isinstance(prepared, LstmInference) == (inference_kernels(torch.float32) is not None)
-    assert plain.direction("forward").encoder.prepare(torch.float32) is None
-    assert fast.double().direction("forward").encoder.prepare(torch.float32) is None
+    assert plain.direction("forward").encoder.prepare("float32") is None
+    assert fast.double().direction("forward").encoder.prepare("float32") is None
 
 
 @pytest.mark.usefixtures("registers")
@@ -129,13 +130,13 @@ def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> 
 
 
 @pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
     ("case", "bound"),
     [("widths of whole panels", 1e-5), ("identity", 0.0)],  # the others' input layer is a library's
 )
-def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(dtype: torch.dtype, case: str, bound: float) -> None:
-    inference = InferenceEncoder(encoders(**CASES[case])[0], dtype=dtype)
+def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(precision: Precision, case: str, bound: float) -> None:
+    inference = InferenceEncoder(encoders(**CASES[case])[0], precision=precision)
     vectors, lengths = batch(LENGTHS * 6)
     together = inference(vectors, lengths)
     shuffled = torch.randperm(len(lengths))
@@ -149,13 +150,13 @@ def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(dtype: torch.dty
             assert largest_difference(alone, together[row : row + 1, :, :length], lengths[row : row + 1]) <= bound
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_without_kernels_it_is_the_encoder_itself(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_without_kernels_it_is_the_encoder_itself(precision: Precision) -> None:
     fast, _ = encoders()
     vectors, lengths = batch(LENGTHS)
     with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: None):
-        inference = InferenceEncoder(fast, dtype=dtype)
-    with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype == torch.bfloat16):
+        inference = InferenceEncoder(fast, precision=precision)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
         expected = fast.eval()(vectors, lengths)
         window = fast.direction("forward")(vectors, lengths=lengths)
     assert torch.equal(inference(vectors, lengths), expected)
@@ -165,12 +166,12 @@ def test_without_kernels_it_is_the_encoder_itself(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("rows", [1, 7, 40])
 @pytest.mark.parametrize("layer_norm", [True, False])
-def test_windows_are_the_sentence_in_one_piece(dtype: torch.dtype, rows: int, layer_norm: bool) -> None:
+def test_windows_are_the_sentence_in_one_piece(precision: Precision, rows: int, layer_norm: bool) -> None:
     fast, _ = encoders(input_layer="identity", projection_size=WIDTH, layer_norm=layer_norm)
-    inference = InferenceEncoder(fast, dtype=dtype)
+    inference = InferenceEncoder(fast, precision=precision)
     words = 600 if rows == 1 else 60  # of one row, more than the kernels make input products of at once
     vectors, lengths = batch([words] * rows)
     whole = inference(vectors, lengths)[:, :, :, :WIDTH]
@@ -186,8 +187,8 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
     fast, plain = encoders(**CASES[case])
     vectors, lengths = batch([12] * 33)
     exact = InferenceEncoder(plain)(vectors, lengths)
-    autocast = InferenceEncoder(plain, dtype=torch.bfloat16)(vectors, lengths)
-    states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
+    autocast = InferenceEncoder(plain, precision="bf16")(vectors, lengths)
+    states = InferenceEncoder(fast, precision="bf16")(vectors, lengths)
     error, allowed = ((each - exact).norm() / exact.norm() for each in (states, autocast))
     assert 1e-4 < error < max(1.5 * allowed, 0.004)
 
@@ -212,8 +213,8 @@ def test_without_sentences_or_words_nothing_is_computed() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_a_number_that_is_not_finite_is_seen() -> None:
-    for dtype in (torch.float32, torch.bfloat16):
-        inference = InferenceEncoder(encoders(input_layer="identity", projection_size=WIDTH)[0], dtype=dtype)
+    for precision in ("float32", "bf16"):
+        inference = InferenceEncoder(encoders(input_layer="identity", projection_size=WIDTH)[0], precision=precision)
         vectors, lengths = batch([3, 5])
         vectors[1, 2, 4] = float("nan")
         states = inference(vectors, lengths)

@@ -7,9 +7,10 @@ from tests.references import lstm_states
 from torch import Tensor
 
 
-def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:
+def stack_of(layers: int = 2, dropout: float = 0.0, *, recompute: bool = False) -> PlainLstm:
     torch.manual_seed(1)
-    return PlainLstm(PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)).double()
+    sizes = PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)
+    return PlainLstm(sizes, recompute=recompute).double()
 
 
 def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None) -> list[Tensor]:
@@ -23,8 +24,7 @@ def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None)
 
 @pytest.mark.parametrize("recompute", [False, True])
 def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> None:
-    stack = stack_of(dropout=0.4)
-    stack.recompute = recompute
+    stack = stack_of(dropout=0.4, recompute=recompute)
     x = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
     masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
     found = stack(x, dropout_masks=masks).layer_states

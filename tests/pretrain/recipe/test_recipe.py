@@ -178,7 +178,7 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
 def test_the_config_follows_from_text_time_and_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool, words: int, time: str | None, config: str
 ) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    monkeypatch.setattr("pretrain.recipe.plan.accelerator", lambda: torch.device("cuda") if gpu else None)
     monkeypatch.setattr("pretrain.recipe.plan.estimate_text_bytes", lambda _file: 4 * words)
     (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
     given = ["--max-time", time] if time else []
