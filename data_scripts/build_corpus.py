@@ -35,8 +35,10 @@ from data_scripts.parts.pieces import (
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path, locked, read_lines, save_array
+from elmoc.files.arrays import save_array
 from elmoc.files.checksums import fingerprint_file
+from elmoc.files.text import read_lines
+from elmoc.files.writing import atomic_path, locked
 from elmoc.process import progress_bar
 from elmoc.text.documents import estimate_tokens
 from elmoc.text.named_files import find_named_files

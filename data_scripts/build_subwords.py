@@ -20,7 +20,8 @@ from data_scripts.build_corpus import report
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_directory, locked, refuse_existing, save_array
+from elmoc.files.arrays import save_array
+from elmoc.files.writing import atomic_directory, locked, refuse_existing
 from elmoc.model_directory import read_model_directory
 from elmoc.process import progress_bar
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors

@@ -18,8 +18,9 @@ import numpy as np
 
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, run_command
-from elmoc.files import all_finite, human_bytes, locked, refuse_existing, temporary_path
+from elmoc.errors import InputError, human_bytes, run_command
+from elmoc.files.arrays import all_finite
+from elmoc.files.writing import locked, refuse_existing, temporary_path
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import (

@@ -22,7 +22,8 @@ from pathlib import Path
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
-from elmoc.files import locked, open_text, read_lines, refuse_existing
+from elmoc.files.text import open_text, read_lines
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
 from elmoc.text.suitable import check_suitable, first_lines
 from elmoc.text.tokenizer import (

@@ -24,15 +24,9 @@ import numpy as np
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from data_scripts.write_text import sentences
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, duration, run_command
-from elmoc.files import (
-    atomic_path,
-    human_bytes,
-    locked,
-    open_text,
-    refuse_existing,
-    temporary_path,
-)
+from elmoc.errors import InputError, duration, human_bytes, run_command
+from elmoc.files.text import open_text
+from elmoc.files.writing import atomic_path, locked, refuse_existing, temporary_path
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 # seconds between two lines of progress in a file, and characters of fastText's own

@@ -17,7 +17,8 @@ import numpy as np
 
 from elmoc.corpus import MOST_TIMES, Corpus, Shard
 from elmoc.errors import InputError, run_command
-from elmoc.files import locked, open_text, refuse_existing
+from elmoc.files.text import open_text
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
 
 

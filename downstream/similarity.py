@@ -20,7 +20,8 @@ from scipy.stats import spearmanr
 
 from downstream.printing import Column, Table, say, text_table
 from elmoc.errors import InputError, shortened
-from elmoc.files import read_lines, unpacked_name
+from elmoc.files.compression import unpacked_name
+from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors

@@ -21,9 +21,11 @@ import numpy as np
 from msgspec import Meta
 
 from elmoc.errors import InputError, reading
-from elmoc.files import load_array, locked, open_text, save_array
+from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
+from elmoc.files.text import open_text
+from elmoc.files.writing import locked
 
 FORMAT = "elmoc-corpus"
 VERSION = 1

@@ -20,7 +20,7 @@ from elmoc.devices import Precision
 from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
-from elmoc.files import all_finite
+from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors

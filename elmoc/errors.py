@@ -185,6 +185,15 @@ def duration(seconds: float) -> str:
     )
 
 
+def human_bytes(size: float) -> str:
+    """A number of bytes with its unit, e.g. `1.5 GB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
 def reason(error: object) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of
     printable characters, not long.

@@ -32,9 +32,9 @@ from torch import Tensor
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError, reading
-from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
+from elmoc.files.writing import atomic_directory
 from elmoc.settings import convert
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION

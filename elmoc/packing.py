@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from elmoc.encoders.bidirectional import VectorProjection
-from elmoc.errors import InputError, say
-from elmoc.files import human_bytes, read_lines
+from elmoc.errors import InputError, human_bytes, say
+from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.weights import contiguous, packed_weights, unpacked_weights

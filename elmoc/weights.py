@@ -8,7 +8,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from elmoc.errors import InputError
-from elmoc.files import MOST_RECORD_BYTES
+from elmoc.files.limits import MOST_RECORD_BYTES
 
 WEIGHT_TYPES = ("float32", "float16", "int8")
 _SCALE = ".scale"

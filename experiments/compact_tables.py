@@ -29,7 +29,7 @@ from scipy.sparse import csr_matrix, save_npz
 from scipy.stats import spearmanr
 
 from elmoc.corpus import UNKNOWN, Corpus
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.packing import code_rows
 from elmoc.word_vectors.coded_rows import CodedRows

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
-from elmoc.files import save_array
+from elmoc.files.arrays import save_array
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors

@@ -12,7 +12,7 @@ from torch import Tensor
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
-from elmoc.files import locked, refuse_existing
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.model_directory import (
     ModelDirectory,
     OutputLayerRecord,

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
-from elmoc.files import read_lines
 from elmoc.files.records import write_json
+from elmoc.files.text import read_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("quickstart/data")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from nltk.tokenize.treebank import TreebankWordDetokenizer
 
-from elmoc.files import atomic_path, read_lines
+from elmoc.files.text import read_lines
+from elmoc.files.writing import atomic_path
 
 WORDS = 750_000
 SENTENCES_A_PARAGRAPH = 4

@@ -12,13 +12,13 @@ import torch
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, direction_name
 from elmoc.encoders.lstm import LstmSizes
+from elmoc.files.arrays import save_array
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.word_vectors.sources import RandomVectors, VectorSource, WordVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.files import save_array
 
 Sentences = list[list[str]]
 

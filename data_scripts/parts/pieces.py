@@ -31,8 +31,10 @@ import numpy as np
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError, reading
-from elmoc.files import MAX_LINE_BYTES, atomic_directory, compression, open_binary
 from elmoc.files.checksums import fingerprint
+from elmoc.files.compression import compression, open_binary
+from elmoc.files.limits import MAX_LINE_BYTES
+from elmoc.files.writing import atomic_directory
 from elmoc.text.documents import BYTES_PER_TOKEN, estimate_text_bytes
 from elmoc.text.overlap import Overlap
 

@@ -29,9 +29,9 @@ from downstream.results.records import encoder_identity, mean_and_deviation
 from downstream.settings import TrainingSettings, settings_of_inputs
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
-from elmoc.files import atomic_directory
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
+from elmoc.files.writing import atomic_directory
 from elmoc.settings import convert
 from elmoc.version import VERSION
 from elmoc.weights import contiguous, read_tensors

@@ -17,8 +17,8 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.printing import say
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import atomic_path
 
 # The same for every run, so that all seeds and kinds of inputs train on the same part.
 SEED = 13

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reason
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
 # Beginnings of the lines before and behind a document of CoNLL-2012.

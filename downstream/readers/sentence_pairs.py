@@ -19,7 +19,7 @@ import msgspec
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import say
 from elmoc.errors import InputError, reading
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
 from elmoc.text.tokenizer import tokenise_sentence
 

@@ -17,7 +17,7 @@ from downstream.inputs.mixing import AS_THEY_ARE
 from downstream.printing import counted
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 Facts = dict[str, Any]
 

@@ -13,8 +13,8 @@ from downstream.printing import Column, Table, say, text_table
 from downstream.results.merit import merit_table
 from downstream.results.records import Result, format_score, mean_and_deviation
 from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
-from elmoc.files import atomic_path
 from elmoc.files.records import write_json
+from elmoc.files.writing import atomic_path
 
 KINDS = ("vectors", "features", "both")
 

@@ -27,9 +27,10 @@ from downstream.suite.plan import INPUTS, read_suite
 from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading
-from elmoc.files import locked, open_text, refuse_existing
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
+from elmoc.files.text import open_text
+from elmoc.files.writing import locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.sharing.model_card import trainings_of

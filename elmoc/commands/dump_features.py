@@ -154,7 +154,7 @@ def _add_how(group: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.files import locked
+    from elmoc.files.writing import locked
 
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
@@ -212,7 +212,7 @@ def inputs_and_outputs(
     files: list[str], directory: str | None
 ) -> list[tuple[str, Path]]:
     """Each input and the feature file to make of it; raises `InputError`."""
-    from elmoc.files import unpacked_name
+    from elmoc.files.compression import unpacked_name
 
     if directory is None:
         if len(files) != 2 or files[1] == "-":

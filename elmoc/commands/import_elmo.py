@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
             "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of these or of an ELMoForManyLangs "
             f"model and MODEL, not {' '.join(arguments.paths)}"
         )
-    from elmoc.files import locked, refuse_existing
+    from elmoc.files.writing import locked, refuse_existing
 
     with locked(output):
         refuse_existing(output)

@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Inspect the file that the parsed command line names; damage is an `InputError`."""
+    from elmoc.errors import human_bytes
     from elmoc.features.reader import FeatureFile
-    from elmoc.files import human_bytes
     from elmoc.process import progress_bar
 
     with FeatureFile(arguments.file) as features:

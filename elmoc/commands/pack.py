@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(
             f"--size takes a number of megabytes, such as 50MB; not {arguments.size!r}"
         )
-    from elmoc.files import locked, refuse_existing
+    from elmoc.files.writing import locked, refuse_existing
     from elmoc.model import ElmoC
     from elmoc.packing import pack
 

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw what the parsed command line asks for."""
-    from elmoc.files import locked
+    from elmoc.files.writing import locked
     from elmoc.looking.figures import figure_format
     from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses

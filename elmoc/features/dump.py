@@ -23,11 +23,11 @@ from torch import Tensor, distributed
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered, length_bucketed
 from elmoc.encoders.inference import CarriedState
-from elmoc.errors import InputError, reading, say
+from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, converted
 from elmoc.features.reader import FeatureFile
-from elmoc.files import atomic_path, human_bytes, locked, refuse_existing
+from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.text.sentences import Sentence, SentenceInput, count_words, opened_input

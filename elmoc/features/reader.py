@@ -14,8 +14,9 @@ from elmoc.errors import reading, shortened
 from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
 from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.features.layouts.interface import LayoutReader
-from elmoc.files import MOST_SENTENCES, all_finite
+from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.limits import MOST_SENTENCES
 
 # Bytes of the layer states of one word that a file may say: they are allocated for
 # every word that is read.

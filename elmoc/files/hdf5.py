@@ -14,7 +14,8 @@ import h5py
 import numpy as np
 
 from elmoc.errors import reading
-from elmoc.files import MOST_BYTES, require_file
+from elmoc.files.compression import require_file
+from elmoc.files.limits import MOST_BYTES
 
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 # The library crashes on attributes of some other classes (references, lists of any

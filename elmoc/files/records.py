@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, reading
-from elmoc.files import MOST_RECORD_BYTES, MOST_TOML_BYTES, atomic_path, require_file
+from elmoc.files.compression import require_file
+from elmoc.files.limits import MOST_RECORD_BYTES, MOST_TOML_BYTES
+from elmoc.files.writing import atomic_path
 from elmoc.settings import convert
 
 T = TypeVar("T")

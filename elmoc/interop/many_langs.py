@@ -19,9 +19,10 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
-from elmoc.files import read_lines, require_file
 from elmoc.files.checksums import check_archive
+from elmoc.files.compression import require_file
 from elmoc.files.records import read_json
+from elmoc.files.text import read_lines
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
 from elmoc.settings import convert
 from elmoc.word_vectors.character_cnn import (

@@ -22,9 +22,9 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
-from elmoc.files import atomic_path, refuse_existing
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import read_json, write_json
+from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import convert

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 
 FORMATS = ("png", "pdf", "svg")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 

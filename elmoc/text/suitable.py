@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, say
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.text.named_files import AnyPath
 from elmoc.text.tokenizer import WITH_MARK
 

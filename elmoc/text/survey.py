@@ -8,7 +8,8 @@ from typing import NamedTuple
 import xxhash
 
 from elmoc.errors import InputError, shortened
-from elmoc.files import MOST_SENTENCES, MOST_WORDS, read_lines
+from elmoc.files.limits import MOST_SENTENCES, MOST_WORDS
+from elmoc.files.text import read_lines
 from elmoc.text.sentences import Sentence, SentenceInput
 from elmoc.text.suitable import check_suitable, first_lines, warn_of_raw_text
 

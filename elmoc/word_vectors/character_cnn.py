@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading
-from elmoc.files import all_finite
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from elmoc.errors import InputError
-from elmoc.files import all_finite
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import convert
 from elmoc.word_vectors.coded_rows import (

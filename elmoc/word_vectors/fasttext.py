@@ -18,8 +18,9 @@ import numpy as np
 from msgspec import Meta
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files import all_finite, require_file
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
+from elmoc.files.compression import require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 
 # The widest word vectors that are read: a damaged number can say any width.

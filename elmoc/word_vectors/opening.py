@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files import require_file, unpacked_name
+from elmoc.files.compression import require_file, unpacked_name
 from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import MAX_SIZE, FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors

@@ -18,9 +18,10 @@ from msgspec import Meta
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, reading
-from elmoc.files import all_finite, atomic_path, load_array, locked
+from elmoc.files.arrays import all_finite, load_array
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
+from elmoc.files.writing import atomic_path, locked
 from elmoc.word_vectors.sources import TransformKind, VectorSource, WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
-from elmoc.files import all_finite
+from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 

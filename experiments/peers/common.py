@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 from elmoc.process import progress_bar
 from elmoc.settings import parse_duration
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.command_line import add_options, chosen
-from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path, human_bytes, locked, read_lines, refuse_existing
+from elmoc.errors import InputError, human_bytes, run_command
+from elmoc.files.text import read_lines
+from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.compact.alone import AloneSettings, learn_alone

@@ -103,7 +103,7 @@ def make_model(arguments: argparse.Namespace) -> None:
     """Make a model as the parsed command line says; raises `InputError` where a step
     fails.
     """
-    from elmoc.files import locked
+    from elmoc.files.writing import locked
     from pretrain.recipe.plan import Recipe
     from pretrain.recipe.steps import run_steps
 

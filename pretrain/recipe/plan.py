@@ -13,8 +13,9 @@ from typing import Any
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, open_binary
+from elmoc.files.compression import open_binary
 from elmoc.files.records import read_json, write_json
+from elmoc.files.writing import atomic_path
 from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
 from elmoc.text.documents import estimate_text_bytes

@@ -27,9 +27,9 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError, reading
-from elmoc.files import atomic_path, locked, remove
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
+from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
 from pretrain.config import (
     RunConfig,

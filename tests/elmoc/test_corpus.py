@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.errors import InputError
+from elmoc.files.arrays import save_array
 from tests import tiny
-
-from elmoc.files import save_array
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
 

@@ -24,7 +24,7 @@ from downstream.settings import (
 )
 from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
 from elmoc.errors import InputError, reading
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
 from elmoc.text.tokenizer import sentence_splitter, tokenise_paragraph
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from elmoc.errors import InputError, reading
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 LABELS = {str(label): label for label in range(5)}
 # The words of the phrases of all nodes of a tree together: in a damaged file they grow

@@ -19,8 +19,8 @@ import numpy as np
 from h5py import h5s
 
 from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
-from elmoc.files import MOST_SENTENCES
 from elmoc.files.hdf5 import CheckedFile, require_size
+from elmoc.files.limits import MOST_SENTENCES
 from elmoc.text.sentences import Sentence
 
 STATES = "states"

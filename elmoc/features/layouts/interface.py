@@ -19,8 +19,9 @@ import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 
 from elmoc.errors import InputError
-from elmoc.files import all_finite, atomic_path, refuse_existing
+from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.text.sentences import Sentence
 
 FORMAT_VERSION = 1

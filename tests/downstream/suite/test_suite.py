@@ -11,12 +11,11 @@ import downstream.__main__
 import pytest
 from downstream.suite.jobs import Job, run_jobs
 from elmoc.features.reader import FeatureFile
+from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import words_of
 from tests.downstream.suite.conftest import SUITE, InProcess, Run, report
 from tests.tiny import learnable_sentences, tiny_model, write_corpus
-
-from elmoc.files import read_lines
 
 VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
 BOTH = [name.replace("vectors", "both") for name in VECTORS]

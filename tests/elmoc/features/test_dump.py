@@ -141,7 +141,7 @@ def test_the_room_for_all_files_is_looked_for_before_the_first_is_made(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = 4 * sum(len(line.split()) for line in LINES) * 3 * 10 * 4  # enough for each and its parts, not for all
-    monkeypatch.setattr("elmoc.files.shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
     inputs = [tmp_path / f"{name}.txt" for name in "abc"]
     for path in inputs:
         path.write_bytes(sentences.read_bytes())

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from elmoc.__main__ import main
+from elmoc.files.limits import MOST_WORDS
 from tests.elmoc.features.sentences import dumped
 
 from elmoc import FeatureFile
-from elmoc.files import MOST_WORDS
 
 
 def test_a_word_of_many_characters(model_path: Path, tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-
-from elmoc.files import all_finite, load_array, save_array
+from elmoc.files.arrays import all_finite, load_array, save_array
 
 
 def header_of(shape: tuple[int, ...], dtype: str = "<f4", *, fortran: bool = False) -> bytes:
@@ -50,7 +49,7 @@ def test_what_is_not_expected_names_the_file(tmp_path: Path, content: bytes) -> 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4"])
 def test_all_finite(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmoc.files._BLOCK_NUMBERS", 5)
+    monkeypatch.setattr("elmoc.files.arrays._BLOCK_NUMBERS", 5)
     largest = np.finfo(dtype).max
     array = np.array([[0, -0.0, largest, -largest], [1, -1, 2, 3]], dtype=dtype)
     assert all_finite(array)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from elmoc.__main__ import main
 from elmoc.errors import InputError
+from elmoc.files.limits import MOST_RECORD_BYTES, MOST_SENTENCES
 from elmoc.files.records import read_toml
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.word_vectors.opening import open_word_vectors
 
 from elmoc import ElmoC, FeatureFile
-from elmoc.files import MOST_RECORD_BYTES, MOST_SENTENCES
 
 # what a refusal may take: resident memory beyond that before, in bytes, and seconds (of a busy machine)
 MOST_MEMORY, MOST_SECONDS = 1 << 29, 60

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
-
-from elmoc.files import open_text, read_lines
+from elmoc.files.text import open_text, read_lines
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_bad_text(tmp_path: Path, name: str, data: bytes | None, place: str) -> 
 
 
 def test_lines_have_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmoc.files.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("elmoc.files.text.MAX_LINE_BYTES", 1 << 20)
     (tmp_path / "long").write_bytes(b"a\n" + b"b" * (1 << 20))
     assert [len(line) for line in read_lines(tmp_path / "long")] == [1, 1 << 20]
     with open(tmp_path / "long", "ab") as file:

@@ -7,15 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from elmoc.errors import InputError
-
-from elmoc.files import (
-    atomic_directory,
-    atomic_path,
-    human_bytes,
-    locked,
-    refuse_existing,
-)
+from elmoc.errors import InputError, human_bytes
+from elmoc.files.writing import atomic_directory, atomic_path, locked, refuse_existing
 
 
 def test_atomic_path_leaves_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
@@ -77,7 +70,7 @@ def test_checks_before_writing(tmp_path: Path) -> None:
 
 HOLD = """
 import sys
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 with atomic_path(sys.argv[1]):
     print('locked', flush=True)
     input()
@@ -126,7 +119,7 @@ def test_processes_that_take_a_lock_in_turns_are_never_two(tmp_path: Path) -> No
 import sys
 from pathlib import Path
 from elmoc.errors import InputError
-from elmoc.files import locked
+from elmoc.files.writing import locked
 done = 0
 while done < 50:
     try:

@@ -16,8 +16,6 @@ from elmoc.errors import InputError
 from elmoc.text.documents import READERS, estimate_tokens, lines_of, read_documents, reader_of
 from elmoc.text.named_files import find_named_files
 
-from elmoc import files as files_module
-
 # Three documents; no word in them is a blank line, and the last line has no end.
 TEXT = "The cat sat .\n\tIt  slept\u2028.\r\n\nZürich\n \t\r\n<s> x </s>\nlast ."
 DOCUMENTS = [
@@ -112,7 +110,7 @@ def test_a_part_begins_with_a_document(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "MAX_LINE_BYTES", 50)
+    monkeypatch.setattr("elmoc.files.text.MAX_LINE_BYTES", 50)
     (tmp_path / "a").write_text(f"{'a' * 49}\n\n{'b' * 40}\nc\n{'d' * 50}")
     assert "\n".join(lines_of(read_documents(tmp_path / "a"))) == (tmp_path / "a").read_text()
     (tmp_path / "b").write_text("a\n" + "b" * 100)

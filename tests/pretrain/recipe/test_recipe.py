@@ -11,6 +11,7 @@ import pytest
 import torch
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.packing import packed_model
 from elmoc.weights import contiguous, packed_weights
@@ -25,7 +26,6 @@ from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
 
 from elmoc import ElmoC
-from elmoc.files import read_lines
 from pretrain.recipe import steps
 
 Fails = Callable[[int], str]

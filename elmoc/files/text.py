@@ -1,0 +1,81 @@
+"""Text files: how lines are read, with the place of damage, and written."""
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from elmoc.errors import InputError, reading
+from elmoc.files.compression import open_binary
+from elmoc.files.limits import MAX_LINE_BYTES
+from elmoc.files.writing import atomic_path
+
+# The place of the mark by which a tar archive is known.
+_TAR_MARK = slice(257, 262)
+
+
+def read_lines(
+    path: os.PathLike[str] | str, start: int = 0, end: int = sys.maxsize
+) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file (plain or compressed), without their ends.
+
+    Only newline characters end a line. A byte order mark before the first is left out.
+
+    Args:
+        path: of the file.
+        start: the byte of the text from which on it is read, where a line begins.
+        end: lines that begin before this byte are read.
+
+    Raises:
+        InputError: invalid UTF-8, or a line of more than `MAX_LINE_BYTES`; it names
+            file and line.
+    """
+    with reading(path), open_binary(path) as file:
+        file.seek(start)
+        left = end - start
+        number = 0
+        # A line that is too long is not read whole.
+        while left > 0 and (line := file.readline(MAX_LINE_BYTES + 1)):
+            left -= len(line)
+            number += 1
+            if len(line) > MAX_LINE_BYTES:
+                where = _place(path, number, start)
+                most = MAX_LINE_BYTES >> 20
+                raise InputError(f"{where} is longer than {most} MiB: break it")
+            begins = number == 1 and start == 0
+            if begins and line[_TAR_MARK] == b"ustar":
+                raise InputError(f"{path} is a tar archive: unpack it")
+            try:
+                text = line.decode("utf-8-sig" if begins else "utf-8")
+            except UnicodeDecodeError as error:
+                where = _place(path, number, start)
+                byte = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
+                raise InputError(
+                    f"{where}: {byte}: convert the file (for instance with iconv)"
+                ) from None
+            yield text.rstrip("\r\n")
+
+
+def _place(path: os.PathLike[str] | str, line: int, start: int) -> str:
+    """Where a line is, whose number is counted from the byte `start`."""
+    place = f"{path}, line {line}"
+    return f"{place} from byte {start:,} on" if start else place
+
+
+@contextmanager
+def open_text(path: Path | str) -> Iterator[IO[str]]:
+    """Yield a UTF-8 text file to write; it is in its place when the block ends well.
+
+    It is compressed where `path` ends in `.gz`.
+    """
+    with atomic_path(path) as partial, open(partial, "wb") as raw:
+        output: IO[bytes] = raw
+        if Path(path).suffix == ".gz":
+            # Without a name and a time in its head, the same text is the same file.
+            output = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0)
+        with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
+            yield file
