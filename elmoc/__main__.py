@@ -1,22 +1,23 @@
-"""The `elmoc` command: parses the command line and runs one of `elmoc.commands`."""
+"""The `elmoc` command: finds the subcommand, and runs its module of `elmoc.commands`."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from elmoc.errors import run_command
-from elmoc.process import wait_without_spinning
+from elmoc.command_line import run_main
 from elmoc.version import VERSION
 
-# what each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`, imported
-# where it is asked for
+# What each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`.
 COMMANDS = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
     "inspect": "say what a feature file holds, and check it",
-    "convert": "write a feature file again in another layout or type, or with fewer layers",
-    "import-elmo": "make a model directory of original ELMo weights (bilm-tf, AllenNLP) or an ELMoForManyLangs model",
-    "export-elmo": "write a model as original ELMo weights (bilm-tf, AllenNLP), where it is one",
+    "convert": "write a feature file again in another layout or type, or with fewer "
+    "layers",
+    "import-elmo": "make a model directory of original ELMo weights (bilm-tf, "
+    "AllenNLP) or an ELMoForManyLangs model",
+    "export-elmo": "write a model as original ELMo weights (bilm-tf, AllenNLP), where "
+    "it is one",
     "neighbours": "list the uses of a word in a text that are nearest to a given one",
     "plot": "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)",
     "check": "read a corpus, run, model or feature file whole, and say what is damaged",
@@ -25,8 +26,26 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse the command line, run the subcommand, and return the exit status."""
-    argv = sys.argv[1:] if argv is None else argv
+    """Run the subcommand that the command line names, and return the exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if not given or given[0] not in COMMANDS:
+        _print_help(given)
+        return 2
+    name = given[0]
+    summary = COMMANDS[name]
+    # Imported here: the others are not needed.
+    command = import_module(f"elmoc.commands.{name.replace('-', '_')}")
+    return run_main(
+        command.Options,
+        command.run,
+        given[1:],
+        prog=f"elmoc {name}",
+        description=f"{summary[0].upper()}{summary[1:]}.",
+    )
+
+
+def _print_help(given: Sequence[str]) -> None:
+    """Print the list of subcommands, the version, or what is wrong, and exit."""
     parser = argparse.ArgumentParser(
         prog="elmoc",
         description="Use contextual word representations (ELMo-C).",
@@ -35,16 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"elmoc {VERSION}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        if name in argv:
-            command = import_module(f"elmoc.commands.{name.replace('-', '_')}")
-            command.add_arguments(subparser)
-            subparser.set_defaults(run=command.run)
-    arguments = parser.parse_args(argv)
-    wait_without_spinning()
-    return run_command(lambda: arguments.run(arguments))
+        subparsers.add_parser(name, help=summary)
+    parser.parse_args(given)
 
 
 if __name__ == "__main__":

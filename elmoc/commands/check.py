@@ -2,111 +2,132 @@
 were written?
 """
 
-import argparse
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from elmoc.errors import InputError, describe_error, say
 
-# the group of files that a file is told of with, and what reads it and raises where it
-# is damaged
-Check = tuple[str, Callable[[], object]]
+# Functions that read a file each, and raise an error where it is damaged, by the group
+# under which the files are reported.
+Checks = dict[str, list[Callable[[], object]]]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `elmoc check`."""
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        metavar="PATH",
-        help="corpus, run or model directory, or feature file (.h5)",
-    )
-    parser.add_argument(
-        "--vectors", help="where a model's word vectors are, if they have moved"
-    )
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is read."""
+
+    paths: Annotated[
+        list[str],
+        Meta(
+            description="corpus, run or model directory, or feature file (.h5)",
+            extra={"metavar": "PATH"},
+        ),
+    ]
+    vectors: Annotated[
+        str | None,
+        Meta(description="where a model's word vectors are, if they have moved"),
+    ] = None
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Read each path whole, and print which parts of it are sound; damage is an
-    `InputError`.
+def run(options: Options) -> None:
+    """Read each path whole, and print which parts of it are sound.
+
+    Raises:
+        InputError: a file is damaged.
     """
+    damage: list[str] = []
+    for path in options.paths:
+        say(path)
+        damage += _damage_of(Path(path), options.vectors)
+    if damage:
+        more = f" (and {len(damage) - 1} more, see above)" if len(damage) > 1 else ""
+        raise InputError(f"{damage[0]}{more}")
+
+
+def _damage_of(path: Path, vectors: str | None) -> list[str]:
+    """A sentence for each damaged file of a path; they are printed."""
     from elmoc.process import progress_bar
 
-    damaged: list[str] = []
-
-    def attempt(read: Callable[[], object]) -> object:
-        try:
-            return read()
-        except Exception as error:
-            damaged.append(describe_error(error))
-            return None
-
-    for path in arguments.paths:
-        say(path)
-        before = len(damaged)
-        parts = attempt(partial(_parts, Path(path), arguments.vectors))
-        for sentence in damaged[before:]:
+    try:
+        checks = _checks(path, vectors)
+    except Exception as error:
+        sentence = describe_error(error)
+        say(f"    {sentence}")
+        return [sentence]
+    damage = []
+    for group, reads in checks.items():
+        bar = progress_bar(iterable=reads, desc=f"  {group}", delay=2, leave=False)
+        found = []
+        for read in bar:
+            try:
+                read()
+            except Exception as error:
+                found.append(describe_error(error))
+        said = f"{len(found)} of {len(reads)} damaged" if found else "sound"
+        say(f"  {group}: {said}")
+        for sentence in found:
             say(f"    {sentence}")
-        for group, members in groupby(
-            parts if isinstance(parts, list) else [], lambda part: part[0]
-        ):
-            files = list(members)
-            before = len(damaged)
-            for _, read in progress_bar(
-                iterable=files, desc=f"  {group}", delay=2, leave=False
-            ):
-                attempt(read)
-            found = len(damaged) - before
-            say(
-                f"  {group}: {f'{found} of {len(files)} damaged' if found else 'sound'}"
-            )
-            for sentence in damaged[before:]:
-                say(f"    {sentence}")
-    if damaged:
-        raise InputError(
-            damaged[0]
-            + f" (and {len(damaged) - 1} more, see above)" * (len(damaged) > 1)
-        )
+        damage += found
+    return damage
 
 
-def _parts(path: Path, vectors: str | None) -> list[Check]:
+def _checks(path: Path, vectors: str | None) -> Checks:
     """What is to be read of a path."""
-    from elmoc.corpus import Corpus
     from elmoc.features.reader import FeatureFile
     from elmoc.files.checksums import check_archive
-    from elmoc.model_directory import open_model_vectors, read_model_directory
+
+    if (path / "corpus.json").exists():
+        return _checks_of_corpus(path)
+    if path.is_file():
+        return {"features": [FeatureFile(path).check]}
+    checks: Checks = defaultdict(list)
+    model = path / "model" if (path / "checkpoints").is_dir() else path
+    if (model / "config.json").exists():
+        checks |= _checks_of_model(model, vectors)
+    for file in sorted((path / "checkpoints").glob("*.pt")):
+        checks["checkpoints"].append(partial(check_archive, file))
+    if not checks:
+        raise InputError(
+            f"{path} is neither a corpus, nor a run, nor a model: name one of these, "
+            "or a feature file"
+        )
+    return checks
+
+
+def _checks_of_corpus(path: Path) -> Checks:
+    from elmoc.corpus import Corpus
     from elmoc.word_vectors.table import VectorTable
 
-    parts: list[Check] = []
-    if (path / "corpus.json").exists():
-        corpus = Corpus(path)
-        for file, checksum in corpus.checksums.items():
-            group = "shards" if file.parent.name == "shards" else file.name
-            parts.append((group, partial(checksum.check_whole, file)))
-        for name in sorted(file.stem for file in (path / "vectors").glob("*.json")):
-            for file, checksum in VectorTable(corpus, name).checksums.items():
-                parts.append((f"vectors/{name}", partial(checksum.check_whole, file)))
-        return parts
-    model_path = path / "model" if (path / "checkpoints").is_dir() else path
-    if (model_path / "config.json").exists():
-        model = read_model_directory(
-            model_path, check_files=False
-        )  # all of them are read below
-        for file, checksum in model.checksums.items():
-            if file.exists():  # the output layers may have been left out
-                parts.append(("model", partial(checksum.check_whole, file)))
-        if (
-            model.stored_vectors is None
-        ):  # they have its fingerprint, which is of blocks spread over the file
-            parts.append(("word vectors", partial(open_model_vectors, model, vectors)))
-    for file in sorted((path / "checkpoints").glob("*.pt")):
-        parts.append(("checkpoints", partial(check_archive, file)))
-    if not path.is_dir():
-        parts.append(("features", FeatureFile(path).check))
-    if not parts:
-        raise InputError(
-            f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file"
-        )
-    return parts
+    checks: Checks = defaultdict(list)
+    corpus = Corpus(path)
+    for file, checksum in corpus.checksums.items():
+        group = "shards" if file.parent.name == "shards" else file.name
+        checks[group].append(partial(checksum.check_whole, file))
+    for record in sorted((path / "vectors").glob("*.json")):
+        table = VectorTable(corpus, record.stem)
+        for file, checksum in table.checksums.items():
+            group = f"vectors/{record.stem}"
+            checks[group].append(partial(checksum.check_whole, file))
+    return checks
+
+
+def _checks_of_model(path: Path, vectors: str | None) -> Checks:
+    from elmoc.model_directory import open_model_vectors, read_model_directory
+
+    checks: Checks = defaultdict(list)
+    # Its files are not checked here: they are read below.
+    model = read_model_directory(path, check_files=False)
+    for file, checksum in model.checksums.items():
+        # The output layers may have been left out of a copy.
+        if file.exists():
+            checks["model"].append(partial(checksum.check_whole, file))
+    if model.stored_vectors is None:
+        # Opening compares the fingerprint, which is of blocks spread over the file.
+        checks["word vectors"].append(partial(open_model_vectors, model, vectors))
+    return checks

@@ -1,24 +1,30 @@
-"""`elmoc export-elmo`: the command line that writes a model as bilm-tf's and AllenNLP's
+"""`elmoc export-elmo`: the command that writes a model as bilm-tf's and AllenNLP's
 files.
 """
 
-import argparse
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from elmoc.errors import say
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `elmoc export-elmo`."""
-    parser.add_argument("model", help="model directory, or run directory")
-    parser.add_argument("options", help="the options to write (.json)")
-    parser.add_argument("weights", help="the weights to write (.hdf5)")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The model and its files."""
+
+    model: Annotated[str, Meta(description="model directory, or run directory")]
+    options: Annotated[str, Meta(description="the options to write (.json)")]
+    weights: Annotated[str, Meta(description="the weights to write (.hdf5)")]
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Export as the parsed command line says."""
+def run(options: Options) -> None:
+    """Export a model."""
     from elmoc.interop.original_elmo import export_original_elmo
 
-    export_original_elmo(arguments.model, arguments.options, arguments.weights)
+    export_original_elmo(options.model, options.options, options.weights)
     say(
-        f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it"
+        f"{options.options}, {options.weights}: the model as bilm-tf and AllenNLP read "
+        "it"
     )

@@ -1,32 +1,41 @@
-"""`elmoc import-elmo`: the command line that makes a model directory of an original
-ELMo or an ELMoForManyLangs.
+"""`elmoc import-elmo`: the command that makes a model directory of an original ELMo or
+an ELMoForManyLangs model.
 """
 
-import argparse
 import os
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from elmoc.errors import InputError, say
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `elmoc import-elmo`."""
-    parser.usage = "%(prog)s [-h] OPTIONS.json WEIGHTS.hdf5 MODEL\n       %(prog)s [-h] DIRECTORY MODEL"
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        metavar="PATH",
-        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or a directory with these or "
-        "with an ELMoForManyLangs model; and the model directory to write",
-    )
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The files of the model, and the directory to write."""
+
+    paths: Annotated[
+        list[str],
+        Meta(
+            description="options.json and weights.hdf5 of bilm-tf or AllenNLP, or a "
+            "directory with these or with an ELMoForManyLangs model; and last the "
+            "model directory to write",
+            extra={"metavar": "PATH"},
+        ),
+    ]
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Import what the parsed command line names."""
-    *sources, output = arguments.paths
-    if len(sources) not in (1, 2) or (len(sources) == 1 and os.path.isfile(sources[0])):
+def run(options: Options) -> None:
+    """Import a model."""
+    sources = options.paths[:-1]
+    output = options.paths[-1]
+    is_directory = len(sources) == 1 and not os.path.isfile(sources[0])
+    if not is_directory and len(sources) != 2:
         raise InputError(
-            "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of these or of an ELMoForManyLangs "
-            f"model and MODEL, not {' '.join(arguments.paths)}"
+            "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of "
+            "these or of an ELMoForManyLangs model and MODEL, not "
+            f"{' '.join(options.paths)}"
         )
     from elmoc.files.writing import locked, refuse_existing
 
@@ -35,9 +44,10 @@ def run(arguments: argparse.Namespace) -> None:
         from elmoc.interop.many_langs import read_many_langs
         from elmoc.interop.original_elmo import find_original_elmo, read_original_elmo
 
-        files = sources if len(sources) == 2 else find_original_elmo(sources[0])
-        model = read_original_elmo(*files) if files else read_many_langs(*sources)
+        files = find_original_elmo(sources[0]) if is_directory else tuple(sources)
+        model = read_original_elmo(*files) if files else read_many_langs(sources[0])
         model.write(output)
     say(
-        f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors"
+        f"{output}: {model.sizes.description}, forward and backward, with its "
+        "character CNN as word vectors"
     )

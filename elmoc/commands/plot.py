@@ -1,44 +1,51 @@
-"""`elmoc plot`: the command line that draws the uses of a word in two dimensions."""
+"""`elmoc plot`: the command that draws the uses of a word in two dimensions."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from elmoc.commands.neighbours import add_word_arguments
+from msgspec import Meta
+
+from elmoc.commands import WordOptions
 from elmoc.errors import say
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `elmoc plot`."""
-    add_word_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the .png, .pdf or .svg to write (default: WORD.png)",
-    )
+@dataclass(frozen=True, kw_only=True)
+class Options(WordOptions):
+    """The picture."""
+
+    output: Annotated[
+        str | None,
+        Meta(
+            description="the .png, .pdf or .svg to write, by default WORD.png",
+            extra={"short": "-o", "metavar": "FILE"},
+        ),
+    ] = None
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Draw what the parsed command line asks for."""
+def run(options: Options) -> None:
+    """Draw the uses."""
     from elmoc.files.writing import locked
     from elmoc.looking.figures import figure_format
     from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
 
-    word = arguments.word
-    output = arguments.output or f"{word}.png"
-    figure_format(output)  # a wrong one is told before words are read
+    output = options.output or f"{options.word}.png"
+    # An ending without a format is told before the text is read.
+    figure_format(output)
     with locked(output):
         uses, count = find_uses(
-            arguments.corpus,
-            word,
-            most=arguments.most,
-            ignore_case=arguments.ignore_case,
+            options.corpus,
+            options.word,
+            most=options.most,
+            ignore_case=options.ignore_case,
         )
         elmo = ElmoC.from_pretrained(
-            arguments.model, vectors=arguments.vectors, device=arguments.device
+            options.model, vectors=options.vectors, device=options.device
         )
-        title = f"{word!r}: {len(uses):,} of {count:,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}"
-        draw_uses(elmo, uses, output, title=title, layer=arguments.layer)
-    say(f"{output}: {len(uses):,} of {count:,} uses")
+        shown = f"{len(uses):,} of {count:,} uses"
+        corpus = Path(options.corpus).name
+        title = f"{options.word!r}: {shown} in {corpus}, layer {options.layer}"
+        draw_uses(elmo, uses, output, title=title, layer=options.layer)
+    say(f"{output}: {shown}")
