@@ -1,4 +1,4 @@
-"""The `elmoc` command: finds the subcommand, and runs its module of `elmoc.commands`."""
+"""The `elmoc` command: runs the module of `elmoc.commands` that is asked for."""
 
 import argparse
 import sys

@@ -176,7 +176,10 @@ def _add_option(
     if "short" in extra:
         names.insert(0, extra["short"])
     for flag, value in extra.get("flags", {}).items():
-        text = argparse.SUPPRESS if hidden else f"the same as {names[-1]} {value}"
+        same = f"{names[-1]} {value}"
+        if setting.type is bool:
+            same = names[-1] if value else f"--no-{names[-1].removeprefix('--')}"
+        text = argparse.SUPPRESS if hidden else f"the same as {same}"
         group.add_argument(
             flag, dest=options["dest"], action="store_const", const=value, help=text
         )

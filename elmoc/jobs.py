@@ -50,7 +50,8 @@ def start_job(
     process only. It gets SIGHUP when the thread that started it ends (on Linux).
 
     Args:
-        module: a command that reads its options with `elmoc.command_line`.
+        module: a command that reads its options with `elmoc.command_line`, such as
+            `pretrain.join` or `elmoc dump-features`.
         options: a mapping or a dataclass of what JSON knows, and paths.
         stdout: as of `subprocess.Popen`, e.g. an open log file.
         stderr: the same.
@@ -64,7 +65,7 @@ def start_job(
         stdin.write(msgspec.json.encode(options, enc_hook=os.fspath))
         stdin.seek(0)
         return subprocess.Popen(
-            [sys.executable, "-m", module, "--json", "-"],
+            [sys.executable, "-m", *module.split(), "--json", "-"],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -82,7 +83,8 @@ def run_job(
     saves. Outside the main thread, which alone gets signals, it is only waited for.
 
     Args:
-        module: a command that reads its options with `elmoc.command_line`.
+        module: a command that reads its options with `elmoc.command_line`, such as
+            `pretrain.join` or `elmoc dump-features`.
         options: a mapping or a dataclass of what JSON knows, and paths.
         environment: variables that are set besides those of this process.
 

@@ -64,7 +64,7 @@ MISTAKES = {
     "elmoc dump {model} {d}/documents.jsonl {d}/o.h5 --format e2e-coref": ["documents.jsonl", "line 2"],
     "elmoc dump {model} {d}/text.txt {d}/o.h5 --format e2e-coref": ["text.txt"],
     "elmoc dump {model} {d}/text.txt {d}": ["{d}"],
-    "elmoc dump {model} {d}/text.txt {d}/o.h5 --use-sentence-keys --format flat": ["allennlp"],
+    "elmoc dump {model} {d}/text.txt {d}/o.h5 --format npz": ["--format", "npz", "allennlp"],
     "elmoc dump {damaged} {d}/text.txt {d}/o.h5": ["model.safetensors"],
     "elmoc dump {old} {d}/text.txt {d}/o.h5": ["config.json", "version"],
     "elmoc inspect {d}/nowhere.h5": ["nowhere.h5"],

@@ -1,10 +1,10 @@
-"""`elmoc dump-features`: the command that turns files of sentences into feature files."""
+"""`elmoc dump-features`: the command that turns sentences into feature files."""
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -58,7 +58,7 @@ class Options(ModelOptions):
             "its first subword's (default), its last one's, or the mean of all"
         ),
     ] = None
-    dump: DumpOptions = DumpOptions()
+    dump: DumpOptions = field(default_factory=DumpOptions)
 
 
 def run(options: Options) -> None:
@@ -77,9 +77,7 @@ def run(options: Options) -> None:
         _dump(options, pairs, is_first)
 
 
-def _dump(
-    options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool
-) -> None:
+def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -> None:
     from elmoc.features.dump import dump_features
     from elmoc.model import ElmoC
 
@@ -130,7 +128,7 @@ def _process_group(pairs: Sequence[tuple[str, Path]]) -> Iterator[None]:
 def inputs_and_outputs(
     files: Sequence[str], directory: str | None
 ) -> list[tuple[str, Path]]:
-    """Each input and the feature file to make of it.
+    """Each input and its feature file.
 
     Raises:
         InputError: an input has no output of its own.

@@ -12,24 +12,23 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import xxhash
-from msgspec import Meta
 from torch import Tensor, distributed
 
-from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered, length_bucketed
+from elmoc.batches import buffered, length_bucketed
 from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.layouts import LAYOUTS
 from elmoc.features.layouts.interface import FeatureShape, converted
+from elmoc.features.options import DumpOptions
 from elmoc.features.reader import FeatureFile
 from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
+from elmoc.settings import checked
 from elmoc.text.sentences import Sentence, SentenceInput, count_words, opened_input
 from elmoc.text.survey import survey
 
@@ -42,63 +41,6 @@ PART_BYTES = 5 << 27
 Progress = Callable[[int], object]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DumpOptions:
-    """What is dumped of the sentences, and how."""
-
-    layers: Annotated[
-        str, Meta(description="`all`, `top`, `average`, or indices such as `0,2`")
-    ] = "all"
-    dtype: Annotated[
-        str, Meta(description="of the numbers in the file, `float32` or `float16`")
-    ] = "float32"
-    layout: Annotated[str, Meta(description="one of `LAYOUTS`")] = "allennlp"
-    compress: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = False
-    sentence_map: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = True
-    sentence_keys: Annotated[bool, Meta(description="see `LayoutWriter.open`")] = False
-    batch_size: Annotated[
-        int, Meta(description="sentences and words a batch at most")
-    ] = BATCH_SIZE
-    batch_words: Annotated[
-        int, Meta(description="sentences and words a batch at most")
-    ] = BATCH_WORDS
-    allow_empty: Annotated[
-        bool,
-        Meta(
-            description="write `[L + 1, 0, 2P]` for an empty line instead of "
-            "refusing it"
-        ),
-    ] = False
-    boundaries: Annotated[
-        bool,
-        Meta(
-            description="write the states of `<s>` and `</s>`, too, before and "
-            "behind the words' states"
-        ),
-    ] = False
-    carry_state: Annotated[
-        bool,
-        Meta(
-            description="carry the state from each sentence of a document to the "
-            "next. Blank lines of a text end a document"
-        ),
-    ] = False
-    resume: Annotated[bool, Meta(description="go on with a dump that was killed")] = (
-        False
-    )
-    command_line: Annotated[str, Meta(description="recorded in the file")] = ""
-
-    def __post_init__(self) -> None:
-        if self.sentence_keys and self.layout != "allennlp":
-            raise InputError(
-                f"sentences as keys are for the layout allennlp, not {self.layout}"
-            )
-        if self.boundaries and self.carry_state:
-            raise InputError(
-                "--boundaries is for sentences that are read by themselves, without --carry-state"
-            )
-
-
 DEFAULT = DumpOptions()
 
 
@@ -106,6 +48,8 @@ def dump_features(
     model: ElmoC,
     pairs: Iterable[tuple[Path | str, Path | str]],
     options: DumpOptions = DEFAULT,
+    *,
+    command_line: str = "",
 ) -> None:
     """Write the layer states of every sentence of files, in order; all are looked at
     before any are dumped.
@@ -120,10 +64,12 @@ def dump_features(
             input. The output must not exist, unless a dump that is finished already is
             resumed.
         options: what is dumped.
+        command_line: recorded in the files.
 
     Raises:
         InputError: bad input, or not enough disk.
     """
+    options = checked(options)
     with ExitStack() as stack:
         dumps = []
         for sentences, output in pairs:
@@ -135,7 +81,13 @@ def dump_features(
                 boundaries=options.boundaries,
             )
             dumps.append(
-                Dump(model, stack.enter_context(source), Path(output), options)
+                Dump(
+                    model,
+                    stack.enter_context(source),
+                    Path(output),
+                    options,
+                    command_line,
+                )
             )
         new = [
             dump
@@ -188,7 +140,12 @@ class Dump:
     """One dump of one input; see `dump_features`."""
 
     def __init__(
-        self, model: ElmoC, source: SentenceInput, output: Path, options: DumpOptions
+        self,
+        model: ElmoC,
+        source: SentenceInput,
+        output: Path,
+        options: DumpOptions,
+        command_line: str,
     ) -> None:
         together = distributed.is_available() and distributed.is_initialized()
         self.rank, self.world_size = (
@@ -200,9 +157,8 @@ class Dump:
         self.source = source
         self.output = output
         self.options = options
-        by_words = LAYOUTS[options.layout].found_by_words and (
-            options.sentence_map or options.sentence_keys
-        )
+        self.command_line = command_line
+        by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.changed = (
             Path(source.path).stat().st_mtime_ns if Path(source.path).exists() else 0
         )
@@ -294,7 +250,6 @@ class Dump:
             *self.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map),
             *(
-                options.sentence_keys,
                 options.carry_state,
                 options.boundaries,
                 self.survey.fingerprint,
@@ -467,7 +422,7 @@ class Dump:
             **({"boundaries": True} if options.boundaries else {}),
             "input": self.survey.fingerprint,
             "dump": self.identity,
-            "command_line": options.command_line,
+            "command_line": self.command_line,
         }
         with LAYOUTS[options.layout].open(
             self.output,
@@ -475,7 +430,6 @@ class Dump:
             shape=self.shape,
             compress=options.compress,
             sentence_map=options.sentence_map,
-            sentence_keys=options.sentence_keys,
         ) as writer:
             for path, sentences in self._parts():
                 shape = (math.prod(self.shape.of(count_words(sentences))),)

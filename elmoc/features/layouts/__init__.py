@@ -22,7 +22,7 @@ from elmoc.files.hdf5 import CheckedFile
 FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
 
 
-# By the names of `LAYOUT_NAMES`; each writer has its reader.
+# By the names of `LayoutName`; each writer has its reader.
 LAYOUTS: dict[str, type[LayoutWriter]] = {
     writer.layout: writer
     for writer in (AllennlpWriter, BilmWriter, E2eCorefWriter, FlatWriter)

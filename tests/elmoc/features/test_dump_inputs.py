@@ -214,7 +214,7 @@ def test_an_input_that_changes_while_it_is_dumped(
     assert not (tmp_path / "f.h5").exists()
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--use-sentence-keys", "--layers", "2,0"]])
+@pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--layers", "2,0"]])
 def test_boundaries_stand_around_the_words(
     model_path: Path, tmp_path: Path, error_line: Fails, options: list[str]
 ) -> None:

@@ -10,7 +10,8 @@ from elmoc.corpus import BEGIN, END, UNKNOWN
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
-from elmoc.features.dump import DumpOptions, dump_features
+from elmoc.features.dump import dump_features
+from elmoc.features.options import DumpOptions
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory

@@ -2,18 +2,18 @@
 
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.interface import FeatureShape
+from elmoc.features.options import LayoutName
 from elmoc.features.reader import FeatureFile
 from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
 
-from elmoc.features import LAYOUT_NAMES
 from elmoc.features.layouts import LAYOUTS
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]
@@ -71,7 +71,7 @@ def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
 
 
 def test_the_names_are_those_of_readers_and_writers() -> None:
-    assert list(LAYOUT_NAMES) == list(LAYOUTS)
+    assert list(get_args(LayoutName)) == list(LAYOUTS)
 
 
 def test_layouts_and_versions_of_later_are_refused(tmp_path: Path) -> None:
