@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import torch
 from msgspec import Meta
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.encoders.layers import dropped, run_padded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +35,8 @@ class PlainLstmSizes(EncoderSizes):
 
 
 class PlainLstm(Encoder):
-    """A stack of LSTM layers; what each puts out, but for the carried state, is dropped
-    out with one mask a window.
+    """A stack of LSTM layers; dropout is in their outputs, not in the state that they
+    carry, with one mask a window.
     """
 
     def __init__(self, sizes: PlainLstmSizes, *, recompute: bool = False) -> None:
@@ -58,44 +57,13 @@ class PlainLstm(Encoder):
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
         masks = dropout_masks or self.own_masks(len(inputs))
         layer_states = [inputs]
-        after = []
-        for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
-            assert isinstance(layer, nn.LSTM)
-            before = None if state is None else state.layers[index]
-            outputs, *carried = self.recomputed(run_layer)(
-                layer, inputs, before, lengths
-            )
-            inputs = outputs if mask is None else outputs * mask.unsqueeze(1)
-            layer_states.append(inputs)
-            after.append(tuple(carried))
-        return EncoderOutput(layer_states, EncoderState(tuple(after)))
-
-
-def run_layer(
-    layer: nn.LSTM,
-    inputs: Tensor,
-    state: tuple[Tensor, ...] | None,
-    lengths: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each
-    row.
-
-    On a GPU it computes in float32 under autocast, too, which would run it in float16
-    there and lose small gradients.
-    """
-    if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
-        exact = None if state is None else tuple(each.float() for each in state)
-        with torch.autocast("cuda", enabled=False):
-            return run_layer(layer, inputs.float(), exact, lengths)
-    before = None if state is None else tuple(each.unsqueeze(0) for each in state)
-    if lengths is None:
-        outputs, (hidden, cell) = layer(inputs, before)
-    else:
-        packed = pack_padded_sequence(
-            inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        read, (hidden, cell) = layer(packed, before)
-        outputs, _ = pad_packed_sequence(
-            read, batch_first=True, total_length=inputs.shape[1]
-        )
-    return outputs, hidden[0], cell[0]
+        new_state = []
+        for index, layer in enumerate(self.layers):
+            before = None
+            if state is not None:
+                before = tuple(each.unsqueeze(0) for each in state.layers[index])
+            run = self.recomputed(run_padded)
+            outputs, after = run(layer, layer_states[-1], before, lengths)
+            layer_states.append(dropped(outputs, masks[index]))
+            new_state.append(tuple(each.squeeze(0) for each in after))
+        return EncoderOutput(layer_states, EncoderState(tuple(new_state)))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.encoders.layers import dropped
 from elmoc.errors import InputError
 
 
@@ -158,11 +159,6 @@ def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             )
         return attended.to(values.dtype)
     return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-
-
-def dropped(x: Tensor, mask: Tensor | None) -> Tensor:
-    """[B, T, P] times a mask [B, P], where there is one."""
-    return x if mask is None else x * mask.unsqueeze(1)
 
 
 def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tensor:

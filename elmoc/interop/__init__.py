@@ -3,10 +3,10 @@ place of an `ElmoC`.
 
     original_elmo     options.json and weights.hdf5 of bilm-tf and AllenNLP, both ways
     many_langs        the directories of ELMoForManyLangs, read
-    imported          what both make: a model directory with its character CNN
-    allennlp          the module that AllenNLP's `Elmo` takes
-    flair, spacy      what flair's taggers and spaCy's pipelines take
+    imported          a model of another tool on its way into a model directory
+    flair, spacy      embeddings for flair's taggers, a component of spaCy's pipelines
+    token_vectors     the vectors that both adapters give to tokens
 
-Models are imported and exported by commands of `elmoc`; adapters are imported by who
-uses the other library.
+Models are imported and exported by commands of `elmoc`. A user of flair or spaCy
+imports the adapter.
 """

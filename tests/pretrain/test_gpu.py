@@ -8,8 +8,8 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import choose_kernels
+from elmoc.encoders.layers import run_padded
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.plain_lstm import run_layer
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
@@ -130,12 +130,12 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
 def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast(lengths: torch.Tensor | None) -> None:
     torch.manual_seed(0)
     layer = torch.nn.LSTM(8, 8, batch_first=True, device="cuda")
-    inputs, state = torch.randn(3, 5, 8, device="cuda"), tuple(torch.randn(2, 3, 8, device="cuda"))
+    inputs, state = torch.randn(3, 5, 8, device="cuda"), tuple(torch.randn(2, 1, 3, 8, device="cuda"))
     gradients = []
     for enabled in (False, True):
         with torch.autocast("cuda", torch.bfloat16, enabled=enabled):
-            outputs = run_layer(layer, inputs, state, lengths)
-        assert {each.dtype for each in outputs} == {torch.float32}
-        gradients.append(torch.autograd.grad(1e-9 * outputs[0].sum(), [*layer.parameters()]))  # 0 in float16
+            outputs, after = run_padded(layer, inputs, state, lengths)
+        assert {each.dtype for each in (outputs, *after)} == {torch.float32}
+        gradients.append(torch.autograd.grad(1e-9 * outputs.sum(), [*layer.parameters()]))  # 0 in float16
     for ours, theirs in zip(gradients[1], gradients[0], strict=True):
         torch.testing.assert_close(ours, theirs, atol=0, rtol=1e-4)

@@ -128,22 +128,6 @@ def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder
     torch.testing.assert_close(encoder(vectors, lengths)[0, :, :2], together[0, :, :2], atol=1e-5, rtol=0)
 
 
-def test_carried_state_makes_two_windows_one() -> None:
-    torch.manual_seed(4)
-    encoder = shaken(direction_of()).eval()
-    vectors = torch.randn(3, 9, 6)
-    whole = encoder(vectors)
-    first = encoder(vectors[:, :4])
-    second = encoder(vectors[:, 4:], first.state)
-    for one, two, both in zip(first.layer_states, second.layer_states, whole.layer_states, strict=True):
-        torch.testing.assert_close(torch.cat([one, two], dim=1), both)
-    for carried, wanted in zip(sum(second.state.layers, ()), sum(whole.state.layers, ()), strict=True):
-        torch.testing.assert_close(carried, wanted)
-    assert not torch.allclose(encoder(vectors[:, 4:]).layer_states[-1], second.layer_states[-1]), (
-        "without the state it is another window"
-    )
-
-
 @pytest.mark.parametrize("fast", [False, True], ids=["plain", "fused"])
 def test_recomputing_changes_nothing_but_what_is_kept(fast: bool) -> None:
     weights = shaken(direction_of(fast=fast, dropout=0.3)).state_dict()

@@ -41,31 +41,6 @@ def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> Non
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
-def test_windows_with_carried_state_are_the_whole() -> None:
-    stack = stack_of().eval()
-    x = torch.randn(3, 7, 5, dtype=torch.float64)
-    whole = stack(x)
-    first = stack(x[:, :3])
-    second = stack(x[:, 3:], first.state)
-    for index, states in enumerate(whole.layer_states):
-        torch.testing.assert_close(torch.cat([first.layer_states[index], second.layer_states[index]], dim=1), states)
-    assert torch.equal(second.state.layers[1][0], second.layer_states[2][:, -1])
-
-
-def test_of_a_padded_batch_the_state_is_that_after_the_last_word() -> None:
-    stack = stack_of().eval()
-    x = torch.randn(2, 6, 5, dtype=torch.float64)
-    lengths = torch.tensor([4, 6])
-    padded = stack(x, lengths=lengths)
-    for row, length in enumerate(lengths.tolist()):
-        alone = stack(x[row : row + 1, :length])
-        for index, states in enumerate(alone.layer_states):
-            torch.testing.assert_close(padded.layer_states[index][row, :length], states[0])
-        for ours, theirs in zip(padded.state.layers, alone.state.layers, strict=True):
-            for carried, expected in zip(ours, theirs, strict=True):
-                torch.testing.assert_close(carried[row], expected[0])
-
-
 def test_the_defaults_are_the_papers() -> None:
     sizes = PlainLstmSizes()
     assert sizes.description == "plain LSTM of 1 × 2048"

@@ -13,10 +13,8 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
-import torch
 from elmoc.__main__ import main
 from elmoc.encoding import SentenceEncoder
-from elmoc.interop.allennlp import ElmoBiLm
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -25,6 +23,7 @@ from tests.tiny import tiny_model
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.features import dump
+from elmoc.modules import LayerStates
 
 Fails = Callable[[int], str]
 DOCUMENTS = {
@@ -222,8 +221,8 @@ def test_boundaries_stand_around_the_words(
     source = (model_path, tmp_path / "in.txt")
     dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
     dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
-    output = ElmoBiLm(ElmoC.from_pretrained(model_path))([["The", "cat", "sat", "."], [], ["a"]])
-    whole = torch.stack(output["activations"], dim=1).numpy()  # [B, L + 1, T + 2, 2P]
+    states, _ = LayerStates(ElmoC.from_pretrained(model_path))([["The", "cat", "sat", "."], [], ["a"]])
+    whole = states.numpy()  # [B, L + 1, T + 2, 2P]
     kept = {"flat": [2], "2,0": [2, 0]}.get(options[1] if "flat" in options else (options or [""])[-1], [0, 1, 2])
     plain, found = FeatureFile(tmp_path / "plain.h5"), FeatureFile(tmp_path / "f.h5")
     for words, with_bounds, every in zip(plain, found, whole, strict=True):
