@@ -25,7 +25,8 @@ from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.weights import contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
-from elmoc.word_vectors.fasttext import Contents, FastTextVectors, NgramKind
+from elmoc.word_vectors.fasttext import Contents, FastTextVectors
+from elmoc.word_vectors.ngrams import NgramKind
 from elmoc.word_vectors.product_quantisation import (
     ENTRIES,
     SEED,

@@ -4,7 +4,6 @@ more than it holds.
 
 import math
 import mmap
-import struct
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
@@ -25,14 +24,6 @@ _ATTRIBUTE_CLASSES = (*_NUMBERS, h5py.h5t.STRING, h5py.h5t.ENUM)
 # file
 _MOST_TEXTS = 100
 
-# where the library keeps strings of any length: the beginning of such a heap, and the
-# head of an object in it
-_HEAP = b"GCOL\1\0\0\0"
-_OBJECT = struct.Struct("<H6xQ")
-# attributes are written first and the map of sentences last: heaps are looked for in
-# this number of bytes at both ends
-_HEAP_BYTES = 1 << 24
-
 
 class CheckedFile(AbstractContextManager["CheckedFile"]):
     """An HDF5 file opened for reading, and mapped into memory. Its methods raise
@@ -47,7 +38,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         require_file(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            _check_heaps(self._content)
             self.file = h5py.File(path, "r")
             self.root = h5py.h5g.open(self.file.id, b"/")
 
@@ -178,30 +168,6 @@ def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
         raise ValueError(
             f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the most"
         )
-
-
-def _check_heaps(content: mmap.mmap) -> None:
-    """Raise an error where the objects of a heap do not end with it: the library would
-    look for the end forever.
-    """
-    for begin, end in (
-        (0, _HEAP_BYTES),
-        (max(0, len(content) - _HEAP_BYTES), len(content)),
-    ):
-        heap = content.find(_HEAP, begin, end)
-        while heap >= 0:
-            place = heap + _OBJECT.size
-            heap_end = heap + _OBJECT.unpack_from(content, heap)[1]
-            while place + _OBJECT.size <= heap_end:
-                index, size = _OBJECT.unpack_from(content, place)
-                if (
-                    step := _OBJECT.size + -(-size // 8) * 8 if index else size
-                ) < _OBJECT.size:
-                    break
-                place += step
-            if not heap_end - _OBJECT.size < place <= heap_end:
-                raise ValueError("a heap of strings is not whole")
-            heap = content.find(_HEAP, heap + _OBJECT.size, end)
 
 
 def _text(text: str | bytes) -> str:

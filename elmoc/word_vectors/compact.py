@@ -32,7 +32,7 @@ from elmoc.word_vectors.coded_rows import (
     check_array,
     hash_words,
 )
-from elmoc.word_vectors.fasttext import NgramKind
+from elmoc.word_vectors.ngrams import NgramKind
 from elmoc.word_vectors.stored import StoredVectors
 
 FILE_NAME = "compact.safetensors"

@@ -12,7 +12,8 @@ from typing import Any
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.compression import require_file, unpacked_name
 from elmoc.files.records import check_version
-from elmoc.word_vectors.fasttext import MAX_SIZE, FastTextVectors
+from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.fasttext_file import MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
-from elmoc.word_vectors.fasttext import MAX_SIZE
+from elmoc.word_vectors.fasttext_file import MAX_SIZE
 
 # What is done to raw vectors, once `<s>` and `</s>` have vectors.
 TransformKind = Literal["none", "centre", "whiten"]

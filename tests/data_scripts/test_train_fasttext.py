@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 from data_scripts.train_fasttext import main, sizes_for
 from elmoc.corpus import Corpus
-
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 SMALL = ["--dim", "10", "--epochs", "3", "--buckets", "1000", "--workers", "1"]

@@ -16,11 +16,10 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.weights import WEIGHT_TYPES, packed_weights, unpacked_weights
+from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from safetensors.torch import load_file, save_file
 from tests.tiny import forget_checksums, tiny_model
-
-from elmoc.word_vectors.fasttext import FastTextVectors
 
 SENTENCES = [["Some", "words", "."], ["kabodi", "unheard-of", "日本"]]
 SIZE = 160_000  # of the packed model

@@ -34,7 +34,7 @@ from pretrain.config import config_to_dict, load_config
 from pretrain.run.directory import read_checkpoint
 
 from tests.elmoc.interop.conftest import DATA, write_original
-from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
+from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
 from tests.elmoc.word_vectors.test_compact import coded, compact, filtered
 from tests.fuzz.damage import EDITS, bounded, damaged

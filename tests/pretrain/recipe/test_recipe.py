@@ -21,7 +21,7 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main, parser
 from pretrain.recipe.plan import Recipe
 from pretrain.run.directory import read_metrics
-from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
+from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
 

@@ -14,11 +14,10 @@ from unittest.mock import patch
 import fasttext
 import numpy as np
 import pytest
+from elmoc.word_vectors.fasttext import FastTextVectors
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.elmoc.word_vectors.fasttext.files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
-
-from elmoc.word_vectors.fasttext import FastTextVectors
+from tests.elmoc.word_vectors.fasttext_files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
 """Of the dictionaries here; one is there twice."""

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from tests.elmoc.word_vectors.fasttext.files import DIM, FIELDS, KINDS, WORDS
-from tests.fuzz.damage import bounded
-
 from elmoc.word_vectors.fasttext import FastTextVectors
+from tests.elmoc.word_vectors.fasttext_files import DIM, FIELDS, KINDS, WORDS
+from tests.fuzz.damage import bounded
 
 
 def changed(content: bytes, offset: int, form: str, value: float) -> bytes:

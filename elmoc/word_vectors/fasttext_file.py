@@ -1,0 +1,122 @@
+"""FastText files: where words, counts and rows are in the bytes of a `.bin` file."""
+
+import mmap
+import struct
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+# The widest word vectors that are read: a damaged number can say any width.
+MAX_SIZE = 1 << 16
+_MAGIC = 793712314
+_VERSIONS = (11, 12)
+# Among the kinds of model.
+_SUPERVISED = 3
+# A file begins with its magic, its version, and the fields of `Header` among others.
+# The dictionary follows.
+_START = struct.Struct("<3i24x4i12x3i8xq")
+DICTIONARY = _START.size
+# A dictionary has for each word, then for each label: its bytes, a zero byte, its count
+# (8 bytes) and its type (1 byte).
+_BEHIND_WORD = 10
+# Whether a matrix is quantised, its rows and columns. Its numbers follow.
+_MATRIX = struct.Struct("<?2q")
+BAD_DICTIONARY = (
+    "its dictionary is truncated, or has other words and labels than its header says"
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The sizes of a file, by fastText's names.
+
+    pruned: −1, a dictionary that is not pruned; others are of quantised files, which
+        are not read.
+    """
+
+    dim: int
+    model: int
+    bucket: int
+    minn: int
+    maxn: int
+    entries: int
+    words: int
+    labels: int
+    pruned: int
+
+    @property
+    def shortest(self) -> int:
+        """The characters of the shortest n-grams."""
+        return max(1, self.minn)
+
+
+def read_header(content: mmap.mmap) -> Header:
+    """The header of a file, if its sizes can be true: look-ups believe them."""
+    magic, version, *numbers = _START.unpack_from(content)
+    if magic != _MAGIC or version not in _VERSIONS:
+        raise ValueError("it is not a fastText .bin file of version 11 or 12")
+    header = Header(*numbers)
+    if version == _VERSIONS[0] and header.model == _SUPERVISED:
+        # As the library does: classifiers of that version had no n-grams.
+        header = replace(header, maxn=0)
+    has_ngrams = header.maxn >= header.shortest
+    most_entries = len(content) // _BEHIND_WORD
+    possible = [
+        1 <= header.dim <= MAX_SIZE,
+        header.bucket > 0 or (header.bucket == 0 and not has_ngrams),
+        header.minn >= 0,
+        0 <= header.maxn <= 100,
+        header.words >= 1,
+        header.labels >= 0,
+        header.words + header.bucket < 1 << 31,
+        header.entries == header.words + header.labels,
+        header.entries <= most_entries,
+        header.pruned == -1,
+    ]
+    if not all(possible):
+        raise ValueError(f"its sizes cannot be true: {header}")
+    return header
+
+
+def check_matrices(content: mmap.mmap, header: Header, position: int) -> None:
+    """Compare the matrices behind the dictionary, which ends at a position, with the
+    header and the size of the file.
+    """
+    inputs = header.words + header.bucket
+    outputs = header.labels if header.model == _SUPERVISED else header.words
+    for rows in (inputs, outputs):
+        quantised, *sizes = _MATRIX.unpack_from(content, position)
+        if quantised or sizes != [rows, header.dim]:
+            raise ValueError(
+                f"a matrix is quantised, or not of {rows:,} × {header.dim:,} numbers"
+            )
+        position += _MATRIX.size + 4 * rows * header.dim
+    if position != len(content):
+        raise ValueError(
+            f"it has {len(content):,} bytes where {position:,} are expected"
+        )
+
+
+def read_dictionary(
+    content: mmap.mmap, header: Header
+) -> tuple[list[tuple[bytes, int]], int]:
+    """The entries with their counts, and where the dictionary ends."""
+    entries = []
+    position = DICTIONARY
+    for number in range(header.entries):
+        end = content.find(b"\0", position)
+        behind = content[end : end + _BEHIND_WORD]
+        is_label = number >= header.words
+        if end < 0 or len(behind) < _BEHIND_WORD or behind[-1] != is_label:
+            raise ValueError(BAD_DICTIONARY)
+        entries.append((content[position:end], int.from_bytes(behind[1:9], "little")))
+        position = end + _BEHIND_WORD
+    return entries, position
+
+
+def input_rows(content: mmap.mmap, header: Header, dictionary_end: int) -> np.ndarray:
+    """float32 [words + buckets, E], mapped: its numbers may lie at any byte."""
+    rows = header.words + header.bucket
+    start = dictionary_end + _MATRIX.size
+    numbers = np.frombuffer(content, np.float32, rows * header.dim, start)
+    return numbers.reshape(rows, header.dim)
