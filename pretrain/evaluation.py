@@ -5,13 +5,13 @@ prediction's.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from textwrap import wrap
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from msgspec import Meta
+from torch import Tensor
 
 from elmoc.encoders import EncoderState
 from pretrain.data.batches import BatchMaker, gather
@@ -21,21 +21,25 @@ from pretrain.execution import Execution
 from pretrain.output_layers import Scorer
 from pretrain.train_state import TrainState
 
-# held-out text is read in at most this many streams, shared out among its sources
+# Held-out text is read in at most this many streams, shared out among its sources.
 STREAMS = 64
-# streams of each source at least: fewer would be slow
+# A source has at least this many streams: fewer would make its products small and slow.
 STREAMS_OF_A_SOURCE = 16
-# metrics that are printed, as far as an output layer has them, and their headings
+# Metrics that are printed where the output layer has them, and their headings.
 COLUMNS = {
     "cosine": "cosine",
     "perplexity": "perplexity",
     "accuracy_at_10": "accuracy@10",
     "reciprocal_rank": "reciprocal rank",
 }
-# metrics that are printed of each source
+# Metrics that are printed for each source.
 OF_A_SOURCE = ("cosine", "accuracy_at_10")
-# before the name of a metric: its macro average, the mean over sources
+# Stands before the name of a metric: its macro average, the mean over sources.
 MACRO = "macro_"
+# Stands before the name of a metric: its value for the best constant prediction.
+CONSTANT = "constant_"
+# Characters of a printed line.
+LINE_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,15 @@ class EvaluationConfig:
         int,
         Meta(
             ge=0,
-            description="updates between two evaluations; 0, or any number with "
-            "`--max-time`, is ten times a run",
+            description="updates between two evaluations; 0, or a limit of time, "
+            "means ten evaluations a run",
         ),
     ] = 0
     words: Annotated[
         int,
         Meta(
             ge=1,
-            description="held-out words that are read, an equal share of them from "
+            description="held-out words that an evaluation reads, an equal share from "
             "each source",
         ),
     ] = 20_000
@@ -62,7 +66,8 @@ class EvaluationConfig:
         int,
         Meta(
             ge=1,
-            description="most frequent word types among which the true word is ranked",
+            description="number of most frequent word types among which the true word "
+            "is ranked",
         ),
     ] = 50_000
 
@@ -76,79 +81,95 @@ def evaluate(
     words: int,
     execution: Execution,
 ) -> dict[str, float]:
-    """Held-out metrics over `words` words, for each direction and averaged, beside the
-    best constant prediction.
+    """Held-out metrics, beside those of the best constant prediction.
 
-    Where held-out text has sources, these are over an equal number of words of each, or
-    all that it holds, so that a source with less text counts less; `NAME/METRIC` is
-    over the words of the source NAME, averaged over the directions.
+    Where held-out text has sources, an equal number of words of each is read, or all
+    words of a source with less text.
+
+    Args:
+        state: whose encoder and output layers predict.
+        data: whose held-out text is read.
+        scorer: of the output layers.
+        words: read in all.
+        execution: where and how to compute.
+
+    Returns:
+        Metrics by name: `METRIC` over all words, averaged over the directions;
+        `SOURCE/METRIC` over the words of a source, averaged in the same way; and
+        `DIRECTION_METRIC`.
     """
     state.set_training(False)
     sources = data.corpus.held_out_sources
     directions = state.encoder.directions
-    streams = (
-        STREAMS
-        if len(sources) == 1
-        else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
-    )
-    options: dict[str, Any] = {
-        "streams": streams,
-        "window": data.window,
-        "directions": data.directions,
-    }
-    options["words"] = math.ceil(words / len(sources))
-    found = [
-        predict(
-            state,
-            data,
-            held_out_windows(data.corpus, source=source, **options),
-            execution,
+    streams = STREAMS
+    if len(sources) > 1:
+        streams = max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
+    predictions: dict[str, list[Tensor]] = {name: [] for name in directions}
+    targets: dict[str, list[np.ndarray]] = {name: [] for name in directions}
+    # The words of each source among all words; "" are all of them.
+    parts: dict[str, slice] = {}
+    end = 0
+    for source in sources:
+        windows = held_out_windows(
+            data.corpus,
+            source=source,
+            streams=streams,
+            window=data.window,
+            directions=data.directions,
+            words=math.ceil(words / len(sources)),
         )
-        for source in sources
-    ]
-    ends = np.cumsum([len(true[directions[0]]) for _, true in found]).tolist()
-    parts = {"": slice(0, ends[-1])}
-    if list(sources) != [""]:
-        parts |= {
-            source: slice(*bounds)
-            for source, bounds in zip(sources, pairwise([0, *ends]), strict=True)
-        }
-    scores = {
-        direction: scorer.score(
+        predicted, true = predict(state, data, windows, execution)
+        for direction in directions:
+            predictions[direction].append(predicted[direction])
+            targets[direction].append(true[direction])
+        start = end
+        end = start + len(true[directions[0]])
+        parts[source] = slice(start, end)
+    parts = {"": slice(0, end)} | parts
+    scores = {}
+    for direction in directions:
+        scores[direction] = scorer.score(
             state.output_layers.direction(direction),
-            torch.cat([predicted[direction] for predicted, _ in found]),
-            np.concatenate([true[direction] for _, true in found]),
+            torch.cat(predictions[direction]),
+            np.concatenate(targets[direction]),
             parts,
         )
-        for direction in directions
-    }
-    values = {
-        f"{part}/{name}".lstrip("/"): float(
-            np.mean([score[part][name] for score in scores.values()])
-        )
-        for part, first in scores[directions[0]].items()
-        for name in first
-    }
-    return values | {
-        f"{each}_{name}": value
-        for each, score in scores.items()
-        for name, value in score[""].items()
-    }
+    return named_metrics(scores)
+
+
+def named_metrics(
+    scores: Mapping[str, dict[str, dict[str, float]]],
+) -> dict[str, float]:
+    """The metrics of `evaluate` by their names.
+
+    Args:
+        scores: by direction, by part ("" are all words), and by the scorer's name.
+    """
+    values = {}
+    first = next(iter(scores.values()))
+    for part, names in first.items():
+        for name in names:
+            own = [score[part][name] for score in scores.values()]
+            values[f"{part}/{name}".lstrip("/")] = float(np.mean(own))
+    for direction, score in scores.items():
+        for name, value in score[""].items():
+            values[f"{direction}_{name}"] = value
+    return values
 
 
 def score_of(values: Mapping[str, float | None], metric: str) -> float:
-    """What chooses the best model: of an evaluation the mean of a metric over the
-    sources, however much each holds.
+    """The score that chooses the best model: the mean of a metric over the sources,
+    whatever the size of each; without sources, the metric itself.
 
-    Without sources, the metric itself. A source whose metric is not a number, because
-    its targets have no vectors, is left out; NaN where no number is left.
+    A source whose metric is not a number, because its targets have no vectors, is left
+    out. The score is NaN where no number is left.
     """
     names = [f"{source}/{metric}" for source in sources_of(values)] or [metric]
-    numbers = [
-        value
-        for name in names
-        if (value := values.get(name)) is not None and math.isfinite(value)
-    ]
+    numbers = []
+    for name in names:
+        value = values.get(name)
+        if value is not None and math.isfinite(value):
+            numbers.append(value)
     return float(np.mean(numbers)) if numbers else math.nan
 
 
@@ -157,105 +178,100 @@ def predict(
     data: TrainingData,
     windows: Iterable[Window],
     execution: Execution,
-) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
-    """For each direction the predictions [N, D] in windows that follow each other, and
-    the true types [N].
+) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
+    """Predict the words of windows that follow each other, beginning in zero state.
 
-    The first begins in zero state.
+    Returns:
+        For each direction the predictions [N, D], and the true types [N].
     """
     directions = state.encoder.directions
-    maker = BatchMaker(
-        data.inputs, None
-    )  # the words to predict are scored by their ids
+    # No target vectors are streamed in: the words to predict are scored by their ids.
+    maker = BatchMaker(data.inputs, None)
     recurrent: dict[str, EncoderState | None] = dict.fromkeys(directions)
-    predictions: dict[str, list[torch.Tensor]] = {
-        direction: [] for direction in directions
-    }
-    targets: dict[str, list[np.ndarray]] = {direction: [] for direction in directions}
+    predictions: dict[str, list[Tensor]] = {name: [] for name in directions}
+    targets: dict[str, list[np.ndarray]] = {name: [] for name in directions}
     for window in windows:
         batch = gather(window, maker, execution.device)
         for direction in directions:
+            encoder = state.encoder.direction(direction)
+            layer = state.output_layers.direction(direction)
             with execution.autocast():
-                output = state.encoder.direction(direction)(
-                    state.read(batch, direction), recurrent[direction]
-                )
-                predicted = state.output_layers.direction(direction).predict(
-                    output.layer_states[-1]
-                )  # [B, T, D]
+                inputs = state.read(batch, direction)  # [B, T, E]
+                output = encoder(inputs, recurrent[direction])
+                predicted = layer.predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(window.ids[direction][:, 1:].ravel())
     return (
-        {direction: torch.cat(each) for direction, each in predictions.items()},
-        {direction: np.concatenate(each) for direction, each in targets.items()},
+        {name: torch.cat(each) for name, each in predictions.items()},
+        {name: np.concatenate(each) for name, each in targets.items()},
     )
 
 
 class EvaluationTable:
-    """What a run prints of its evaluations: a row each, under a heading, at most 100
-    characters wide.
+    """The printed table of a run's evaluations: a heading, a row for each, and its
+    sources where there are several.
 
-    Beside a metric stands the best constant prediction's; the run reads words or
-    subwords, its `unit`.
+    Beside a metric stands the best constant prediction's, in brackets.
+
+    Args:
+        unit: of the text: words or subwords.
     """
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._columns: list[tuple[str, str]] = []
+        self._metrics: list[str] = []
 
     def rows(
         self, values: Mapping[str, float], *, words: int, seconds: float, loss: float
     ) -> Iterator[str]:
-        """The lines of an evaluation: the heading before the first, its row, and its
-        sources where there are several.
+        """The lines of an evaluation.
 
         Args:
             values: its metrics.
-            words, seconds: read and gone so far.
+            words: read so far in each direction.
+            seconds: gone so far.
             loss: of training, NaN before there is any.
         """
-        if not self._columns:
-            self._columns = [
-                (metric, label) for metric, label in COLUMNS.items() if metric in values
-            ]
-            yield "held-out metrics, and in brackets what the best constant prediction has"
+        if not self._metrics:
+            self._metrics = [metric for metric in COLUMNS if metric in values]
+            yield "held-out metrics, and in brackets the best constant prediction's"
             heading = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
-            yield heading + "".join(f" {label:>16}" for _, label in self._columns)
-        cells = [
-            _cell(values[metric], values.get(f"constant_{metric}"))
-            for metric, _ in self._columns
-        ]
+            for metric in self._metrics:
+                heading += f" {COLUMNS[metric]:>16}"
+            yield heading
         shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
-        yield f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}" + "".join(
-            f" {cell:>16}" for cell in cells
-        )
-        metrics = [metric for metric, _ in self._columns if metric in OF_A_SOURCE]
-        sources = sources_of(values)
-        if len(sources) > 1:
-            parts = [
-                " ".join(
-                    [each, *(f"{values[f'{each}/{name}']:.3f}" for name in metrics)]
-                )
-                for each in sources
-            ]
-            labels = ", ".join(COLUMNS[metric] for metric in metrics)
-            means = {
-                name[len(MACRO) :].replace("_", " "): values[name]
-                for name in values
-                if name.startswith(MACRO)
-            }
-            parts += [f"mean {name} {value:.4f}" for name, value in means.items()]
-            text = f"by source ({labels}): {'; '.join(parts)}"
-            yield from wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
+        row = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
+        for metric in self._metrics:
+            row += f" {_cell(values[metric], values.get(CONSTANT + metric)):>16}"
+        yield row
+        if len(sources_of(values)) > 1:
+            text = self._by_source(values)
+            yield from wrap(
+                text, LINE_WIDTH, initial_indent="  ", subsequent_indent="    "
+            )
+
+    def _by_source(self, values: Mapping[str, float]) -> str:
+        metrics = [metric for metric in self._metrics if metric in OF_A_SOURCE]
+        parts = []
+        for source in sources_of(values):
+            numbers = [f"{values[f'{source}/{metric}']:.3f}" for metric in metrics]
+            parts.append(" ".join([source] + numbers))
+        for name, value in values.items():
+            if name.startswith(MACRO):
+                label = name.removeprefix(MACRO).replace("_", " ")
+                parts.append(f"mean {label} {value:.4f}")
+        labels = ", ".join(COLUMNS[metric] for metric in metrics)
+        return f"by source ({labels}): {'; '.join(parts)}"
 
 
-def _cell(*values: float | None) -> str:
-    value, *constant = [
-        f"{each:.4f}" if abs(each) < 10 else f"{each:,.0f}"
-        for each in values
-        if each is not None
-    ]
-    return f"{value} ({constant[0]})" if constant else value
+def _cell(value: float, constant: float | None) -> str:
+    shown = _number(value)
+    return shown if constant is None else f"{shown} ({_number(constant)})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.0f}"
 
 
 def sources_of(names: Iterable[str]) -> list[str]:
