@@ -1,19 +1,13 @@
 """Run directory: the files of a run, written so that it can go on after it was killed.
 
-config.json       the resolved config
-start.json        the model that the run started from, where it did by --init-from
-metrics.jsonl     one JSON object a line: training and evaluation metrics
-checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
-model/            the exported model directory: the best evaluation so far
+    config.json             the resolved config
+    start.json              the model that the run started from (`StartRecord`)
+    metrics.jsonl           training and evaluation metrics, a JSON object a line
+    checkpoints/UPDATE.pt   all that going on needs; the last few and the best are kept
+    model/                  the exported model directory of the best evaluation so far
 
 A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: all
-of `TrainState.to_dict`, and
-
-data              the fingerprints of corpus and tables
-started_from      the training record of the model that the run began with by
-`--init-from`, if it did metrics_bytes     how much of `metrics.jsonl` belongs to it
-unlogged          what the updates since the last line of `metrics.jsonl` did, in each
-direction (see `DirectionStep`)
+of `TrainState.to_dict`, and the fields of `CheckpointRecord`.
 """
 
 import json
@@ -21,9 +15,11 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import torch
 
 from elmoc.errors import InputError, reading
@@ -31,6 +27,7 @@ from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
 from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
+from elmoc.settings import convert
 from pretrain.config import (
     RunConfig,
     config_from_dict,
@@ -41,6 +38,63 @@ from pretrain.config import (
 
 CHECKPOINT = "elmoc-checkpoint"
 CHECKPOINT_VERSION = 3
+# The update of a checkpoint in the name of its file, which sorts as the number does.
+UPDATE_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class StartRecord:
+    """The content of `start.json`.
+
+    init_from: the absolute path of the model that the run started from, if any.
+    """
+
+    init_from: str | None
+
+
+@dataclass(frozen=True)
+class CheckpointRecord:
+    """What a checkpoint holds beside the train state.
+
+    data: the fingerprints of corpus and vector tables, by setting.
+    started_from: the training record of the model that the run started from, if any.
+    metrics_bytes: the size of the part of `metrics.jsonl` that belongs to it.
+    unlogged: the updates since the last line of `metrics.jsonl`: the numbers of each
+        direction's `DirectionStep`.
+    """
+
+    data: dict[str, str]
+    started_from: dict[str, Any] | None
+    metrics_bytes: int
+    unlogged: list[dict[str, tuple[float, float, int]]]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that a run goes on from.
+
+    path: of its file.
+    state: as `TrainState.to_dict` gives it.
+    record: the rest.
+    """
+
+    path: Path
+    state: dict[str, Any]
+    record: CheckpointRecord
+
+
+@dataclass(frozen=True)
+class MetricsLine:
+    """What every line of `metrics.jsonl` says, beside metrics by their names.
+
+    kind: `train` or `evaluation`.
+    update: the number of updates done.
+    words: read so far in each direction.
+    """
+
+    kind: Literal["train", "evaluation"]
+    update: int
+    words: float
 
 
 class RunDirectory:
@@ -55,23 +109,21 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
 
     def require_new(self) -> None:
-        """Raise an `InputError` when there is a run, what one has left, a model or a
-        corpus.
+        """Raise an `InputError` where the directory holds a run, what one has left, a
+        model or a corpus.
         """
         if self.config.exists():
             raise InputError(
-                f"{self.path} holds a run already: go on with it by --resume, or choose another directory"
+                f"{self.path} holds a run already: go on with it by --resume, or choose "
+                "another directory"
             )
-        for left in (
-            self.checkpoints,
-            self.metrics,
-            self.model,
-            self.path / WEIGHTS,
-            self.path / "corpus.json",
-        ):
-            if left.exists() and not (
-                left == self.checkpoints and not any(left.iterdir())
-            ):
+        places = [self.metrics, self.model, self.path / WEIGHTS]
+        places.append(self.path / "corpus.json")
+        # A run that was killed while it started leaves an empty folder.
+        if any(self.checkpoints.glob("*")):
+            places.append(self.checkpoints)
+        for left in places:
+            if left.exists():
                 raise InputError(
                     f"{left} is there already: choose another directory for the run"
                 )
@@ -82,106 +134,115 @@ class RunDirectory:
         """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(
-            self.start_record, {"init_from": init_from and os.path.abspath(init_from)}
-        )
+        model = None if init_from is None else os.path.abspath(init_from)
+        write_json(self.start_record, {"init_from": model})
+        # The last file: a run is there once its config is.
         write_json(self.config, config_to_dict(config))
 
     def started_from(self) -> str | None:
         """The model that the run started from, if any."""
-        with reading(self.start_record):
-            path: str | None = read_json(self.start_record)["init_from"]
-            return path
+        record = read_json(self.start_record)
+        return convert(record, StartRecord, where=str(self.start_record)).init_from
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this directory, and remove what those
-        that were killed left there.
+        """Keep other processes from training in this directory, and remove the files
+        that a killed process was writing.
         """
         with locked(self.config):
-            for left in [
-                *self.path.glob(".*.partial"),
-                *self.checkpoints.glob(".*.partial"),
-            ]:
-                remove(left)
+            for folder in (self.path, self.checkpoints):
+                for left in folder.glob(".*.partial"):
+                    remove(left)
             yield
 
-    def require_resumable(self, config: RunConfig) -> None:
-        """Raise an `InputError` when there is no run to resume, or it was started with
-        other settings.
+    def require_resumable(self, config: RunConfig, init_from: str | None) -> None:
+        """Raise an `InputError` where there is no run to resume, or it was started with
+        other settings, or from another model than `init_from`.
         """
         if not self.config.exists():
             raise InputError(
                 f"{self.path} holds no run to resume: start it without --resume"
             )
         before = config_from_dict(read_json(self.config), str(self.config))
-        if differing := differences(fixed_settings(before), fixed_settings(config)):
+        differing = differences(fixed_settings(before), fixed_settings(config))
+        if init_from is not None:
+            model = os.path.abspath(init_from)
+            started_from = {"init_from": self.started_from()}
+            differing += differences(started_from, {"init_from": model})
+        if differing:
             raise InputError(
-                f"{self.path} was started with other settings: {', '.join(differing)}: give the same to go on with it, "
-                f"or start a new run in another directory (--init-from {self.path} starts from its weights)"
+                f"{self.path} was started with other settings: {', '.join(differing)}: "
+                "give the same to go on with it, or start a new run in another "
+                f"directory (--init-from {self.path} starts from its weights)"
             )
 
-    def last_checkpoint(self) -> dict[str, Any] | None:
-        """The newest checkpoint, or None when the run was killed before its first."""
+    def last_checkpoint(self) -> Checkpoint | None:
+        """The newest checkpoint, or None where the run was killed before its first."""
         found = self.checkpoint_paths()
-        return read_checkpoint(found[-1]) if found else None
+        if not found:
+            return None
+        path = found[-1]
+        state = read_checkpoint(path)
+        with reading(path):
+            own = {each.name: state.pop(each.name) for each in fields(CheckpointRecord)}
+        return Checkpoint(path, state, convert(own, CheckpointRecord, where=str(path)))
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        return sorted(self.checkpoints.glob(f"{'[0-9]' * 9}.pt"))
+        return sorted(self.checkpoints.glob(f"{'[0-9]' * UPDATE_DIGITS}.pt"))
 
     def checkpoint_path(self, update: int) -> Path:
         """Where the checkpoint of an update is."""
-        return self.checkpoints / f"{update:09d}.pt"
+        return self.checkpoints / f"{update:0{UPDATE_DIGITS}d}.pt"
 
     def save(
         self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None
     ) -> None:
-        """Write a checkpoint atomically; the newest `keep` are kept, and the one of
-        update `best`.
+        """Write a checkpoint atomically, and remove those that are not kept.
+
+        Args:
+            update: the number of updates done.
+            values: its content.
+            keep: how many of the newest are kept.
+            best: the update of another one that is kept.
         """
         written = self.checkpoint_path(update)
+        content = {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}
         with atomic_path(written) as partial:
-            torch.save(
-                {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial
-            )
-        kept = {
-            written,
-            *self.checkpoint_paths()[-keep:],
-            *([] if best is None else [self.checkpoint_path(best)]),
-        }
+            torch.save(content, partial)
+        kept = {written} | set(self.checkpoint_paths()[-keep:])
+        if best is not None:
+            kept.add(self.checkpoint_path(best))
         for path in set(self.checkpoint_paths()) - kept:
             path.unlink()
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl` behind its first `size` bytes: a killed run may have
-    written more.
+    """Appends lines to `metrics.jsonl`.
+
+    Args:
+        path: of the file.
+        size: bytes of it that stay; a killed run may have written more.
     """
 
     def __init__(self, path: Path, *, size: int) -> None:
-        kept = path.read_bytes()[:size].rfind(b"\n") + 1 if path.exists() else 0
+        kept = 0
+        if path.exists():
+            kept = path.read_bytes()[:size].rfind(b"\n") + 1
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
         self._file.truncate(kept)
 
     def write(
         self, kind: str, update: int, words: int, values: Mapping[str, float]
     ) -> None:
-        """Append a line: its kind, where the run stands, and the metrics (null where
-        not finite).
-        """
-        finite = {
-            name: value if math.isfinite(value) else None
-            for name, value in values.items()
-        }
-        line = memoryview(
-            (
-                json.dumps({"kind": kind, "update": update, "words": words, **finite})
-                + "\n"
-            ).encode()
-        )
-        while line:
-            line = line[self._file.write(line) :]
+        """Append a line (see `MetricsLine`) with metrics, null where not finite."""
+        line: dict[str, Any] = {"kind": kind, "update": update, "words": words}
+        for name, value in values.items():
+            line[name] = value if math.isfinite(value) else None
+        left = memoryview((json.dumps(line) + "\n").encode())
+        # A disk that is nearly full takes a part of the bytes.
+        while left:
+            left = left[self._file.write(left) :]
 
     def size(self) -> int:
         """Bytes written so far, all of them on disk."""
@@ -205,14 +266,18 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
-    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`; half
-    a last line is passed over.
+    """The lines of one kind of a run's `metrics.jsonl`, each with the fields of
+    `MetricsLine` and metrics, null where not finite.
+
+    Half a last line, which a killed run leaves, is passed over.
     """
     file = RunDirectory(path).metrics
+    found = []
     with reading(file):
         content = file.read_bytes()
-        lines = [
-            json.loads(line)
-            for line in content[: content.rfind(b"\n") + 1].splitlines()
-        ]
-        return [line for line in lines if line["kind"] == kind]
+        whole = content[: content.rfind(b"\n") + 1]
+        for line in whole.splitlines():
+            values = msgspec.json.decode(line, type=dict[str, str | int | float | None])
+            if msgspec.convert(values, MetricsLine).kind == kind:
+                found.append(values)
+    return found
