@@ -15,6 +15,7 @@ of settings.
 import math
 import re
 import reprlib
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -136,7 +137,7 @@ def checked(options: T, name: Callable[[str], str] = str) -> T:
     Raises:
         InputError: names the first field with an impossible value.
     """
-    return _converted(_plain(options), type(options), name=name)
+    return _converted(plain_values(options), type(options), name=name)
 
 
 def convert(
@@ -170,6 +171,20 @@ def convert(
         return _converted(value, kind, name=name or prefixed)
 
 
+def plain_values(value: Any) -> Any:
+    """A value with dataclasses as dictionaries of their fields and tuples as lists, as
+    JSON has them; all else as it is, where `asdict` would copy.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in fields(value)]
+        return {name: plain_values(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return [plain_values(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain_values(each) for key, each in value.items()}
+    return value
+
+
 def _converted(value: Any, kind: type[T], *, name: Callable[[str], str]) -> T:
     for path, known in _unknown_keys(value, kind):
         names = ", ".join(name(each) for each in known)
@@ -189,17 +204,6 @@ def _path_of(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries of their fields; `asdict` would copy all else."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return value
 
 
 def _unknown_keys(value: Any, kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -292,6 +296,14 @@ def _expected(reason: str) -> str:
         return reason
     kinds = [words.get(each, each) for each in match[1].split(" | ")]
     return " or ".join(each for each in kinds if each != "null")
+
+
+def value_from_text(text: str) -> Any:
+    """A value as TOML writes it; what is none is a string without its quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
 
 
 def parse_duration(text: str) -> float:

@@ -6,14 +6,12 @@ keys and impossible values are errors.
 """
 
 import json
-import tomllib
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
 from elmoc.devices import Precision
@@ -22,7 +20,7 @@ from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import read_toml
-from elmoc.settings import convert
+from elmoc.settings import convert, plain_values, value_from_text
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import Order
 from pretrain.evaluation import EvaluationConfig
@@ -61,8 +59,8 @@ class TrainConfig:
         int,
         Meta(
             ge=1,
-            description="shards of the corpus that are shuffled together; each of their "
-            "tokens takes about 40 bytes of memory",
+            description="shards of the corpus that are shuffled together; each token "
+            "of them takes about 40 bytes of memory",
         ),
     ] = 8
     order: Annotated[
@@ -305,14 +303,6 @@ def read_override(override: str) -> tuple[str, str, Any]:
     return section, name, value_from_text(text)
 
 
-def value_from_text(text: str) -> Any:
-    """A value of TOML; what is none is a string without its quotes."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
-
-
 def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
     """Make a config of nested dictionaries.
 
@@ -356,7 +346,7 @@ def checked_config(config: RunConfig) -> RunConfig:
 
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections as JSON and TOML have them: lists for tuples."""
-    values: dict[str, Any] = msgspec.to_builtins(config)
+    values: dict[str, Any] = plain_values(config)
     for section in KINDS:
         kind = getattr(config, section).kind
         values[section] = {"kind": kind, **values[section]}

@@ -256,7 +256,7 @@ class EvaluationTable:
         parts = []
         for source in sources_of(values):
             numbers = [f"{values[f'{source}/{metric}']:.3f}" for metric in metrics]
-            parts.append(" ".join([source] + numbers))
+            parts.append(" ".join((source, *numbers)))
         for name, value in values.items():
             if name.startswith(MACRO):
                 label = name.removeprefix(MACRO).replace("_", " ")

@@ -3,6 +3,7 @@ first update.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class TrainingSetup:
     updates: int
     stored_vectors: Path | StoredVectors | None = None
     input_network: InputNetwork | None = None
-    started_from: dict[str, Any] | None = None
+    started_from: Mapping[str, Any] | None = None
 
     @property
     def implementation(self) -> str:
@@ -167,14 +168,16 @@ def set_up(
     processes: Processes | None = None,
     *,
     own_model: Path | None = None,
+    started_from: Mapping[str, Any] | None = None,
 ) -> TrainingSetup:
     """Open and make everything that a run needs.
 
     Args:
         config: of the run.
-        init_from: names a model directory whose weights it goes on from.
+        init_from: a model directory whose weights a new run starts from.
         processes: among which the work is divided; None is this process alone.
         own_model: the model directory that a resumed run has exported.
+        started_from: the training record of the model that a resumed run started from.
     """
     train = config.train
     processes = processes or Processes()
@@ -188,11 +191,22 @@ def set_up(
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
-    by_epochs = max(
-        1, round(train.epochs * data.updates_per_epoch)
-    )  # where there is too little text, it says so
+    # Where there is too little text, this says so.
+    by_epochs = max(1, round(train.epochs * data.updates_per_epoch))
     encoder, output_layers, network = initial_modules(config, data, fast=execution.fast)
-    setup = TrainingSetup(
+    stored_vectors = None
+    if init_from is not None:
+        record = config.output_layer.record(corpus=data.corpus, targets=data.targets)
+        before = initialise_from(
+            init_from, encoder, output_layers, record, data=data, network=network
+        )
+        started_from = before.training
+        stored_vectors = before.stored_vectors
+    if processes.is_rank0 and network is None:
+        stored_vectors = read_stored_vectors(
+            data.inputs.source, own_model, stored_vectors
+        )
+    return TrainingSetup(
         config,
         data,
         encoder,
@@ -200,24 +214,10 @@ def set_up(
         execution,
         processes,
         updates=train.updates or by_epochs,
+        stored_vectors=stored_vectors,
         input_network=network,
+        started_from=started_from,
     )
-    if init_from is not None:
-        before = initialise_from(
-            init_from,
-            encoder,
-            output_layers,
-            setup.output_record,
-            data=data,
-            network=network,
-        )
-        setup.started_from = before.training
-        setup.stored_vectors = before.stored_vectors
-    if processes.is_rank0 and network is None:
-        setup.stored_vectors = read_stored_vectors(
-            data.inputs.source, own_model, setup.stored_vectors
-        )
-    return setup
 
 
 def open_data(config: RunConfig) -> TrainingData:

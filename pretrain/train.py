@@ -2,19 +2,18 @@
 
 import time
 from contextlib import ExitStack, closing
-from typing import Any
 
 from elmoc.errors import reading
 from pretrain.data.batches import stream_batches
 from pretrain.optimiser import learning_rate
-from pretrain.run.directory import RunDirectory
+from pretrain.run.directory import Checkpoint, RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep, require_finite
 from pretrain.train_state import TrainState
 
-# tenths of a run that is over
+# The tenths of a run that is over.
 ALL_TENTHS = 10
 
 
@@ -22,11 +21,10 @@ def train(
     setup: TrainingSetup,
     run: RunDirectory,
     *,
-    resumed: dict[str, Any] | None,
+    resumed: Checkpoint | None,
     max_seconds: float | None,
-) -> bool:
-    """Train to the end of the run, or until a signal asks to stop; returns whether the
-    end was reached.
+) -> TrainState:
+    """Train to the end of the run, or until a signal asks to stop; give the last state.
 
     Args:
         setup: the parts of the run.
@@ -38,29 +36,29 @@ def train(
     config = setup.config
     data = setup.data
     processes = setup.processes
-    state = starting_state(setup, run, resumed)
-    if max_seconds is not None and not (resumed is not None and state.progress.is_over):
+    state = starting_state(setup, resumed)
+    finished_before = resumed is not None and state.progress.is_over
+    if max_seconds is not None and not finished_before:
         state.max_seconds = max_seconds
-        state.tenths = min(
-            state.tenths, state.progress.tenths
-        )  # of a longer time fewer are over
+        # Fewer tenths of a longer time are over than of the time before.
+        state.tenths = min(state.tenths, state.progress.tenths)
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, own=own)
     device = setup.execution.device
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder = stack.enter_context(
-            closing(Recorder(setup, state, run, resumed=resumed, stop=stop))
-        )
-        batches = stack.enter_context(
-            closing(stream_batches(windows, data.batch_maker(), device))
-        )
-        train_step = stack.enter_context(closing(TrainStep(setup, state)))
+        recorder = Recorder(setup, state, run, resumed=resumed)
+        stack.enter_context(closing(recorder))
+        batches = stream_batches(windows, data.batch_maker(), device)
+        stack.enter_context(closing(batches))
+        train_step = TrainStep(setup, state)
+        stack.enter_context(closing(train_step))
         if resumed is None:
             recorder.evaluate()
         while True:
-            asked, state.seconds = processes.agree(stop.asked, time.monotonic() - began)
+            asked = stop.asked or recorder.output_is_lost
+            asked, state.seconds = processes.agree(asked, time.monotonic() - began)
             if asked or state.progress.is_over:
                 break
             started = time.monotonic()
@@ -78,42 +76,44 @@ def train(
             state.words += data.words_per_update
             state.masked += sum(step.masked for step in steps.values())
             recorder.add(steps, rate, time.monotonic() - started)
-            every = (
-                0 if state.max_seconds else config.evaluation.every_updates
-            )  # 0: at each tenth of the run
-            due = (
-                state.update % every == 0
-                if every
-                else state.progress.tenths > state.tenths
-            )
-            if due or state.progress.is_over:
+            if evaluation_is_due(state, config.evaluation.every_updates):
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
                 recorder.save()
         if state.progress.is_over and state.tenths < ALL_TENTHS:
             recorder.evaluate()
         recorder.save()
-    return state.progress.is_over
+    return state
 
 
-def starting_state(
-    setup: TrainingSetup, run: RunDirectory, resumed: dict[str, Any] | None
-) -> TrainState:
+def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
+    """Whether to evaluate after this update: at the end, and every `every_updates`; at
+    each tenth of the run where that is 0 or the run has a limit of time.
+    """
+    if state.progress.is_over:
+        return True
+    if every_updates and not state.max_seconds:
+        return state.update % every_updates == 0
+    return state.progress.tenths > state.tenths
+
+
+def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainState:
     """The state before the first update, or of a checkpoint.
 
-    Raises `InputError` when the checkpoint does not fit, or is of other data.
+    Raises:
+        InputError: the checkpoint does not fit, or is of other data.
     """
     processes = setup.processes
-    networks = [] if setup.input_network is None else [setup.input_network]
-    processes.broadcast_weights(setup.encoder, setup.output_layers, *networks)
+    processes.broadcast_weights(setup.encoder, setup.output_layers)
+    if setup.input_network is not None:
+        processes.broadcast_weights(setup.input_network)
     state = setup.new_state()
     if resumed is not None:
+        own = processes.stream_slice(setup.config.train.streams)
         with processes.raise_together():
-            setup.data.require_same_data(resumed["data"])
-            with reading(run.checkpoint_path(resumed["update"])):
-                state.load(
-                    resumed, own=processes.stream_slice(setup.config.train.streams)
-                )
-            for name in ("encoder", "heads", "optimisers"):  # the state has copies
-                resumed[name].clear()
+            setup.data.require_same_data(resumed.record.data)
+            with reading(resumed.path):
+                state.load(resumed.state, own=own)
+        # The state has copies of the tensors: this frees the memory of the others.
+        resumed.state.clear()
     return state

@@ -114,14 +114,15 @@ class RunDirectory:
         """
         if self.config.exists():
             raise InputError(
-                f"{self.path} holds a run already: go on with it by --resume, or choose "
-                "another directory"
+                f"{self.path} holds a run already: go on with it by --resume, or "
+                "choose another directory"
             )
-        places = [self.metrics, self.model, self.path / WEIGHTS]
-        places.append(self.path / "corpus.json")
+        places = []
         # A run that was killed while it started leaves an empty folder.
         if any(self.checkpoints.glob("*")):
             places.append(self.checkpoints)
+        places += [self.metrics, self.model, self.path / WEIGHTS]
+        places.append(self.path / "corpus.json")
         for left in places:
             if left.exists():
                 raise InputError(
@@ -184,7 +185,8 @@ class RunDirectory:
         path = found[-1]
         state = read_checkpoint(path)
         with reading(path):
-            own = {each.name: state.pop(each.name) for each in fields(CheckpointRecord)}
+            names = [each.name for each in fields(CheckpointRecord)]
+            own = {name: state.pop(name) for name in names}
         return Checkpoint(path, state, convert(own, CheckpointRecord, where=str(path)))
 
     def checkpoint_paths(self) -> list[Path]:

@@ -3,6 +3,7 @@ is asked to stop, and saves.
 """
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +12,7 @@ from types import FrameType
 
 @dataclass
 class StopRequest:
-    """Whether a signal that asks to stop has come, or what the run prints is no longer
-    taken.
-    """
+    """Whether a signal that asks to stop has come."""
 
     asked: bool = False
 
@@ -24,13 +23,14 @@ def stop_signals() -> Iterator[StopRequest]:
     has its usual effect.
 
     So does each SIGHUP (a terminal that is closed may send several), unless it is
-    ignored (`nohup`).
+    ignored (`nohup`). Other threads than the main one get no signals, and set none.
     """
     stop = StopRequest()
-    usual = {
-        number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    usual = {number: signal.getsignal(number) for number in numbers}
     if usual[signal.SIGHUP] == signal.SIG_IGN:
         del usual[signal.SIGHUP]
 

@@ -66,6 +66,7 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
     saved = json.loads(json.dumps(config_to_dict(loaded)))
     assert config_from_dict(saved, "saved") == loaded
     assert saved.keys() == asdict(loaded).keys()
+    assert saved["train"].keys() == asdict(loaded.train).keys(), "defaults, too"
 
 
 @pytest.mark.parametrize(

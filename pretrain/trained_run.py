@@ -1,0 +1,192 @@
+"""Trained runs: how one call starts or resumes a run, and what it gives."""
+
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmoc.errors import say
+from elmoc.settings import parse_duration
+from pretrain.config import RunConfig, all_settings, checked_config
+from pretrain.distributed.processes import connect
+from pretrain.options import TrainOptions
+from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.setup import TrainingSetup, set_up
+from pretrain.train import train
+
+DEFAULT = TrainOptions()
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What a call of `train_encoder` or `make_model` has made.
+
+    path: the run directory.
+    model: the model directory inside it, which has the weights of the best evaluation.
+        The run directory, too, can be given wherever a model is asked for.
+    finished: whether the run has reached its end.
+    updates: the number of updates done.
+    words: read so far in each direction.
+    evaluation: the metrics of the last held-out evaluation by name, None where a metric
+        is not a number (see `pretrain.evaluation.evaluate`).
+    """
+
+    path: Path
+    model: Path
+    finished: bool
+    updates: int
+    words: int
+    evaluation: dict[str, float | None]
+
+
+def train_encoder(
+    config: RunConfig, out: Path | str, options: TrainOptions = DEFAULT
+) -> TrainedRun:
+    """Train an encoder, or go on with a run that was begun with the same settings.
+
+    A run that was stopped goes on from its last checkpoint, bit for bit as if it had
+    never stopped. A finished run is only looked at. While training goes on, Ctrl-C
+    saves a checkpoint before `KeyboardInterrupt` is raised; the same call goes on then.
+    Lines are printed and a progress bar is shown, unless the call is made inside of
+    `elmoc.errors.quiet`. Under `torchrun` every process makes the same call.
+
+    The page docs/train.md describes training, and docs/settings.md every setting.
+
+    Args:
+        config: all settings. `config.data.corpus` is a corpus directory with vector
+            tables [V, E]. An update reads `config.train.streams` (B) times
+            `config.train.window` (T) words in each direction.
+        out: the run directory to make, or to go on with.
+        options: the model that a new run starts from, and the time that the run takes.
+
+    Returns:
+        The run, with the path of its model. The layer states of the model are
+        [L + 1, n, 2P] for a sentence of n words (`elmoc.ElmoC`).
+
+    Raises:
+        InputError: a setting is impossible, the corpus or a table cannot be read, `out`
+            holds something else or a run with other settings, or the loss is not
+            finite. The message names what is wrong, and what to do.
+        KeyboardInterrupt: the run was asked to stop, and has saved.
+
+    Example:
+        config = load_config("pretrain/configs/small.toml", ["data.corpus=corpora/a"])
+        run = train_encoder(config, "runs/a", TrainOptions(max_time="2h"))
+        elmo = ElmoC.from_pretrained(run.model)
+    """
+    resume = RunDirectory(out).config.exists()
+    return start_or_resume(config, out, options, resume=resume)
+
+
+def start_or_resume(
+    config: RunConfig, out: Path | str, options: TrainOptions, *, resume: bool
+) -> TrainedRun:
+    """Start a run, or go on with one; see `train_encoder`.
+
+    Args:
+        config: all settings.
+        out: the run directory.
+        options: of the call.
+        resume: whether there has to be a run in `out`, or must not be one.
+    """
+    run = RunDirectory(out)
+    with connect() as processes, ExitStack() as stack:
+        # The setting `train.threads` is not for what a notebook computes afterwards.
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        resumed = None
+        init_from = options.init_from
+        max_seconds = None
+        with processes.raise_together():
+            config = checked_config(config)
+            if options.max_time is not None:
+                max_seconds = parse_duration(options.max_time)
+            if processes.is_rank0 and resume:
+                run.require_resumable(config, init_from)
+                stack.enter_context(run.locked())
+                resumed = run.last_checkpoint()
+                # A run without a checkpoint starts again, from the same model.
+                init_from = run.started_from() if resumed is None else None
+            elif processes.is_rank0:
+                run.require_new()
+        resumed, init_from, max_seconds = processes.broadcast_from_rank0(
+            (resumed, init_from, max_seconds)
+        )
+        with processes.raise_together():
+            setup = set_up(
+                config,
+                init_from,
+                processes,
+                own_model=run.model if resume else None,
+                started_from=None if resumed is None else resumed.record.started_from,
+            )
+        processes.require_equal_settings(arithmetic(setup))
+        with processes.raise_together():
+            if processes.is_rank0 and not resume:
+                stack.enter_context(run.locked())
+                run.start(config, init_from)
+            length = options.max_time or f"{setup.updates:,} updates"
+            say_what_begins(setup, run, length, resume=resume)
+        state = train(setup, run, resumed=resumed, max_seconds=max_seconds)
+        finished = state.progress.is_over
+        # A terminal that is closed is no error: the run has saved.
+        with suppress(OSError):
+            if finished:
+                say(f"done: the model is in {run.model}")
+            else:
+                say("stopped after saving: go on by --resume, or by the same call")
+        evaluation: dict[str, Any] = {}
+        with processes.raise_together():
+            if processes.is_rank0:
+                evaluation = read_metrics(run.path, "evaluation")[-1]
+        evaluation = processes.broadcast_from_rank0(evaluation)
+    if not finished:
+        raise KeyboardInterrupt
+    for name in ("kind", "update", "words"):
+        del evaluation[name]
+    return TrainedRun(
+        path=run.path,
+        model=run.model,
+        finished=finished,
+        updates=state.update,
+        words=state.words,
+        evaluation=evaluation,
+    )
+
+
+def arithmetic(setup: TrainingSetup) -> dict[str, Any]:
+    """All that has to be the same in the processes of a run, by setting."""
+    return {
+        **all_settings(setup.config),
+        **setup.data.fingerprints,
+        "train.device": setup.execution.device.type,
+        "train.precision": setup.execution.precision,
+    }
+
+
+def say_what_begins(
+    setup: TrainingSetup, run: RunDirectory, length: str, *, resume: bool
+) -> None:
+    """Print the length of a run, and where and how it computes.
+
+    Args:
+        setup: of the run.
+        run: its directory.
+        length: of the run, in words.
+        resume: whether it goes on; what is wrong with its data was said before.
+    """
+    data = setup.data
+    say(
+        f"{run.path}: {data.corpus.train_tokens:,} training {data.corpus.unit}, "
+        f"{length}, {data.updates_per_epoch:,} updates an epoch"
+    )
+    count = setup.processes.world_size
+    say(
+        f"on {setup.execution.device} in {setup.execution.precision}, "
+        f"by {setup.implementation}, "
+        f"{count} {'process' if count == 1 else 'processes'}"
+    )
+    if setup.processes.is_rank0 and not resume and data.unread_text is not None:
+        say(f"warning: {data.unread_text}", file=sys.stderr)
