@@ -29,9 +29,9 @@ from elmoc.settings import convert
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
-UTF8 = "utf-8"
-LEXICON = "lexicon"
-# ids of bytes and what begins, ends and pads sentences and words
+UTF8: Literal["utf-8"] = "utf-8"
+LEXICON: Literal["lexicon"] = "lexicon"
+# Ids of bytes, and of the marks that begin, end and pad sentences and words.
 UTF8_SIZE = 261
 UTF8_PADDING = 260
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -44,51 +44,37 @@ _BATCH_NUMBERS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterCnnConfig:
-    """The sizes of a character CNN."""
+    """The sizes of a character CNN.
+
+    filters: width and number of each kind of filter; none for a network of whole words.
+    projection: whether the features are projected to P numbers, or are P themselves.
+    words: rows of the table of whole words that is read beside the characters; 0 where
+        there is none.
+    word_size: width of that table.
+    """
 
     projection_size: Annotated[int, Meta(ge=1)]
     characters: int
     character_size: int
     max_characters_per_token: Annotated[int, Meta(ge=3)]
-    filters: Annotated[
-        tuple[tuple[int, int], ...],
-        Meta(
-            description="width and number of each kind of filter; none for a "
-            "network of whole words"
-        ),
-    ]
+    filters: tuple[tuple[int, int], ...]
     activation: Literal["relu", "tanh"]
     highways: Annotated[int, Meta(ge=0, le=100)]
-    projection: Annotated[
-        bool,
-        Meta(description="whether F numbers are projected to P, or are P themselves"),
-    ]
-    words: Annotated[
-        int,
-        Meta(
-            description="the table of whole words that is read beside the "
-            "characters; 0 where there is none"
-        ),
-    ] = 0
-    word_size: Annotated[
-        int,
-        Meta(
-            description="the table of whole words that is read beside the "
-            "characters; 0 where there is none"
-        ),
-    ] = 0
+    projection: bool
+    words: int = 0
+    word_size: int = 0
 
     def __post_init__(self) -> None:
-        if not all(
-            1 <= width <= self.max_characters_per_token for width, _ in self.filters
-        ):
+        most = self.max_characters_per_token
+        if not all(1 <= width <= most for width, _ in self.filters):
             raise InputError(
-                f"filters must be 1 to {self.max_characters_per_token} wide, the characters of a word"
+                f"filters must be 1 to {most} wide, the characters of a word"
             )
         features = self.filter_count + self.word_size
         if not features or not (self.projection or features == self.projection_size):
             raise InputError(
-                f"filters and whole words make {features:,} numbers, not {self.projection_size:,}"
+                f"filters and whole words make {features:,} numbers, not "
+                f"{self.projection_size:,}"
             )
 
     @property
@@ -129,29 +115,34 @@ class CharacterCnn(nn.Module):
         super().__init__()
         self.config = config
         self._activation = _ACTIVATIONS[config.activation]
+        width = config.character_size
+        features = config.filter_count
         if config.filters:
-            self.characters = nn.Embedding.from_pretrained(
-                torch.empty(config.characters, config.character_size)
-            )
+            table = torch.empty(config.characters, width)
+            self.characters = nn.Embedding.from_pretrained(table)
             self.convolutions = nn.ModuleList(
-                nn.Conv1d(config.character_size, number, width)
-                for width, number in config.filters
+                nn.Conv1d(width, number, length) for length, number in config.filters
             )
             self.highways = nn.ModuleList(
-                Highway(config.filter_count) for _ in range(config.highways)
+                Highway(features) for _ in range(config.highways)
             )
         if config.word_size:
-            self.words = nn.Embedding.from_pretrained(
-                torch.empty(config.words, config.word_size)
-            )
+            table = torch.empty(config.words, config.word_size)
+            self.words = nn.Embedding.from_pretrained(table)
         if config.projection:
-            self.projection = nn.Linear(
-                config.word_size + config.filter_count, config.projection_size
-            )
+            features += config.word_size
+            self.projection = nn.Linear(features, config.projection_size)
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
-        """Ids of characters int64 [n, T], where there are filters, and rows of whole
-        words int64 [n] → [n, P].
+        """Vectors of words.
+
+        Args:
+            characters: int64 [n, T], ids of the characters of each word, where there
+                are filters.
+            words: int64 [n], rows of whole words, where there is a table of these.
+
+        Returns:
+            [n, P].
         """
         features = [] if words is None else [self.words(words)]
         if characters is not None:
@@ -188,37 +179,38 @@ class Spelling:
             self.begin_word = 258
             self.end_word = 259
             self.padding = UTF8_PADDING
-            self._marks = {BEGIN: 256, "<S>": 256, END: 257, "</S>": 257}
+            begin = 256
+            end = 257
+            self._marks = {BEGIN: begin, "<S>": begin, END: end, "</S>": end}
         else:
-            # what the package calls `<eow>` stands before a word: its code exchanges
-            # the two, in training, too
+            # The name `<eow>` stands before a word: the package's code exchanges the
+            # two, in training, too.
             self.begin_word = ids["<eow>"]
             self.end_word = ids["<bow>"]
             self.padding = ids["<pad>"]
             self._unknown = ids["<oov>"]
-            self._marks = {
-                BEGIN: ids["<bos>"],
-                "<bos>": ids["<bos>"],
-                END: ids["<eos>"],
-                "<eos>": ids["<eos>"],
-            }
+            begin = ids["<bos>"]
+            end = ids["<eos>"]
+            self._marks = {BEGIN: begin, "<bos>": begin, END: end, "<eos>": end}
 
     def rows(self, words: Sequence[str]) -> np.ndarray:
         """int64 [n, most] of words."""
         rows = np.full((len(words), self.most), self.padding, dtype=np.int64)
         rows[:, 0] = self.begin_word
+        # Between the marks of its begin and its end.
+        room = self.most - 2
         for row, word in zip(rows, words, strict=True):
             if word in self._marks:
                 characters = [self._marks[word]]
             elif self._ids is None:
-                characters = list(word.encode("utf-8", "ignore")[: self.most - 2])
+                characters = list(word.encode("utf-8", "ignore")[:room])
             else:
                 characters = [
-                    self._ids.get(character, self._unknown)
-                    for character in word[: self.most - 2]
+                    self._ids.get(each, self._unknown) for each in word[:room]
                 ]
-            row[1 : len(characters) + 1] = characters
-            row[len(characters) + 1] = self.end_word
+            end = len(characters) + 1
+            row[1:end] = characters
+            row[end] = self.end_word
         return rows
 
 
@@ -231,10 +223,11 @@ def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.nda
     """
     names = {BEGIN: "<bos>", END: "<eos>"}
     unknown = ids["<oov>"]
-    return np.array(
-        [ids.get(names.get(word, word[: most - 2]), unknown) for word in words],
-        dtype=np.int64,
-    )
+    short = [names.get(word, word[: most - 2]) for word in words]
+    return np.array([ids.get(word, unknown) for word in short], dtype=np.int64)
+
+
+SpellingName = Literal["utf-8", "lexicon"]
 
 
 @dataclass(frozen=True)
@@ -242,20 +235,24 @@ class CharacterCnnRecord:
     """What the file says of itself."""
 
     network: CharacterCnnConfig
-    spelling: Literal["utf-8", "lexicon"]
+    spelling: SpellingName
 
 
 class CharacterCnnVectors(StoredVectors):
     """Word vectors that a character CNN makes: every string has one.
 
     They are computed in batches of words of like length; the same word in another batch
-    has the same vector up to rounding. Raises `InputError` where parts do not fit each
-    other.
+    has the same vector up to rounding.
 
     Args:
+        record: the description.
         weights: of the `CharacterCnn`, by their names in it.
         lexicons: the ids of `CHARACTERS` and `WORDS`, where there are any.
         kept: tensors that lookups have no need of, and the original's files have.
+        origin: of the vectors.
+
+    Raises:
+        InputError: the parts do not fit each other.
     """
 
     file_name = FILE_NAME
@@ -292,42 +289,36 @@ class CharacterCnnVectors(StoredVectors):
         return super().description() | asdict(self.record)
 
     def tensors(self) -> dict[str, Tensor]:
-        tensors = {
-            **self.weights,
-            **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()},
-        }
-        return tensors | {name: as_bytes(ids) for name, ids in self.lexicons.items()}
+        tensors = dict(self.weights)
+        for name, tensor in self.kept.items():
+            tensors[f"{_KEPT}{name}"] = tensor
+        for name, ids in self.lexicons.items():
+            tensors[name] = as_bytes(ids)
+        return tensors
 
     @classmethod
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "CharacterCnnVectors":
         record = convert(info, CharacterCnnRecord, where=origin)
-        lexicons = {
-            name: from_bytes(tensors.pop(name), dict[str, int])
-            for name in (CHARACTERS, WORDS)
-            if name in tensors
-        }
-        kept = {
-            name.removeprefix(_KEPT): tensors.pop(name)
-            for name in list(tensors)
-            if name.startswith(_KEPT)
-        }
+        lexicons = {}
+        kept = {}
+        for name in list(tensors):
+            if name in (CHARACTERS, WORDS):
+                lexicons[name] = from_bytes(tensors.pop(name), dict[str, int])
+            elif name.startswith(_KEPT):
+                kept[name.removeprefix(_KEPT)] = tensors.pop(name)
         return cls(record, tensors, lexicons=lexicons, kept=kept, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
-        lexicons = [
-            json.dumps([name, ids]).encode() for name, ids in self.lexicons.items()
-        ]
-        weights = [
-            name.encode() + tensor.numpy().tobytes()
-            for name, tensor in sorted(self.weights.items())
-        ]
-        return fingerprint(
-            [json.dumps(self.description()).encode(), *lexicons, *weights]
-        )
+        parts = [json.dumps(self.description()).encode()]
+        for lexicon in self.lexicons.items():
+            parts.append(json.dumps(lexicon).encode())
+        for name, tensor in sorted(self.weights.items()):
+            parts.append(name.encode() + tensor.numpy().tobytes())
+        return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
@@ -337,29 +328,26 @@ class CharacterCnnVectors(StoredVectors):
         ids = None
         rows = None
         lengths = np.zeros(len(words), dtype=np.int64)
-        if self._spelling:
+        if self._spelling is not None:
             ids = self._spelling.rows(words)
             lengths = (ids != self._spelling.padding).sum(axis=1)
         if self._words is not None:
             rows = word_rows(words, config.max_characters_per_token, self._words)
+        # The longest first, so that a batch has words of like length.
         order = np.argsort(-lengths, kind="stable")
-        most = max((number for _, number in config.filters), default=1)
+        most_filters = max((number for _, number in config.filters), default=1)
         while len(order):
-            # the widest filter reads as much padding behind the longest word, as far as
-            # there is room
-            length = max(
-                1,
-                min(
-                    config.max_characters_per_token,
-                    int(lengths[order[0]]) + config.widest,
-                ),
-            )
-            batch, order = np.split(order, [max(1, _BATCH_NUMBERS // (most * length))])
+            # The widest filter reads as much padding behind the longest word, as far
+            # as there is room.
+            longest = int(lengths[order[0]]) + config.widest
+            length = max(1, min(config.max_characters_per_token, longest))
+            size = max(1, _BATCH_NUMBERS // (most_filters * length))
+            batch = order[:size]
+            order = order[size:]
+            characters = None if ids is None else torch.from_numpy(ids[batch, :length])
+            wholes = None if rows is None else torch.from_numpy(rows[batch])
             with torch.inference_mode():
-                vectors[batch] = self._network(
-                    None if ids is None else torch.from_numpy(ids[batch, :length]),
-                    None if rows is None else torch.from_numpy(rows[batch]),
-                ).numpy()
+                vectors[batch] = self._network(characters, wholes).numpy()
         if not all_finite(vectors):
             raise InputError(f"{self.origin}: the vector of a word is not finite")
         return vectors

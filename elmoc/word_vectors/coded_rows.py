@@ -1,22 +1,23 @@
 """Coded rows: how the rows of a vector table are kept in a few bytes each, and become
 float32 again.
 
-    concatenated   product quantisation (Jégou et al. 2011): a row is the codewords of M
-    codebooks side by side summed         compositional codes (Shu and Nakayama 2018): a
-    row is the sum of the codewords of M codebooks filtered       ALONE (Takase and
-    Kobayashi 2020): a row is a network's output for a base vector that is masked by
-                   filters, which the hash of its word chooses; of the word alone
-                   nothing is kept
+    concatenated   product quantisation (Jégou et al. 2011): a row is the codewords of
+                   M codebooks side by side
+    summed         compositional codes (Shu and Nakayama 2018): a row is the sum of the
+                   codewords of M codebooks
+    filtered       ALONE (Takase and Kobayashi 2020): a row is a network's output for a
+                   base vector that is masked by filters, which the hash of its word
+                   chooses; nothing is kept of the word alone
 
 Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d
-    their width.
+their width.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import xxhash
@@ -33,11 +34,9 @@ _MOST_ROWS = 1024
 
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
-    """uint64 [n]: the hash by which each string is found."""
-    hashes = [
-        xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
-        for word in words
-    ]
+    """uint64 [n]: the hash by which each string is found in the files of vectors."""
+    encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+    hashes = [xxhash.xxh3_64_intdigest(each) for each in encoded]
     return np.array(hashes, dtype=np.uint64)
 
 
@@ -46,23 +45,20 @@ def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
     least bit of each first.
     """
     places = np.arange((entries - 1).bit_length(), dtype=np.uint32)
-    single = (codes.astype(np.uint32)[:, :, None] >> places) & np.uint32(
-        1
-    )  # [n, M, log₂K]
-    return np.packbits(
-        single.astype(np.uint8).reshape(len(codes), -1), axis=1, bitorder="little"
-    )
+    shifted = codes.astype(np.uint32)[:, :, None] >> places
+    single = (shifted & np.uint32(1)).astype(np.uint8)  # [n, M, log₂K]
+    return np.packbits(single.reshape(len(codes), -1), axis=1, bitorder="little")
 
 
 def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray:
     """int64 [n, M]: what `pack_codes` has packed."""
     bits = (entries - 1).bit_length()
+    # A byte a code, the usual case, needs no bits.
     if bits == 8:
         return packed.astype(np.int64)
     single = np.unpackbits(packed, axis=1, count=codebooks * bits, bitorder="little")
-    codes: np.ndarray = single.reshape(len(packed), codebooks, bits) @ (
-        1 << np.arange(bits, dtype=np.int64)
-    )
+    values = 1 << np.arange(bits, dtype=np.int64)
+    codes: np.ndarray = single.reshape(len(packed), codebooks, bits) @ values
     return codes
 
 
@@ -90,9 +86,9 @@ class Rows(ABC):
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file holds of them, by name, beside the hashes of their words."""
         return {
-            name: each
-            for name, each in vars(self).items()
-            if isinstance(each, np.ndarray) and name != "hashes"
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray) and name != "hashes"
         }
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
@@ -110,28 +106,36 @@ class CodedRows(Rows):
     """Rows made of codewords: `(norm · codewords side by side, or their sum) · matrix +
     mean`.
 
-    Raises `InputError` for arrays that do not fit together.
+    kind: `concatenated` or `summed`.
+    codes: uint8 [n, ⌈M·log₂K / 8⌉], of `pack_codes`.
+    codebooks: float16 [M, K, d]; what they make is D wide: M·d side by side, d as a
+        sum.
+    norms: float16 [n]; None is 1 each.
+    matrix: float16 [D, E]; None is the identity.
+    mean: float32 [E]; None is 0.
+
+    Raises:
+        InputError: the arrays do not fit together.
     """
 
-    kind: str  # `concatenated` or `summed`
-    codes: np.ndarray  # uint8 [n, ⌈M·log₂K / 8⌉], of `pack_codes`
-    codebooks: (
-        np.ndarray
-    )  # float16 [M, K, d]; what they make is D wide: M·d side by side, d as a sum
-    norms: np.ndarray | None = None  # float16 [n]; None is 1 each
-    matrix: np.ndarray | None = None  # float16 [D, E]; None is the identity
-    mean: np.ndarray | None = None  # float32 [E]; None is 0
+    kind: Literal["concatenated", "summed"]
+    codes: np.ndarray
+    codebooks: np.ndarray
+    norms: np.ndarray | None = None
+    matrix: np.ndarray | None = None
+    mean: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        number, entries, width = check_array(
-            "codebooks", self.codebooks, np.float16, (None, None, None)
-        )
+        any_shape = (None, None, None)
+        shape = check_array("codebooks", self.codebooks, np.float16, any_shape)
+        number, entries, width = shape
         if not 2 <= entries <= MOST_ENTRIES:
             raise InputError(
                 f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}"
             )
         bits = number * (entries - 1).bit_length()
-        [rows, _] = check_array("codes", self.codes, np.uint8, (None, -(-bits // 8)))
+        code_bytes = -(-bits // 8)
+        [rows, _] = check_array("codes", self.codes, np.uint8, (None, code_bytes))
         size = number * width if self.kind == "concatenated" else width
         if self.norms is not None:
             check_array("norms", self.norms, np.float16, (rows,))
@@ -140,39 +144,31 @@ class CodedRows(Rows):
         if self.mean is not None:
             check_array("mean", self.mean, np.float32, (size,))
         object.__setattr__(self, "size", size)
-        if entries & (entries - 1):  # else all that the bits can say are codes
-            for start in range(0, rows, _MOST_ROWS):
-                if (
-                    unpack_codes(
-                        self.codes[start : start + _MOST_ROWS], number, entries
-                    ).max()
-                    >= entries
-                ):
-                    raise InputError(
-                        f"it has a code that is not below {entries:,}, the entries of a codebook"
-                    )
+        # Of a power of two, all that the bits can say are codes.
+        is_power = entries & (entries - 1) == 0
+        for start in range(0, 0 if is_power else rows, _MOST_ROWS):
+            packed = self.codes[start : start + _MOST_ROWS]
+            if unpack_codes(packed, number, entries).max() >= entries:
+                raise InputError(
+                    f"it has a code that is not below {entries:,}, the entries of a "
+                    "codebook"
+                )
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def select(self, rows: np.ndarray) -> "CodedRows":
-        return replace(
-            self,
-            codes=self.codes[rows],
-            norms=None if self.norms is None else self.norms[rows],
-        )
+        norms = None if self.norms is None else self.norms[rows]
+        return replace(self, codes=self.codes[rows], norms=norms)
 
     def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
-        chosen = self.codebooks[np.arange(number), codes].astype(
-            np.float32
-        )  # [n, M, d]
-        decoded: np.ndarray = (
-            chosen.reshape(len(rows), -1)
-            if self.kind == "concatenated"
-            else chosen.sum(axis=1)
-        )
+        chosen = self.codebooks[np.arange(number), codes]  # [n, M, d]
+        chosen = chosen.astype(np.float32)
+        decoded: np.ndarray = chosen.reshape(len(rows), -1)
+        if self.kind == "summed":
+            decoded = chosen.sum(axis=1)
         if self.norms is not None:
             decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
         if self.matrix is not None:
@@ -184,19 +180,20 @@ class CodedRows(Rows):
 class Filters:
     """ALONE's filters (Takase and Kobayashi 2020, Section 3): M of c fixed random
     columns each, none of them stored.
+
+    size: D_o, of the base vector that they mask.
+    filters: M.
+    entries: c.
+    seed: of the columns, and of what a word's hash chooses.
+    zeros: p_o, the share of zeros of a binary filter; None is a real one.
     """
 
-    # The columns, which a damaged number could make gigabytes of, take 300 MB at most;
-    # the paper's take 600 KB.
-    # D_o, of the base vector that they mask
+    # A damaged number could make gigabytes of columns. Within these bounds they take
+    # 300 MB; the paper's take 600 KB.
     size: Annotated[int, Meta(ge=1, le=4096)]
-    # M
     filters: Annotated[int, Meta(ge=1, le=16)]
-    # c
     entries: Annotated[int, Meta(ge=2, le=1024)]
-    # of the columns, and of what a word's hash chooses
     seed: Annotated[int, Meta(ge=0)]
-    # p_o, the share of zeros of a binary one; None is a real one
     zeros: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
     @cached_property
@@ -205,27 +202,26 @@ class Filters:
         with deviation M^−½.
         """
         generator = np.random.Generator(np.random.Philox(key=self.seed))
-        shape = self.filters, self.entries, self.size
+        shape = (self.filters, self.entries, self.size)
         if self.zeros is None:
-            return generator.standard_normal(shape, dtype=np.float32) / np.float32(
-                self.filters**0.5
-            )
-        return (
-            generator.random(shape, dtype=np.float32)
-            >= self.zeros ** (1 / self.filters)
-        ).astype(np.float32)
+            drawn = generator.standard_normal(shape, dtype=np.float32)
+            return drawn / np.float32(self.filters**0.5)
+        is_one = generator.random(shape, dtype=np.float32) >= self.zeros ** (
+            1 / self.filters
+        )
+        return is_one.astype(np.float32)
 
     def numbers(self, hashes: np.ndarray) -> np.ndarray:
         """int64 [n, M]: the columns that words with these hashes (uint64) have, by the
         mixing step of SplitMix64.
         """
-        steps = np.arange(1, self.filters + 1, dtype=np.uint64) + np.uint64(
-            self.seed * self.filters % 2**63
-        )
+        # Constants of SplitMix64 (Steele et al. 2014).
+        first = np.uint64(self.seed * self.filters % 2**63)
+        steps = np.arange(1, self.filters + 1, dtype=np.uint64) + first
         mixed = hashes[:, None] + steps * np.uint64(0x9E3779B97F4A7C15)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
         return (mixed % np.uint64(self.entries)).astype(np.int64)
 
     def masks(self, hashes: np.ndarray) -> np.ndarray:
@@ -242,22 +238,28 @@ class Filters:
 class FilteredRows(Rows):
     """Rows that a network makes: e_w = W2 · max(0, W1 · (m_w ⊙ o)), m_w of the filters.
 
-    Raises `InputError` for arrays that do not fit together.
+    filters: which give the masks.
+    hashes: uint64 [n], of the words.
+    base: o, float32 [D_o].
+    inner: W1, float16 [D_inter, D_o].
+    outer: W2, float16 [E, D_inter].
+
+    Raises:
+        InputError: the arrays do not fit together.
     """
 
     filters: Filters
-    hashes: np.ndarray  # uint64 [n], of the words
-    base: np.ndarray  # o, float32 [D_o]
-    inner: np.ndarray  # W1, float16 [D_inter, D_o]
-    outer: np.ndarray  # W2, float16 [E, D_inter]
+    hashes: np.ndarray
+    base: np.ndarray
+    inner: np.ndarray
+    outer: np.ndarray
     kind = "filtered"
 
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))
         check_array("inner", self.inner, np.float16, (None, self.filters.size))
-        [size, _] = check_array(
-            "outer", self.outer, np.float16, (None, len(self.inner))
-        )
+        outer = (None, len(self.inner))
+        [size, _] = check_array("outer", self.outer, np.float16, outer)
         object.__setattr__(self, "size", size)
 
     def __len__(self) -> int:
@@ -268,25 +270,25 @@ class FilteredRows(Rows):
 
     def made(self, rows: np.ndarray) -> np.ndarray:
         masked = self.filters.masks(self.hashes[rows]) * self.base
-        return np.maximum(
-            masked @ self.inner.T.astype(np.float32), 0
-        ) @ self.outer.T.astype(np.float32)
+        hidden = np.maximum(masked @ self.inner.T.astype(np.float32), 0)
+        return hidden @ self.outer.T.astype(np.float32)
 
 
 def check_array(
     name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]
 ) -> tuple[int, ...]:
-    """The shape of an array; an `InputError` unless it has this type and shape, where
-    None is any length.
+    """The shape of an array, if it has this type and shape, where None is any length.
+
+    Raises:
+        InputError: it has another.
     """
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
-    )
-    if array.dtype != dtype or not fits:
-        wanted = " × ".join(
-            "any" if length is None else f"{length:,}" for length in shape
-        )
+    fits = array.dtype == dtype and array.ndim == len(shape)
+    for wanted, found in zip(shape, array.shape, strict=False):
+        fits = fits and wanted in (None, found)
+    if not fits:
+        lengths = ["any" if each is None else f"{each:,}" for each in shape]
         raise InputError(
-            f"{name} are {array.dtype} of {array.shape}, not {np.dtype(dtype)} of {wanted}"
+            f"{name} are {array.dtype} of {array.shape}, not {np.dtype(dtype)} of "
+            f"{' × '.join(lengths)}"
         )
     return array.shape

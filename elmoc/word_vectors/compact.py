@@ -36,7 +36,7 @@ from elmoc.word_vectors.ngrams import NgramKind
 from elmoc.word_vectors.stored import StoredVectors
 
 FILE_NAME = "compact.safetensors"
-# words whose n-grams are looked up at once: their rows take some 50 MB
+# Words whose n-grams are looked up at once: their rows take some 50 MB.
 _MOST_WORDS = 1024
 # Blocks of a tensor that a fingerprint covers. Each may bring megabytes of a file into
 # memory.
@@ -48,19 +48,24 @@ _BLOCK_BYTES = 1 << 16
 class Ngrams:
     """The n-grams that have a row.
 
-    Raises `InputError` where the arrays do not fit together.
+    kind: how words are made of them.
+    buckets: int32 [N], ascending.
+    rows: N.
+    rest: float32 [E], instead of the row of an n-gram that has none.
+
+    Raises:
+        InputError: the arrays do not fit together.
     """
 
     kind: NgramKind
-    buckets: np.ndarray  # int32 [N], ascending
-    rows: CodedRows  # N
-    rest: np.ndarray  # float32 [E]: instead of the row of an n-gram that has none
+    buckets: np.ndarray
+    rows: CodedRows
+    rest: np.ndarray
 
     def __post_init__(self) -> None:
         check_array("ngrams.buckets", self.buckets, np.int32, (len(self.rows),))
         check_array("ngrams.rest", self.rest, np.float32, (self.rows.size,))
-        if (np.diff(self.buckets) <= 0).any():
-            raise InputError("ngrams.buckets are not sorted, or one is there twice")
+        check_ascending("ngrams.buckets", self.buckets)
 
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]: the mean over the n-grams of each word; zeros where
@@ -69,32 +74,48 @@ class Ngrams:
         vectors = np.zeros((len(words), self.rows.size), dtype=np.float32)
         for start in range(0, len(words), _MOST_WORDS):
             owners, buckets = self.kind.of_words(words[start : start + _MOST_WORDS])
-            if len(owners):
-                distinct, places = np.unique(buckets, return_inverse=True)
-                found = find(self.buckets, distinct)
-                rows = np.tile(self.rest, (len(distinct), 1))
-                rows[found >= 0] = self.rows.vectors(found[found >= 0])
-                first = np.flatnonzero(np.diff(owners, prepend=-1))
-                counts = np.diff(first, append=len(owners))[:, None].astype(np.float32)
-                vectors[start + owners[first]] = (
-                    np.add.reduceat(rows[places], first, axis=0) / counts
-                )
+            if not len(owners):
+                continue
+            distinct, places = np.unique(buckets, return_inverse=True)
+            found = find(self.buckets, distinct)
+            rows = np.tile(self.rest, (len(distinct), 1))
+            rows[found >= 0] = self.rows.vectors(found[found >= 0])
+            # The n-grams of a word are side by side.
+            first = np.flatnonzero(np.diff(owners, prepend=-1))
+            counts = np.diff(first, append=len(owners)).astype(np.float32)
+            sums = np.add.reduceat(rows[places], first, axis=0)
+            vectors[start + owners[first]] = sums / counts[:, None]
         return vectors
 
 
 def find(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """int64 [n]: where each value stands among `ascending` ones; −1 where it does not."""
+    """int64 [n]: the place of each value in an array in ascending order; −1 where it is
+    not there.
+    """
     places = np.searchsorted(ascending, values)
     there = places < len(ascending)
     there[there] = ascending[places[there]] == values[there]
     return np.where(there, places, -1)
 
 
+def check_ascending(name: str, array: np.ndarray) -> None:
+    """Check that numbers are in ascending order, each there once.
+
+    Raises:
+        InputError: they are not.
+    """
+    if (array[1:] <= array[:-1]).any():
+        raise InputError(f"{name} are not sorted, or one is there twice")
+
+
+RowKind = Literal["concatenated", "summed", "filtered"]
+
+
 @dataclass(frozen=True)
 class _Description:
     """What a file says of itself, beside `format` and `version`."""
 
-    kind: Literal["concatenated", "summed", "filtered"]
+    kind: RowKind
     filters: Filters | None = None
     ngrams: NgramKind | None = None
 
@@ -108,8 +129,10 @@ class CompactVectors(StoredVectors):
         rows: n.
         ngrams: the vectors of all other strings are made of them, and are zeros without
             them.
+        origin: of the vectors.
 
-    Raises `InputError` where these do not fit together.
+    Raises:
+        InputError: the parts do not fit together.
     """
 
     file_name = FILE_NAME
@@ -128,8 +151,7 @@ class CompactVectors(StoredVectors):
         self.origin = origin
         self.size = rows.size
         check_array("words.hashes", hashes, np.uint64, (len(rows),))
-        if (hashes[1:] <= hashes[:-1]).any():
-            raise InputError("words.hashes are not sorted, or one is there twice")
+        check_ascending("words.hashes", hashes)
         if ngrams is not None and ngrams.rows.size != self.size:
             raise InputError(
                 f"its rows are {self.size} and {ngrams.rows.size} numbers wide"
@@ -147,25 +169,20 @@ class CompactVectors(StoredVectors):
 
     def description(self) -> dict[str, Any]:
         filters = self.rows.filters if isinstance(self.rows, FilteredRows) else None
-        kind = None if self.ngrams is None else self.ngrams.kind
-        return super().description() | asdict(
-            _Description(self.rows.kind, filters, kind)
-        )
+        ngrams = None if self.ngrams is None else self.ngrams.kind
+        about = _Description(self.rows.kind, filters, ngrams)
+        return super().description() | asdict(about)
 
     def tensors(self) -> dict[str, Tensor]:
-        arrays = {
-            "words.hashes": self.hashes.view(np.int64)
-        }  # not every release of PyTorch knows uint64
-        arrays |= {f"words.{name}": array for name, array in self.rows.arrays().items()}
+        # As int64: some releases of PyTorch do not know uint64.
+        arrays = {"words.hashes": self.hashes.view(np.int64)}
+        for name, array in self.rows.arrays().items():
+            arrays[f"words.{name}"] = array
         if self.ngrams is not None:
-            arrays |= {
-                "ngrams.buckets": self.ngrams.buckets,
-                "ngrams.rest": self.ngrams.rest,
-            }
-            arrays |= {
-                f"ngrams.{name}": array
-                for name, array in self.ngrams.rows.arrays().items()
-            }
+            arrays["ngrams.buckets"] = self.ngrams.buckets
+            arrays["ngrams.rest"] = self.ngrams.rest
+            for name, array in self.ngrams.rows.arrays().items():
+                arrays[f"ngrams.{name}"] = array
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @classmethod
@@ -175,24 +192,22 @@ class CompactVectors(StoredVectors):
         about = convert(info, _Description, where=origin)
         words = _part(tensors, "words.")
         parts = _part(tensors, "ngrams.")
-        if (about.kind == FilteredRows.kind, bool(parts)) != (
-            about.filters is not None,
-            about.ngrams is not None,
-        ):
+        is_filtered = about.kind == FilteredRows.kind
+        fits = is_filtered == (about.filters is not None)
+        if not fits or bool(parts) != (about.ngrams is not None):
             raise InputError("what it says of itself does not fit what it holds")
         hashes = words.pop("hashes").view(np.uint64)
-        rows: Rows = (
-            CodedRows(about.kind, **words)
-            if about.filters is None
-            else FilteredRows(about.filters, hashes, **words)
-        )
+        rows: Rows
+        if about.filters is None:
+            rows = CodedRows(about.kind, **words)
+        else:
+            rows = FilteredRows(about.filters, hashes, **words)
         ngrams = None
         if about.ngrams is not None:
             buckets = parts.pop("buckets")
             rest = parts.pop("rest")
-            ngrams = Ngrams(
-                about.ngrams, buckets, CodedRows("concatenated", **parts), rest
-            )
+            coded = CodedRows("concatenated", **parts)
+            ngrams = Ngrams(about.ngrams, buckets, coded, rest)
         return cls(hashes, rows, ngrams, origin)
 
     @cached_property
@@ -203,14 +218,12 @@ class CompactVectors(StoredVectors):
         parts = [repr(self.description()).encode()]
         for name, tensor in sorted(self.tensors().items()):
             content = tensor.numpy().reshape(-1).view(np.uint8)
-            starts = np.linspace(
-                0, max(0, len(content) - _BLOCK_BYTES), _BLOCKS
-            ).astype(np.int64)
-            parts += [f"{name} {len(content)}".encode()]
-            parts += [
-                content[start : start + _BLOCK_BYTES].tobytes()
-                for start in dict.fromkeys(starts.tolist())
-            ]
+            parts.append(f"{name} {len(content)}".encode())
+            last = max(0, len(content) - _BLOCK_BYTES)
+            starts = np.linspace(0, last, _BLOCKS).astype(np.int64)
+            # A small tensor has all blocks at 0, and one of them counts.
+            for start in dict.fromkeys(starts.tolist()):
+                parts.append(content[start : start + _BLOCK_BYTES].tobytes())
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
@@ -222,9 +235,8 @@ class CompactVectors(StoredVectors):
         vectors[found >= 0] = self.rows.vectors(found[found >= 0])
         if self.ngrams is not None:
             others = np.flatnonzero(found < 0)
-            vectors[others] = self.ngrams.vectors(
-                [words[index] for index in others.tolist()]
-            )
+            strings = [words[index] for index in others]
+            vectors[others] = self.ngrams.vectors(strings)
         if not all_finite(vectors):
             raise InputError(
                 f"{self.origin}: numbers of it are so large that vectors are not finite"
@@ -233,8 +245,9 @@ class CompactVectors(StoredVectors):
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, np.ndarray]:
-    return {
-        name.removeprefix(prefix): each.numpy()
-        for name, each in tensors.items()
-        if name.startswith(prefix)
-    }
+    """The tensors whose names begin with a prefix, by the rest of their names."""
+    part = {}
+    for name, tensor in tensors.items():
+        if name.startswith(prefix):
+            part[name.removeprefix(prefix)] = tensor.numpy()
+    return part

@@ -45,9 +45,8 @@ class FastTextVectors:
     """A fastText `.bin` model: every string has a vector, made of its character
     n-grams. Vectors are equal to the library's bit for bit.
 
-    Attributes:
-        header: the sizes of the file.
-        description: how words are looked up.
+    header: the sizes of the file.
+    description: how words are looked up.
 
     Raises:
         InputError: the file is missing, foreign, quantised, truncated or damaged.

@@ -10,9 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import UNKNOWN
-from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, check_rows, from_bytes
 
 
 class LexiconVectors(StoredVectors):
@@ -30,14 +29,8 @@ class LexiconVectors(StoredVectors):
         self.words = words
         self.origin = origin
         self._rows = {word: row for row, word in enumerate(words)}
-        if (
-            vectors.ndim != 2
-            or len(vectors) != len(self._rows)
-            or str(vectors.dtype) != "torch.float32"
-        ):
-            raise InputError(
-                f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(words):,} words"
-            )
+        # A word that is there twice leaves a vector over.
+        check_rows(vectors, len(self._rows), "words")
         self.size: int = vectors.shape[1]
 
     def tensors(self) -> dict[str, Tensor]:
@@ -47,24 +40,20 @@ class LexiconVectors(StoredVectors):
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "LexiconVectors":
-        return cls(
-            tensors["vectors"], from_bytes(tensors["words"], list[str]), origin=origin
-        )
+        words = from_bytes(tensors["words"], list[str])
+        return cls(tensors["vectors"], words, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and words."""
-        return fingerprint(
-            [
-                "\n".join(self.words).encode(),
-                self.vectors.contiguous().numpy().tobytes(),
-            ]
-        )
+        words = "\n".join(self.words).encode()
+        return fingerprint([words, self.vectors.contiguous().numpy().tobytes()])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
         unknown = self._rows.get(UNKNOWN, -1)
-        rows = np.array(
-            [self._rows.get(word, unknown) for word in words], dtype=np.int64
-        )
-        return self.vectors.numpy()[rows] * (rows >= 0)[:, np.newaxis]
+        found = [self._rows.get(word, unknown) for word in words]
+        rows = np.array(found, dtype=np.int64)
+        vectors: np.ndarray = self.vectors.numpy()[rows]
+        vectors[rows < 0] = 0.0
+        return vectors

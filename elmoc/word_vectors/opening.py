@@ -16,53 +16,57 @@ from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
+_RANDOM = re.compile(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})")
+
 
 def open_word_vectors(
     origin: Path | str, only: Collection[str] | None = None
 ) -> WordVectors:
-    """Open word vectors: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`,
-    `random:SEED:SIZE`, or a model's own.
+    """Open word vectors of any kind.
 
-    A model's own are a `.safetensors` file, or the directory of a model that has one.
-    `only` lists the words that will
-    be asked for, where that is known: a text file then takes less memory.
+    Args:
+        origin: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a
+            model's own: a `.safetensors` file, or the directory that has one.
+        only: the words that will be asked for, where that is known: a text file then
+            takes less memory.
     """
     origin = os.fspath(origin)
-    if (
-        numbers := re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})", origin)
-    ) is not None:
-        return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
+    random = _RANDOM.fullmatch(origin)
+    if random is not None:
+        return RandomVectors(seed=int(random[1]), size=int(random[2]))
     if origin.endswith(".bin"):
         return FastTextVectors(origin)
     if unpacked_name(origin).endswith((".vec", ".txt")):
         return TextVectors(origin, only)
-    if os.path.isdir(origin):  # of a model, or a run
-        names = [kind.file_name for kind in stored_kinds()]
-        found = [
-            file
-            for folder in ("", "model")
-            for name in names
-            if (file := Path(origin, folder, name)).exists()
-        ]
-        if not found:
-            raise InputError(
-                f"{origin} has no {' or '.join(names)}: give a model with word vectors of its own"
-            )
-        origin = str(found[0])
+    if os.path.isdir(origin):
+        origin = _stored_in(origin)
     if origin.endswith(".safetensors"):
         stored: WordVectors = read_stored(origin)
         return stored
     raise InputError(
-        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), the "
-        "directory of a model with word vectors of its own, or random:SEED:SIZE (such as random:1:300)"
+        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or "
+        ".txt file (also .gz), the directory of a model with word vectors of its own, "
+        "or random:SEED:SIZE (such as random:1:300)"
+    )
+
+
+def _stored_in(directory: str) -> str:
+    """The file of word vectors in the directory of a model, or of a run."""
+    names = [kind.file_name for kind in stored_kinds()]
+    for folder in (Path(directory), Path(directory, "model")):
+        for name in names:
+            if (folder / name).exists():
+                return str(folder / name)
+    raise InputError(
+        f"{directory} has no {' or '.join(names)}: give a model with word vectors of "
+        "its own"
     )
 
 
 def stored_kinds() -> tuple[Any, ...]:
     """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
-    from elmoc.word_vectors.character_cnn import (
-        CharacterCnnVectors,
-    )  # these import PyTorch
+    # These import PyTorch, which other vectors can do without.
+    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.lexicon_vectors import LexiconVectors
     from elmoc.word_vectors.subwords import SubwordVectors
@@ -78,8 +82,9 @@ def is_stored(origin: str) -> bool:
 def read_stored(path: Path | str) -> Any:
     """The `StoredVectors` of a file.
 
-    Raises `InputError` when the file is missing, damaged, of another version, or has
-    numbers that are not finite.
+    Raises:
+        InputError: the file is missing, damaged, of another version, or has numbers
+            that are not finite.
     """
     from elmoc.weights import read_tensors
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-ENTRIES = 256  # K: codes of a byte
+# K: a code is a byte.
+ENTRIES = 256
 SEED = 1
 # Rows that a codeword is learned from, and how often codewords move: 150 codebooks take
 # under a minute of a core.
@@ -34,13 +35,15 @@ def require_faiss() -> None:
 def quantise(
     rows: np.ndarray, draw: np.ndarray, codebooks: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Codes uint8 [n, M] of float32 rows [n, D], and their codebooks float16 [M, K, D /
-    M]: k-means in each part.
+    """Quantise rows by k-means in each of their parts.
 
     Args:
-        rows: at least K.
+        rows: float32 [n, D], at least K.
         draw: [n], how likely each row is among those that codewords are learned from.
         codebooks: M, which divides D.
+
+    Returns:
+        Codes uint8 [n, M], and codebooks float16 [M, K, D / M].
     """
     generator = np.random.Generator(np.random.Philox(key=SEED))
     most = min(int(np.count_nonzero(draw)), ENTRIES * _ROWS_OF_CODEWORD)
@@ -48,8 +51,11 @@ def quantise(
     with tempfile.TemporaryDirectory(prefix="elmoc-") as folder:
         np.save(f"{folder}/rows.npy", rows)
         np.save(f"{folder}/drawn.npy", np.sort(drawn))
+        # Without -P, Python would look for modules in this folder first: it has a
+        # `fasttext`.
         command = [sys.executable, "-P", __file__, folder, str(codebooks)]
-        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        subprocess.run(command, check=True, env=environment)
         return np.load(f"{folder}/codes.npy"), np.load(f"{folder}/codebooks.npy")
 
 
@@ -58,23 +64,22 @@ def _main(folder: Path, codebooks: int) -> None:
 
     faiss.omp_set_num_threads(1)
     rows = np.load(folder / "rows.npy", mmap_mode="r")
-    quantiser = faiss.ProductQuantizer(
-        rows.shape[1], codebooks, (ENTRIES - 1).bit_length()
-    )
+    drawn = np.load(folder / "drawn.npy")
+    bits = (ENTRIES - 1).bit_length()
+    quantiser = faiss.ProductQuantizer(rows.shape[1], codebooks, bits)
     quantiser.cp.seed = SEED
     quantiser.cp.niter = _ITERATIONS
+    # Small tables have few rows for each codeword; faiss would warn.
     quantiser.cp.min_points_per_centroid = 1
-    quantiser.train(np.ascontiguousarray(rows[np.load(folder / "drawn.npy")]))
-    learned = (
-        faiss.vector_to_array(quantiser.centroids)
-        .reshape(codebooks, ENTRIES, -1)
-        .astype(np.float16)
-    )
-    faiss.copy_array_to_vector(
-        learned.astype(np.float32).reshape(-1), quantiser.centroids
-    )  # codes for what is kept
-    np.save(folder / "codebooks.npy", learned)
-    np.save(folder / "codes.npy", quantiser.compute_codes(np.ascontiguousarray(rows)))
+    quantiser.train(np.ascontiguousarray(rows[drawn]))
+    centroids = faiss.vector_to_array(quantiser.centroids)
+    kept = centroids.reshape(codebooks, ENTRIES, -1).astype(np.float16)
+    # Codes are chosen among the codewords as they are kept.
+    rounded = kept.astype(np.float32).reshape(-1)
+    faiss.copy_array_to_vector(rounded, quantiser.centroids)
+    codes = quantiser.compute_codes(np.ascontiguousarray(rows))
+    np.save(folder / "codebooks.npy", kept)
+    np.save(folder / "codes.npy", codes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sources of word vectors: the `WordVectors` protocol, text files, and random vectors."""
+"""Sources of word vectors: the `WordVectors` protocol, text files, random vectors."""
 
 import hashlib
 import os
@@ -21,13 +21,20 @@ from elmoc.word_vectors.fasttext_file import MAX_SIZE
 # What is done to raw vectors, once `<s>` and `</s>` have vectors.
 TransformKind = Literal["none", "centre", "whiten"]
 TRANSFORMS = get_args(TransformKind)
+# The first line of fastText's and word2vec's text files: number and width of vectors.
+_HEADER = re.compile(r"([0-9]{1,18}) ([0-9]{1,18}) *")
+_NUMBER = re.compile(r"[-+]?\.?\d[-+.\deE]*")
 
 
 class WordVectors(Protocol):
-    """A fixed function from strings to vectors."""
+    """A fixed function from strings to vectors.
 
-    size: int  # E
-    origin: str  # from which `open_word_vectors` opens the same vectors again
+    size: E.
+    origin: from which `open_word_vectors` opens the same vectors again.
+    """
+
+    size: int
+    origin: str
 
     @property
     def fingerprint(self) -> str:
@@ -63,11 +70,16 @@ class VectorSource:
 
 
 def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
-    """Raise an `InputError` unless `vectors` are the ones that `source` names."""
+    """Check that `vectors` are the ones that `source` names.
+
+    Raises:
+        InputError: they are others.
+    """
     if (vectors.size, vectors.fingerprint) != (source.size, source.fingerprint):
         raise InputError(
-            f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {source.fingerprint}, {source.size} numbers)"
+            f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word "
+            f"vectors of this model ({source.origin}, fingerprint "
+            f"{source.fingerprint}, {source.size} numbers)"
         )
 
 
@@ -75,11 +87,16 @@ class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and
     E numbers a line.
 
-    A first line with two numbers (fastText's and word2vec's header) says how many
-    vectors there are and how wide. `only` keeps memory small: other words of the file
-    are passed over. Of a word that is there twice the first vector counts. Raises
-    `InputError` with the line number for a line of another width, or with a number that
-    is not finite.
+    A first line with two numbers says how many vectors there are and how wide. Where a
+    word is there twice, the first vector counts.
+
+    Args:
+        path: the file.
+        only: the words that are kept, to save memory; None is all.
+
+    Raises:
+        InputError: a line is of another width, or has a number that is not finite; it
+            names the line. Or there are fewer vectors than the first line says.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
@@ -91,30 +108,26 @@ class TextVectors:
         expected = 0
         numbers = array("f")
         for line_number, line in enumerate(read_lines(path), 1):
-            if line_number == 1 and (
-                header := re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) *", line)
-            ):
-                expected, self.size = map(int, header.groups())
+            header = _HEADER.fullmatch(line) if line_number == 1 else None
+            if header is not None:
+                expected = int(header[1])
+                self.size = int(header[2])
                 continue
             read += 1
-            with (
-                reading(f"{path}, line {line_number}"),
-                np.errstate(over="ignore"),
-            ):  # what is too large is infinite
+            with reading(f"{path}, line {line_number}"):
                 self.size = self.size or line.rstrip(" ").count(" ")
                 word, *fields = self._fields(line)
                 if word not in self._rows and (wanted is None or word in wanted):
-                    row = np.array(fields, dtype=np.float32)
-                    if not np.isfinite(row).all():
-                        raise InputError("a number is not finite")
-                    numbers.frombytes(row.tobytes())
+                    numbers.frombytes(_finite_row(fields).tobytes())
                     self._rows[word] = len(self._rows)
         if read < expected or not read:
             raise InputError(
-                f"{path} has {read:,} vectors where its first line says {expected:,}: download it again or, where this "
-                f"is what you want, correct its first line to '{read} {self.size}'"
+                f"{path} has {read:,} vectors where its first line says {expected:,}: "
+                "download it again or, where this is what you want, correct its first "
+                f"line to '{read} {self.size}'"
             )
-        numbers.frombytes(bytes(4 * self.size))  # for the words that are not there
+        # A row of zeros for words that are not there.
+        numbers.frombytes(bytes(4 * self.size))
         self._vectors = np.frombuffer(numbers, np.float32).reshape(-1, self.size)
 
     def _fields(self, line: str) -> list[str]:
@@ -124,15 +137,13 @@ class TextVectors:
                 f"a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces"
             )
         fields = line.rstrip(" ").rsplit(" ", self.size)
-        # A few words of published files hold spaces; but where all before the last E
-        # fields are numbers, there are more than E of these.
+        # A few words of published files hold spaces. But where everything between the
+        # first and the last E fields is a number, there are more than E numbers.
         _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
-        if len(fields) <= self.size or (
-            more and all(re.fullmatch(r"[-+]?\.?\d[-+.\deE]*", each) for each in more)
-        ):
-            raise InputError(
-                f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected"
-            )
+        is_wider = bool(more) and all(_NUMBER.fullmatch(each) for each in more)
+        if len(fields) <= self.size or is_wider:
+            found = len(fields) - 1 + len(more)
+            raise InputError(f"{found:,} numbers where {self.size:,} are expected")
         return fields
 
     @cached_property
@@ -146,6 +157,16 @@ class TextVectors:
         return self._vectors[[self._rows.get(word, missing) for word in words]]
 
 
+def _finite_row(fields: list[str]) -> np.ndarray:
+    """float32 [E]."""
+    # A number that is too large for float32 becomes infinite.
+    with np.errstate(over="ignore"):
+        row = np.array(fields, dtype=np.float32)
+    if not np.isfinite(row).all():
+        raise InputError("a number is not finite")
+    return row
+
+
 class RandomVectors:
     """Standard normal vectors drawn from the word itself and a seed (the paper's
     ELMo-C_RND, Section 5.1).
@@ -157,19 +178,18 @@ class RandomVectors:
     def __init__(self, *, seed: int, size: int) -> None:
         self.seed = seed
         self.size = size
-        self.origin = self.fingerprint = f"random:{seed}:{size}"
+        self.fingerprint = f"random:{seed}:{size}"
+        self.origin = self.fingerprint
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
         vectors = np.empty((len(words), self.size), dtype=np.float32)
+        seed = str(self.seed).encode()
         for row, word in enumerate(words):
-            key = hashlib.blake2b(
-                word.encode("utf-8", "surrogatepass"),
-                digest_size=16,
-                key=b"%d" % self.seed,
-            )
-            generator = np.random.Generator(
-                np.random.Philox(key=int.from_bytes(key.digest(), "little"))
-            )
+            content = word.encode("utf-8", "surrogatepass")
+            # Another hash would draw other vectors than models were trained with.
+            digest = hashlib.blake2b(content, digest_size=16, key=seed).digest()
+            key = int.from_bytes(digest, "little")
+            generator = np.random.Generator(np.random.Philox(key=key))
             vectors[row] = generator.standard_normal(self.size, dtype=np.float32)
         return vectors

@@ -1,5 +1,4 @@
-"""Stored word vectors: what every kind of word vectors has whose file goes with a
-model.
+"""Stored word vectors: what every kind has whose file goes with a model.
 
 The file (`….safetensors`) holds the tensors that lookups need, and its own description
 among the metadata of its header. A new kind is a subclass here and an entry in
@@ -17,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from elmoc.errors import InputError
 from elmoc.weights import contiguous
 from elmoc.word_vectors.sources import WordVectors
 
@@ -24,7 +24,12 @@ T = TypeVar("T")
 
 
 class StoredVectors(WordVectors, ABC):
-    """Word vectors that can be written into a model directory, as the file `file_name`."""
+    """Word vectors that can be written into a model directory.
+
+    file_name: the name of their file there.
+    format: of the file.
+    version: of the format.
+    """
 
     file_name: ClassVar[str]
     format: ClassVar[str]
@@ -49,11 +54,19 @@ class StoredVectors(WordVectors, ABC):
         """Write the file in place, into a directory that is written as a whole or at a
         path that is renamed.
         """
-        save_file(
-            contiguous(self.tensors()),
-            path,
-            metadata={"elmoc": json.dumps(self.description())},
-        )
+        metadata = {"elmoc": json.dumps(self.description())}
+        save_file(contiguous(self.tensors()), path, metadata=metadata)
+
+
+def check_rows(vectors: Tensor, rows: int, what: str) -> None:
+    """Check that there are float32 vectors for a number of things, e.g. words.
+
+    Raises:
+        InputError: there are others.
+    """
+    if vectors.ndim != 2 or len(vectors) != rows or vectors.dtype != torch.float32:
+        found = f"{list(vectors.shape)} ({vectors.dtype})"
+        raise InputError(f"it has vectors {found} of {rows:,} {what}")
 
 
 def as_bytes(value: Any) -> Tensor:

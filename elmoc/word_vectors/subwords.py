@@ -21,101 +21,97 @@ from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
-from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, check_rows, from_bytes
 
-BOUNDARY = "Ġ"  # a unit that begins a word starts with it
+# A unit that begins a word starts with it.
+BOUNDARY = "Ġ"
 FILE_NAME = "subwords.safetensors"
-_CORPUS_FORMAT = "elmoc-subwords"
-_CORPUS_VERSION = 1
+_FORMAT = "elmoc-subwords"
+_VERSION = 1
 
 
 def begins_word(units: Sequence[str]) -> np.ndarray:
-    """bool [U]: whether a word, or the boundary of a sentence, begins with each unit."""
-    return np.array(
-        [unit in (BEGIN, END, UNKNOWN) or unit.startswith(BOUNDARY) for unit in units]
-    )
+    """bool [U]: whether a word, or the boundary of a sentence, begins with a unit."""
+    marks = (BEGIN, END, UNKNOWN)
+    return np.array([unit in marks or unit.startswith(BOUNDARY) for unit in units])
 
 
 class Subwords:
     """How words are split into units.
+
+    row_of: the place of each unit.
 
     Args:
         units: all of them, `<s>`, `</s>` and perhaps `<unk>`, which no word is split
             into, among them.
         merges: pairs of units, in the order in which they are joined.
 
-    row_of: the place of each unit.
+    Raises:
+        InputError: the units do not suffice, or are not distinct.
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
-        os.environ.setdefault(
-            "TOKENIZERS_PARALLELISM", "false"
-        )  # else it warns in processes that are forked later
+        # Else the library warns in processes that are forked later.
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         import tokenizers
+        from tokenizers.pre_tokenizers import ByteLevel
 
         self.units = units
         self.merges = merges
-        self.row_of = rows = {unit: row for row, unit in enumerate(units)}
-        needed = {*tokenizers.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END}
+        self.row_of = {unit: row for row, unit in enumerate(units)}
+        is_distinct = len(self.row_of) == len(units)
+        needed = {BEGIN, END}.union(ByteLevel.alphabet())
+        has_needed = needed <= self.row_of.keys()
         made = {left + right for left, right in merges}
-        if (
-            len(rows) < len(units)
-            or not needed <= rows.keys()
-            or made & {BEGIN, END, UNKNOWN}
-        ):
+        if not is_distinct or not has_needed or made & {BEGIN, END, UNKNOWN}:
             raise InputError(
-                "its units are not distinct, or lack a byte or the mark of a boundary, or merges make one"
+                "its units are not distinct, or lack a byte or the mark of a boundary, "
+                "or merges make one"
             )
-        self._tokenizer = tokenizers.Tokenizer(
-            tokenizers.models.BPE(vocab=rows, merges=list(merges))
-        )
-        self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-            add_prefix_space=True, use_regex=False
-        )
+        model = tokenizers.models.BPE(vocab=self.row_of, merges=list(merges))
+        self._tokenizer = tokenizers.Tokenizer(model)
+        # The boundary before every word; words are divided by nothing else.
+        byte_level = ByteLevel(add_prefix_space=True, use_regex=False)
+        self._tokenizer.pre_tokenizer = byte_level
 
     @classmethod
     def of_corpus(cls, corpus: Corpus) -> "Subwords":
-        """Those of a corpus of units; an `InputError` where it is one of words."""
+        """The units of a corpus of subwords.
+
+        Raises:
+            InputError: it is a corpus of words.
+        """
         path = corpus.path / SUBWORDS
         if not corpus.record.subwords:
             raise InputError(
-                f"{corpus.path} is a corpus of words: `python -m data_scripts.build_subwords` splits it"
+                f"{corpus.path} is a corpus of words: `python -m "
+                "data_scripts.build_subwords` splits it"
             )
-        record = read_record(
-            path, MergesRecord, format=_CORPUS_FORMAT, version=_CORPUS_VERSION
-        )
+        record = read_record(path, MergesRecord, format=_FORMAT, version=_VERSION)
         with reading(path):
             return cls(corpus.lexicon, record.merges)
 
     def write_merges(self, corpus: Path) -> None:
         """Write the file of a corpus directory whose lexicon are the units."""
         record = MergesRecord(list(self.merges))
-        write_record(
-            corpus / SUBWORDS, record, format=_CORPUS_FORMAT, version=_CORPUS_VERSION
-        )
+        write_record(corpus / SUBWORDS, record, format=_FORMAT, version=_VERSION)
 
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
-        valid = [
-            word.encode("utf-8", "replace").decode() for word in words
-        ]  # of surrogates alone
+        # The library takes no half of a surrogate pair.
+        valid = [word.encode("utf-8", "replace").decode() for word in words]
+        encoded = self._tokenizer.encode_batch(valid, add_special_tokens=False)
         empty = [self.row_of[BOUNDARY]]
-        return [
-            encoding.ids or empty
-            for encoding in self._tokenizer.encode_batch(
-                valid, add_special_tokens=False
-            )
-        ]
+        return [encoding.ids or empty for encoding in encoded]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""
         sentences = list(sentences)
-        types = list(dict.fromkeys(word for sentence in sentences for word in sentence))
-        split = {
-            word: [self.units[row] for row in rows]
-            for word, rows in zip(types, self.rows(types), strict=True)
-        }
-        return [[split[word] for word in sentence] for sentence in sentences]
+        types = list({word for sentence in sentences for word in sentence})
+        units = {}
+        for word, rows in zip(types, self.rows(types), strict=True):
+            units[word] = [self.units[row] for row in rows]
+        return [[units[word] for word in sentence] for sentence in sentences]
 
 
 @dataclass(frozen=True)
@@ -139,18 +135,14 @@ class SubwordVectors(StoredVectors):
         self.vectors = vectors
         self.subwords = subwords
         self.origin = origin
-        if len(vectors) != len(subwords.units) or str(vectors.dtype) != "torch.float32":
-            raise InputError(
-                f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(subwords.units):,} units"
-            )
+        check_rows(vectors, len(subwords.units), "units")
         self.size: int = vectors.shape[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        split = self.subwords
         return {
             "vectors": self.vectors,
-            "units": as_bytes(split.units),
-            "merges": as_bytes(split.merges),
+            "units": as_bytes(self.subwords.units),
+            "merges": as_bytes(self.subwords.merges),
         }
 
     @classmethod
@@ -169,11 +161,12 @@ class SubwordVectors(StoredVectors):
         return fingerprint(["\n".join(self.subwords.units).encode(), merges, vectors])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E], of units; an `InputError` for a string that is no
-        unit.
+        """float32 [len(words), E], of units.
+
+        Raises:
+            InputError: a string is no unit.
         """
         with reading(f"{self.origin}, which has vectors of subwords,"):
-            vectors: np.ndarray = self.vectors.numpy()[
-                [self.subwords.row_of[word] for word in words]
-            ]
+            rows = [self.subwords.row_of[word] for word in words]
+        vectors: np.ndarray = self.vectors.numpy()[rows]
         return vectors

@@ -1,12 +1,10 @@
 """Vector tables: the transformed word vectors of a lexicon on disk, how they are
 written and opened.
 
-vectors/NAME.npy     [V, E] float16 or float32, rows in the order of the lexicon,
-transformed vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon
-fingerprint, dtype, zero rows, the kind of the
-                     transform (`post_processing`) and its raw boundary vectors,
-                     checksums; written last
-vectors/NAME.post.npz   mean and matrix of the transform, where it has any
+    vectors/NAME.npy        [V, E] float16 or float32, transformed, in the order of the
+                            lexicon
+    vectors/NAME.json       `TableRecord`; written last
+    vectors/NAME.post.npz   mean and matrix of the transform, where it has any
 """
 
 from contextlib import ExitStack
@@ -56,50 +54,51 @@ class TableRecord:
 class VectorTable:
     """A vector table opened for reading; `rows` is memory-mapped.
 
-    Raises `InputError` when it is missing, truncated, damaged in its first or last
-    block, of another version, made for another lexicon, or holds numbers that are not
-    finite.
-
     files: its rows and, where there is one, the file of its transform.
     checksums: the checksums that it was written with, by file.
+
+    Raises:
+        InputError: it is missing, truncated, damaged in its first or last block, of
+            another version, made for another lexicon, or holds numbers that are not
+            finite.
     """
 
     def __init__(self, corpus: Corpus, name: str) -> None:
         description = corpus.path / "vectors" / f"{name}.json"
         if not description.exists():
             raise InputError(
-                f"{description} does not exist: `python -m data_scripts.build_vectors` builds the table"
+                f"{description} does not exist: `python -m data_scripts.build_vectors` "
+                "builds the table"
             )
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
             raise InputError(
-                f"{description} is of a table for another lexicon than {corpus.path} has"
+                f"{description} is of a table for another lexicon than {corpus.path} "
+                "has"
             )
         self.description = description
         self.path = description.with_suffix(".npy")
-        transform = description.with_suffix(".post.npz")
-        self.files = (
-            [self.path, transform] if record.post_processing != "none" else [self.path]
-        )
-        self.checksums = {
-            file: record.checksums[what]
-            for file, what in zip(self.files, ("rows", "transform"), strict=False)
-        }
+        self._transform_file = description.with_suffix(".post.npz")
+        self.files = [self.path]
+        if record.post_processing != "none":
+            self.files.append(self._transform_file)
+        with reading(description):
+            parts = zip(self.files, ("rows", "transform"), strict=False)
+            self.checksums = {file: record.checksums[part] for file, part in parts}
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
-        self.rows = load_array(
-            self.path, shape=(corpus.types, record.size), dtype=record.dtype, mmap=True
-        )
+        shape = (corpus.types, record.size)
+        self.rows = load_array(self.path, shape=shape, dtype=record.dtype, mmap=True)
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
         self.name = name
         self.size = record.size
         self.zero_rows = record.zero_rows
         self.source = VectorSource(
-            record.origin,
-            record.vectors_fingerprint,
-            record.size,
-            record.post_processing,
+            origin=record.origin,
+            fingerprint=record.vectors_fingerprint,
+            size=record.size,
+            post_processing=record.post_processing,
         )
         self._boundary = record.boundary_vectors
 
@@ -107,14 +106,16 @@ class VectorTable:
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
         arrays = {}
-        for file in self.files[1:]:
-            with reading(file), np.load(file, allow_pickle=False) as stored:
+        if self._transform_file in self.files:
+            with (
+                reading(self._transform_file),
+                np.load(self._transform_file, allow_pickle=False) as stored,
+            ):
                 arrays = dict(stored)
-        with (
-            reading(self.description),
-            np.errstate(over="ignore"),
-        ):  # what is too large is not finite then
-            return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
+        # A number that is too large for float32 becomes infinite, and is refused.
+        with reading(self.description), np.errstate(over="ignore"):
+            boundary = np.array(self._boundary, dtype=np.float32)
+            return VectorTransform(boundary, **arrays)
 
 
 def write_vector_table(
@@ -124,42 +125,55 @@ def write_vector_table(
     rows: np.ndarray,
     vectors: WordVectors,
     transform: VectorTransform,
-    post_processing: str,
+    post_processing: TransformKind,
 ) -> TableRecord:
-    """Write `rows` [V, E] (transformed, float16 or float32) and their description;
-    returns the description.
+    """Write a vector table.
 
-    `post_processing` is the name of the transform's kind. An older table of that name
-    is there until the files of the new one are whole; a writer that is killed while
-    they get their names leaves none, and never a mixture.
+    An older table of that name is there until the files of the new one are whole; a
+    writer that is killed while they get their names leaves none, and never a mixture.
+
+    Args:
+        corpus: whose lexicon the rows are of.
+        name: of the table.
+        rows: [V, E], transformed, float16 or float32.
+        vectors: what the rows are made of.
+        transform: what the rows have been through.
+        post_processing: its kind.
+
+    Returns:
+        The description that is on disk.
     """
     description = corpus.path / "vectors" / f"{name}.json"
+    rows_file = description.with_suffix(".npy")
+    transform_file = description.with_suffix(".post.npz")
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
-    files = {
-        "rows": description.with_suffix(".npy"),
-        "transform": description.with_suffix(".post.npz"),
-    }
+    checksums = {}
     with locked(description):
+        # Files get their names where the stack ends, all of them after the last byte.
         with ExitStack() as stack:
-            partial = {}
-            for what in ("rows", "transform")[: 2 if arrays else 1]:
-                partial[what] = stack.enter_context(atomic_path(files[what]))
-                with open(partial[what], "wb") as file:
-                    np.save(file, rows) if what == "rows" else np.savez(file, **arrays)  # type: ignore[arg-type]
-            checksums = {what: FileChecksum.of(path) for what, path in partial.items()}
+            partial = stack.enter_context(atomic_path(rows_file))
+            with open(partial, "wb") as file:
+                np.save(file, rows)
+            checksums["rows"] = FileChecksum.of(partial)
+            if arrays:
+                partial = stack.enter_context(atomic_path(transform_file))
+                with open(partial, "wb") as file:
+                    np.savez(file, **arrays)  # type: ignore[arg-type]
+                checksums["transform"] = FileChecksum.of(partial)
             description.unlink(missing_ok=True)
         if not arrays:
-            files["transform"].unlink(missing_ok=True)
+            transform_file.unlink(missing_ok=True)
+        dtype: Dtype = "float16" if rows.dtype == np.float16 else "float32"
         record = TableRecord(
             size=rows.shape[1],
-            dtype=str(rows.dtype),
+            dtype=dtype,
             zero_rows=int((~rows.any(axis=1)).sum()),
             origin=vectors.origin,
             vectors_fingerprint=vectors.fingerprint,
             lexicon_fingerprint=corpus.lexicon_fingerprint,
             post_processing=post_processing,
-            boundary_vectors=[[float(number) for number in row] for row in boundary],
+            boundary_vectors=boundary.tolist(),
             checksums=checksums,
         )
         write_record(description, record, format=FORMAT, version=VERSION)

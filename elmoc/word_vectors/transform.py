@@ -19,19 +19,21 @@ from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
-from elmoc.word_vectors.sources import WordVectors
+from elmoc.word_vectors.sources import TransformKind, WordVectors
 
 # The least variance of a direction in whitening, relative to the largest. A deviation
 # under 0.3 % of the largest may come from the few digits that files give their numbers,
 # and is zero where the words are fewer than the dimensions: it would count as much as
 # any other.
 WHITENING_FLOOR = 1e-5
+# Rows that are in float64 at once: 160 MB at E = 300.
 _BLOCK_ROWS = 1 << 16
-# bytes of the vectors of words that are kept; a single call may need more
+# Bytes of the vectors of words that are kept; a single call may need more.
 MOST_BYTES = 256 * 2**20
-# word types without a vector that are remembered
+# Word types without a vector that are remembered.
 MOST_UNKNOWN = 100_000
-_SEED = 0  # of the directions of `<s>` and `</s>` where the word vectors have none
+# Of the directions of `<s>` and `</s>` where the word vectors have none.
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,17 @@ class VectorTransform:
     """Raw vectors → vectors: boundary tokens replaced, then `(x − mean) · matrix` for
     every vector that is not zero.
 
-    Raises `InputError` for numbers that are not finite.
+    boundary: float32 [2, E], the raw vectors of `<s>` and `</s>`.
+    mean: float32 [E].
+    matrix: float32 [E, E].
+
+    Raises:
+        InputError: a number is not finite.
     """
 
-    boundary: np.ndarray  # float32 [2, E]: the raw vectors of `<s>` and `</s>`
-    mean: np.ndarray | None = None  # float32 [E]
-    matrix: np.ndarray | None = None  # float32 [E, E]
+    boundary: np.ndarray
+    mean: np.ndarray | None = None
+    matrix: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name, array in self.arrays.items():
@@ -62,9 +69,9 @@ class VectorTransform:
         """Whether both give the same vectors for the same raw ones."""
         mine = self.arrays
         theirs = other.arrays
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(mine[name], theirs[name]) for name in mine
-        )
+        if mine.keys() != theirs.keys():
+            return False
+        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the transformed vectors of `words`."""
@@ -74,7 +81,8 @@ class VectorTransform:
         """float32 [len(words), E] from the raw vectors of `words`; a word without a
         vector keeps its zeros.
         """
-        raw = np.array(raw, dtype=np.float32)  # a copy
+        # A copy, whose rows are changed.
+        raw = np.array(raw, dtype=np.float32)
         for row, word in enumerate(words):
             if word in (BEGIN, END):
                 raw[row] = self.boundary[int(word == END)]
@@ -94,21 +102,27 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
     boundary = np.array(vectors.lookup([BEGIN, END]), dtype=np.float32)
     generator = np.random.Generator(np.random.Philox(key=_SEED))
     for row in range(2):
+        # Drawn for each, so that a direction does not depend on the other vector.
         direction = generator.standard_normal(vectors.size, dtype=np.float32)
         if not boundary[row].any():
-            boundary[row] = direction * np.float32(
-                mean_norm / np.linalg.norm(direction)
-            )
+            scale = np.float32(mean_norm / np.linalg.norm(direction))
+            boundary[row] = direction * scale
     return boundary
 
 
 def fit_transform(
-    kind: str, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray
+    kind: TransformKind, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray
 ) -> VectorTransform:
-    """The transform of a kind of `TRANSFORMS`, fitted to the rows of `raw` [V, E], each
-    weighted by its count.
+    """The transform of a kind, fitted to raw vectors.
 
-    Zero rows do not count. Raises `InputError` where nothing can be fitted to the rows.
+    Args:
+        kind: of the transform.
+        raw: [V, E]; rows of zeros do not count.
+        counts: [V], the weight of each row.
+        boundary: float32 [2, E], see `VectorTransform`.
+
+    Raises:
+        InputError: the rows are all zeros, or all the same.
     """
     if kind == "none":
         return VectorTransform(boundary)
@@ -120,7 +134,8 @@ def fit_transform(
         mean += weights @ rows
     if total == 0:
         raise InputError(
-            f"{kind} needs word vectors, but every word of the lexicon has the zero vector"
+            f"{kind} needs word vectors, but every word of the lexicon has the zero "
+            "vector"
         )
     mean /= total
     if kind == "centre":
@@ -129,14 +144,16 @@ def fit_transform(
     for weights, rows in _weighted_blocks(raw, counts):
         centred = rows - mean
         covariance += (centred * weights[:, None]).T @ centred
-    values, components = np.linalg.eigh(covariance / total)  # ascending
-    if values[-1] <= np.finfo(np.float32).eps ** 2 * (
-        mean @ mean
-    ):  # less than rounding
+    # In ascending order.
+    values, components = np.linalg.eigh(covariance / total)
+    # What rounding leaves of equal vectors.
+    rounding = np.finfo(np.float32).eps ** 2 * (mean @ mean)
+    if values[-1] <= rounding:
         raise InputError(
             f"{kind} needs word vectors that differ, but all words have the same vector"
         )
     variances = np.maximum(values, WHITENING_FLOOR * values[-1])
+    # ZCA: of all whitening maps the one that changes vectors least.
     matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
     return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 
@@ -149,32 +166,31 @@ def _weighted_blocks(
     """
     for start in range(0, len(raw), _BLOCK_ROWS):
         rows = raw[start : start + _BLOCK_ROWS].astype(np.float64)
-        yield (
-            counts[start : start + _BLOCK_ROWS] * rows.any(axis=1).astype(np.float64),
-            rows,
-        )
+        is_there = rows.any(axis=1).astype(np.float64)
+        yield counts[start : start + _BLOCK_ROWS] * is_there, rows
 
 
 class SentenceRows(NamedTuple):
-    """Sentences whose words have been looked up."""
+    """Sentences whose words have been looked up.
 
-    ids: list[Tensor]  # int64 [n] for each sentence: rows of the table
-    table: Tensor  # float32 [types, E]
-    unknown: frozenset[
-        str
-    ]  # their words that have no vector; the rows of these are zeros
-    # int64 [words + 1] for each sentence, where rows are of subwords: where the units
-    # of each word begin, and where the last ends, `<s>` not counted; None where rows
-    # are of words
+    ids: int64 [n] for each sentence, rows of the table.
+    table: float32 [types, E].
+    unknown: their words that have no vector; the rows of these are zeros.
+    bounds: int64 [words + 1] for each sentence, where rows are of subwords: where the
+        units of each word begin, and where the last ends, `<s>` not counted. None where
+        rows are of words.
+    """
+
+    ids: list[Tensor]
+    table: Tensor
+    unknown: frozenset[str]
     bounds: list[Tensor] | None = None
 
     def words(self, index: int) -> int:
         """How many words a sentence has, `<s>` and `</s>` not counted."""
-        return (
-            len(self.ids[index]) - 2
-            if self.bounds is None
-            else len(self.bounds[index]) - 1
-        )
+        if self.bounds is None:
+            return len(self.ids[index]) - 2
+        return len(self.bounds[index]) - 1
 
     def padded(self) -> tuple[Tensor, Tensor]:
         """What the encoder reads: [B, T + 2, E], boundaries included, padded at the
@@ -204,39 +220,39 @@ class WordRows:
         """The rows of sentences; what is returned stays good."""
         leave_threads_of_parent()
         sentences = list(sentences)
-        types = dict.fromkeys(word for sentence in sentences for word in sentence)
+        # The number of each word type among those of the sentences.
+        ids: dict[str, int] = {}
+        rows = []
+        for sentence in sentences:
+            numbers = [ids.setdefault(word, len(ids)) for word in sentence]
+            rows.append(torch.tensor(numbers, dtype=torch.int64))
+        types = list(ids)
         with self._lock:
             self._add(types)
             table = self._table[[self._ids[word] for word in types]]
-            names = list(types)
-            unknown = [names[row] for row in np.flatnonzero(~table.any(axis=1))]
-            self.unknown |= dict.fromkeys(
-                unknown[: max(0, MOST_UNKNOWN - len(self.unknown))]
-            )
-        ids = dict(zip(types, range(len(types)), strict=True))
-        rows = [
-            torch.tensor([ids[word] for word in sentence], dtype=torch.int64)
-            for sentence in sentences
-        ]
+            without = np.flatnonzero(~table.any(axis=1))
+            unknown = [types[row] for row in without]
+            room = max(0, MOST_UNKNOWN - len(self.unknown))
+            self.unknown |= dict.fromkeys(unknown[:room])
         return SentenceRows(rows, torch.from_numpy(table), frozenset(unknown))
 
-    def _add(self, types: dict[str, None]) -> None:
+    def _add(self, types: list[str]) -> None:
         """Have all of these word types in the table."""
         new = [word for word in types if word not in self._ids]
         if len(self._ids) + len(new) > self._most:
+            # It begins again. What callers have of it are copies.
             self._ids = {}
             self._table = np.empty((0, self._vectors.size), dtype=np.float32)
-            new = list(types)
+            new = types
         if not new:
             return
         rows = self._transform.lookup(new, self._vectors)
         start = len(self._ids)
-        end = len(self._ids) + len(new)
+        end = start + len(new)
         if end > len(self._table):
-            table = np.empty(
-                (max(end, min(self._most, 2 * len(self._table))), self._vectors.size),
-                dtype=np.float32,
-            )
+            # Doubled, so that many small calls copy each row a few times only.
+            length = max(end, min(self._most, 2 * len(self._table)))
+            table = np.empty((length, self._vectors.size), dtype=np.float32)
             table[:start] = self._table[:start]
             self._table = table
         self._table[start:end] = rows
