@@ -147,8 +147,8 @@ def inputs_and_outputs(
         output = Path(directory) / f"{Path(unpacked_name(file)).stem}.h5"
         if file == "-" or output in made:
             raise InputError(
-                f"{file} has no name of its own in {directory}: dump it by itself, with "
-                "OUTPUT.h5"
+                f"{file} has no name of its own in {directory}: dump it by itself, "
+                "with OUTPUT.h5"
             )
         made[output] = file
     return [(file, output) for output, file in made.items()]

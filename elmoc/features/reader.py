@@ -4,6 +4,7 @@ and read.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -11,16 +12,53 @@ from typing import Any, overload
 import numpy as np
 
 from elmoc.errors import reading, shortened
-from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
+from elmoc.features.layouts import FORMAT_VERSION, LayoutReader
+from elmoc.features.layouts.choose import choose_layout
 from elmoc.features.layouts.e2e_coref import group_name
-from elmoc.features.layouts.interface import LayoutReader
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.limits import MOST_SENTENCES
+from elmoc.settings import convert
 
-# Bytes of the layer states of one word that a file may say: they are allocated for
-# every word that is read.
+# Bytes of the layer states of one word at most: they are allocated for every word that
+# is read, whatever a file says.
 MOST_WORD_BYTES = 1 << 24
+# Attributes of the root that say how the file is read, beside those that say what it
+# was made from.
+FORM_ATTRIBUTES = ("layout", "format_version", "single")
+
+
+@dataclass(frozen=True)
+class FeatureRecord:
+    """The attributes of a feature file that are read here; files of other tools have
+    none of them.
+
+    layout: the form on disk, one of `LAYOUTS`.
+    format_version: of the layout.
+    single: whether its arrays are [n, 2P], without an axis of layers.
+    boundaries: whether sentences have the states of `<s>` and `</s>`, too.
+    layers: names of the layers.
+    dump: names everything that the content depends on.
+    """
+
+    layout: str | None = None
+    format_version: int = FORMAT_VERSION
+    single: bool = False
+    boundaries: bool = False
+    layers: list[str | int] = field(default_factory=list)
+    dump: str | None = None
+
+
+def _record_of(attributes: dict[str, Any]) -> FeatureRecord:
+    if "layout" not in attributes:
+        return FeatureRecord()
+    values = {}
+    for each in fields(FeatureRecord):
+        if each.name in attributes:
+            value = attributes[each.name]
+            # NumPy's numbers and arrays as Python's.
+            values[each.name] = value if isinstance(value, str) else value.tolist()
+    return convert(values, FeatureRecord, where="")
 
 
 class FeatureFile:
@@ -28,18 +66,18 @@ class FeatureFile:
     `file.find(words)` the index of a sentence.
 
     Can be used as a context manager. It is pickled as its path, and a process that is
-    forked opens it again when it
-    first reads from it: what HDF5's library has of an open file is not to be shared.
-    Raises `InputError` for a missing, truncated or foreign file, and when a sentence is
-    read that is damaged or has another shape than the file says.
+    forked opens it again when it first reads from it: HDF5's library does not share an
+    open file. Raises `InputError` for a missing, truncated or foreign file, and when a
+    sentence is read that is damaged or has another shape than the file says.
 
     path: the file.
-    attributes: what it says of its numbers: the fingerprints of the model and of its
-    word vectors, the layers, …
+    record: the attributes that say how it is read.
+    attributes: the others, which say what it was made from: the fingerprints of the
+        model and of its word vectors, the layers, …
     layout: the form in which it is on disk, one of `LAYOUTS`.
     dtype: the type of its numbers.
-    layers: how many layers each sentence has (1 for a file of the top or average
-    layer).
+    layers: the number of layers of each sentence (1 for a file of the top or average
+        layer).
     width: the width of the vectors, 2P.
     single: whether its arrays are [n, 2P], without an axis of layers.
     has_map: whether sentences can be found by their words.
@@ -49,43 +87,46 @@ class FeatureFile:
         self.path = Path(path)
         reader = self._open()
         first = reader.first
-        said = self._file.attributes()
-        self.attributes: dict[str, Any] = {
-            name: said[name] for name in said if name not in FORM_ATTRIBUTES
-        }
         self.layers = reader.layers
         self.width = reader.width
         self.has_map = reader.has_map
         self.dtype: np.dtype = first.dtype
-        self.single = len(first.shape) == 2 or (
-            bool(said.get("single", False)) and self.layers == 1
-        )
+        is_one = self.record.single and self.layers == 1
+        self.single = len(first.shape) == 2 or is_one
 
     def _open(self) -> LayoutReader:
         self._file = CheckedFile(self.path)
         self._process = os.getpid()
         with reading(self.path):
-            said = self._file.attributes()
-            self.layout = layout_of(self._file, said)
-            self._opened = reader = LAYOUTS[self.layout].reader(self._file, said)
+            attributes = self._file.attributes()
+            self.record = _record_of(attributes)
+            layout = choose_layout(
+                self._file, self.record.layout, self.record.format_version
+            )
+            reader = layout.reader(self._file, attributes)
             if reader.first.dtype.kind != "f":
                 raise ValueError(
                     f"its numbers are {reader.first.dtype}, which are no layer states"
                 )
-            if (
-                len(reader) > MOST_SENTENCES
-                or reader.layers * reader.width * 8 > MOST_WORD_BYTES
-            ):
+            word_bytes = reader.layers * reader.width * 8
+            if len(reader) > MOST_SENTENCES or word_bytes > MOST_WORD_BYTES:
                 raise ValueError(
-                    f"{len(reader):,} sentences of {reader.layers:,} layers of {reader.width:,} are too many"
+                    f"{len(reader):,} sentences of {reader.layers:,} layers of "
+                    f"{reader.width:,} are too many"
                 )
+        for name in FORM_ATTRIBUTES:
+            attributes.pop(name, None)
+        self.attributes = attributes
+        self.layout = layout.layout
+        self._opened = reader
         return reader
 
     @property
     def _reader(self) -> LayoutReader:
         """The reader of the file as this process has opened it."""
         if self._process != os.getpid() and self._file.file:
-            self._file.file.close()  # which closes it in this process alone
+            # Closed in this process alone.
+            self._file.file.close()
             self._open()
         return self._opened
 
@@ -115,12 +156,15 @@ class FeatureFile:
         """[L + 1, n, 2P], or [n, 2P] of the top layer or the average, in the type that
         the file holds.
 
-        By index (from the end, if it is negative), or by words (a list of them, or text
-        with white space between them), where a sentence that is not there is a
-        `KeyError`. A slice is the list of its sentences.
+        Args:
+            index: of the sentence (from the end, if it is negative), or its words (a
+                list of them, or text with white space between them). A slice is the
+                list of its sentences.
 
-        A sentence of another number of layers or width than the file says, and numbers
-        that are not finite, are an `InputError`.
+        Raises:
+            KeyError: there is no sentence with these words.
+            InputError: the sentence has another number of layers or width than the file
+                says, or numbers that are not finite.
         """
         if isinstance(index, slice):
             return [self[each] for each in range(len(self))[index]]
@@ -139,8 +183,8 @@ class FeatureFile:
 
         It is read when it is used, into memory that all processes share (the system's
         page cache), and stays good when the `FeatureFile` is closed. Its shape and
-        numbers are whatever the file has. Of datasets in chunks (foreign files,
-        compressed ones) it is a copy.
+        numbers are not checked. Of datasets in chunks (foreign files, compressed ones)
+        it is a copy.
         """
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
@@ -152,11 +196,11 @@ class FeatureFile:
         """The index of the sentence with these words (a list of them, or text with
         white space between them), or None.
 
-        Raises `InputError` in a file without a sentence map.
+        Raises:
+            InputError: the file has no sentence map.
         """
-        return self.sentence_map.get(
-            " ".join(words.split() if isinstance(words, str) else words)
-        )
+        tokens = words.split() if isinstance(words, str) else words
+        return self.sentence_map.get(" ".join(tokens))
 
     @cached_property
     def sentence_map(self) -> dict[str, int]:
@@ -175,14 +219,11 @@ class FeatureFile:
 
     @property
     def layer_names(self) -> list[str]:
-        """What its layers are called: as it says, or, of a foreign file, by their
-        numbers.
-        """
-        names = np.atleast_1d(self.attributes.get("layers", []))
-        return [
-            str(name)
-            for name in (names if names.shape == (self.layers,) else range(self.layers))
-        ]
+        """The names of its layers; in a file that does not say, their numbers."""
+        names: Sequence[str | int] = self.record.layers
+        if len(names) != self.layers:
+            names = range(self.layers)
+        return [str(name) for name in names]
 
     @property
     def compression(self) -> str | None:
@@ -198,10 +239,14 @@ class FeatureFile:
             return self._reader.documents()
 
     def document(self, key: str) -> list[np.ndarray]:
-        """The arrays of the sentences of a document; a `KeyError` where there is none
-        of that key.
+        """The arrays of the sentences of a document.
 
-        `/` in a key may also be `:`, as it is in the e2e-coref layout.
+        Args:
+            key: of the document; a `/` in it may also be `:`, as it is in the e2e-coref
+                layout.
+
+        Raises:
+            KeyError: there is no document of that key.
         """
         name = key if key in self.documents else group_name(key)
         return [self[index] for index in self.documents[name]]
@@ -212,9 +257,8 @@ class FeatureFile:
         are not read.
         """
         with reading(self.path):
-            return np.fromiter(
-                map(self._reader.words, range(len(self))), np.int64, len(self)
-            )
+            words = map(self._reader.words, range(len(self)))
+            return np.fromiter(words, np.int64, len(self))
 
     @property
     def tokens(self) -> int:
@@ -222,20 +266,23 @@ class FeatureFile:
         return int(self.lengths.sum())
 
     def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
-        """Read all of the file, and raise `InputError` for the first sentence that is
-        damaged or unlike its map.
+        """Read all of the file.
 
-        `progress` is called after each sentence with the number 1.
+        Args:
+            progress: called after each sentence with the number 1.
+
+        Raises:
+            InputError: a sentence is damaged or unlike its map; it is named.
         """
         for index in range(len(self)):
             self._require_sound(index, self.view(index))
             progress(1)
+        if not self.has_map:
+            return
+        more = 2 if self.record.boundaries else 0
         with reading(self.path):
-            for text, index in self.sentence_map.items() if self.has_map else ():
-                if (
-                    len(text.split()) + 2 * bool(self.attributes.get("boundaries"))
-                    != self.lengths[index]
-                ):
+            for text, index in self.sentence_map.items():
+                if len(text.split()) + more != self.lengths[index]:
                     raise ValueError(
                         f'sentence {index} is not "{shortened(text)}", as its map says'
                     )
@@ -251,14 +298,16 @@ class FeatureFile:
         self.close()
 
     def _require_sound(self, index: int, array: np.ndarray) -> None:
+        """Raise an `InputError` for a sentence that is unlike the first, or damaged."""
+        layers = len(array) if array.ndim == 3 else 1
+        is_alike = (
+            array.ndim in (2, 3)
+            and layers == self.layers
+            and array.shape[-1] == self.width
+            and array.dtype.kind == "f"
+        )
         with reading(self.path):
-            layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
-            if (layers, len(rest), rest[-1:], array.dtype.kind) != (
-                self.layers,
-                2,
-                [self.width],
-                "f",
-            ):
+            if not is_alike:
                 raise ValueError(
                     f"sentence {index} is {array.dtype} {array.shape}, unlike the first"
                 )

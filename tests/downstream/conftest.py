@@ -11,11 +11,11 @@ import torch
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.allennlp import AllennlpWriter
-from elmoc.features.layouts.interface import FeatureShape
 from elmoc.model_directory import write_model_directory
-from elmoc.text.sentences import Sentence
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from tests.tiny import tiny_model
+
+from elmoc.features.layouts import Entry, FeatureShape
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
 TEN_SENTENCES = """\
@@ -55,7 +55,7 @@ def write_random_features(
     with AllennlpWriter.open(path, attributes, shape=shape) as writer:
         for words in sentences:
             states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
-            writer.add(Sentence(words), states)
+            writer.add(Entry(len(words), " ".join(words)), states)
 
 
 @pytest.fixture

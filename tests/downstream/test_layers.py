@@ -8,8 +8,6 @@ import pytest
 from downstream.__main__ import main
 from downstream.layers import classify, read_words
 from elmoc.features.layouts.allennlp import AllennlpWriter
-from elmoc.features.layouts.interface import FeatureShape
-from elmoc.text.sentences import Sentence
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +16,7 @@ from tests.downstream.readers.test_columns import TREES
 from tests.downstream.readers.test_conll2012 import TWO_PARTS
 
 from downstream import layers
+from elmoc.features.layouts import Entry, FeatureShape
 
 Fails = Callable[..., str]
 
@@ -38,7 +37,7 @@ def write_telling(path: Path, names: list[str]) -> Path:
             for place, (_, tag) in enumerate(pairs):
                 states[0, place] = 0
                 states[1, place, "OBI".index(tag[0])] += 1
-            writer.add(Sentence([word for word, _ in pairs]), states)
+            writer.add(Entry(len(pairs), " ".join(word for word, _ in pairs)), states)
     return path
 
 

@@ -1,59 +1,234 @@
-"""Layouts of feature files: the reader and the writer of one form on disk each, and the
-table of them.
+"""Layouts of feature files: what the reader and the writer of one form on disk give.
 
-    interface   what a reader and a writer give, and how a file is written
     allennlp, e2e_coref, flat   the layouts; `bilm` is allennlp's without a map
+    choose                      the table of layouts, and the layout of a file
 
-`FeatureFile` opens a file, and its layout finds the sentences in it;
-`LAYOUTS[name].open(…)` writes one.
+Letters: n words of a sentence, L' layers in the file, P projection.
 """
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
-from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.allennlp import AllennlpWriter, BilmWriter, is_group
-from elmoc.features.layouts.e2e_coref import E2eCorefWriter
-from elmoc.features.layouts.flat import OFFSETS, STATES, FlatWriter
-from elmoc.features.layouts.interface import FORMAT_VERSION, LayoutWriter
+import h5py
+import numpy as np
+
+from elmoc.errors import InputError
+from elmoc.features.hdf5_output import HdfOutput, new_output
 from elmoc.files.hdf5 import CheckedFile
 
-# Attributes of the root that say how the file is read, beside those that say what it
-# was made from.
-FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
+FORMAT_VERSION = 1
 
 
-# By the names of `LayoutName`; each writer has its reader.
-LAYOUTS: dict[str, type[LayoutWriter]] = {
-    writer.layout: writer
-    for writer in (AllennlpWriter, BilmWriter, E2eCorefWriter, FlatWriter)
-}
+@dataclass(frozen=True, kw_only=True)
+class FeatureShape:
+    """The form of all sentences of a feature file: `[layers, n, width]`, or `[n,
+    width]`, for n words.
 
-
-def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
-    """The name of a file's layout: by its attribute `layout`, or, of a foreign file, by
-    what is in it.
-
-    Raises `InputError` for a layout or version that is not known here.
+    layers: layers of a sentence in the file.
+    width: width of the vectors, 2P.
+    dtype: of the numbers, `float32` or `float16`.
+    single: whether there is no axis of layers: one layer, the top one or the average.
+    words: the words of all sentences together, which the flat layout has to know
+        beforehand.
     """
-    version = attributes.get("format_version", FORMAT_VERSION)
-    name = attributes.get("layout")
-    if name is None:
-        if STATES in file and OFFSETS in file:
-            return "flat"
-        names = file.names()
-        has_documents = is_group(file, names[0]) and all(
-            is_group(file, name) and f"{name}/0" in file for name in names
-        )
-        return (
-            "e2e-coref" if has_documents else "allennlp"
-        )  # no name at all is an error
-    if (
-        isinstance(name, str)
-        and name in LAYOUTS
-        and str(version) == str(FORMAT_VERSION)
-    ):
-        return name
-    raise InputError(
-        f"it has the layout {shortened(str(name))} in version {shortened(str(version))}, this elmoc reads "
-        f"{', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use the elmoc that wrote it"
-    )
+
+    layers: int
+    width: int
+    dtype: str
+    single: bool
+    words: int = 0
+
+    def of(self, words: int) -> tuple[int, ...]:
+        """The shape of a sentence of that many words."""
+        if self.single:
+            return (words, self.width)
+        return (self.layers, words, self.width)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sentence as a feature file has it.
+
+    length: the number of words that it has states of.
+    line: its text without white space around it, by which it is found.
+    document: the key of the document that it is a part of.
+    """
+
+    length: int
+    line: str = ""
+    document: str | None = None
+
+
+class LayoutReader(ABC):
+    """Finds sentences in an open file.
+
+    It raises any error about what it finds wrong: callers are within `reading(path)`.
+
+    has_map: whether sentences can be found by their words.
+    first: a dataset of the file's numbers.
+    layers: of every sentence.
+    width: of every vector, 2P.
+    """
+
+    has_map = False
+    first: np.ndarray | h5py.Dataset
+    layers: int
+    width: int
+
+    @abstractmethod
+    def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of sentences."""
+
+    @abstractmethod
+    def view(self, index: int) -> np.ndarray:
+        """[L', n, 2P] of a sentence, or [n, 2P]: a part of the file where it can be,
+        else a copy.
+        """
+
+    @abstractmethod
+    def words(self, index: int) -> int:
+        """The number of words of a sentence; its numbers are not read."""
+
+    def lines(self) -> dict[str, int]:
+        """The index of each sentence by its text, of equal ones the last.
+
+        Raises:
+            InputError: the file has no map.
+        """
+        raise InputError("it has no map of sentences: they are found by number alone")
+
+    def documents(self) -> dict[str, range]:
+        """The sentences of each document by its key, in order; empty in a file that
+        does not tell documents apart.
+        """
+        return {}
+
+
+class LayoutWriter(ABC):
+    """Writes sentences into a file, in order, each a dataset or a part of one; made by
+    `open`.
+
+    layout: the name of the form.
+    reader: the class that reads it.
+    needs_documents: every sentence has to be part of a document.
+    found_by_words: sentences can be found by their words.
+    layers_axis: where its arrays have the axis of layers, also for one layer; None
+        where the sentence has it, if it has one.
+    """
+
+    layout: ClassVar[str]
+    reader: ClassVar[type[LayoutReader]]
+    needs_documents: ClassVar[bool] = False
+    found_by_words: ClassVar[bool] = False
+    layers_axis: ClassVar[int | None] = None
+
+    def __init__(
+        self, output: HdfOutput, shape: FeatureShape, *, sentence_map: bool
+    ) -> None:
+        self._output = output
+        self._shape = shape
+        self._has_map = sentence_map and self.found_by_words
+        layers_first = self.layers_axis == 0
+        if self.layers_axis is None:
+            layers_first = not shape.single
+        self._words_axis = 1 if layers_first else 0
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        path: Path | str,
+        attributes: dict[str, Any],
+        *,
+        shape: FeatureShape,
+        compress: bool = False,
+        sentence_map: bool = True,
+    ) -> Iterator[Self]:
+        """Open a new feature file; it appears under its name only when the block ends
+        well, and is locked until then.
+
+        Args:
+            path: the file; it must not exist.
+            attributes: strings, numbers and lists of them, which become attributes of
+                the root.
+            shape: of all sentences.
+            compress: pack the numbers with gzip.
+            sentence_map: write how sentences are found by their words, where the layout
+                can.
+
+        Raises:
+            InputError: the file exists already, or is being written by another process.
+            OSError: its disk is full.
+        """
+        form = {
+            "layout": cls.layout,
+            "format_version": FORMAT_VERSION,
+            "single": shape.single,
+        }
+        with new_output(path, shape.dtype, compress=compress) as output:
+            writer = cls(output, shape, sentence_map=sentence_map)
+            for name, value in (attributes | form).items():
+                output.file.attrs[name] = value
+            yield writer
+            writer.finish()
+
+    def add(self, entry: Entry, states: np.ndarray) -> None:
+        """Write the next sentence.
+
+        Args:
+            entry: its text and document.
+            states: [L', n, 2P], or [n, 2P] where the shape says single, in its type.
+        """
+        wanted = self._shape.of(entry.length)
+        # HDF5 would read past the end of an array of another size.
+        if states.shape != wanted or states.dtype != self._shape.dtype:
+            raise ValueError(
+                f"the states are {states.dtype} {states.shape}, not "
+                f"{self._shape.dtype} {wanted}"
+            )
+        self.put(entry, self._arranged(states))
+        self._output.raise_error()
+
+    @abstractmethod
+    def put(self, entry: Entry, array: np.ndarray) -> None:
+        """Write the next sentence, whose states have been checked, and arranged as the
+        layout has them.
+        """
+
+    def finish(self) -> None:  # noqa: B027 (not every layout has something there)
+        """Write what follows the last sentence."""
+
+    def shape_of(self, words: int) -> tuple[int, ...]:
+        """The shape of an array of that many words in the file."""
+        if self.layers_axis is None:
+            return self._shape.of(words)
+        lengths = [words, self._shape.width]
+        lengths.insert(self.layers_axis, self._shape.layers)
+        return tuple(lengths)
+
+    def _write(self, group: h5py.h5g.GroupID, name: str, array: np.ndarray) -> None:
+        self._output.write(group, name, array, words_axis=self._words_axis)
+
+    def _arranged(self, states: np.ndarray) -> np.ndarray:
+        """The states of a sentence with their axes in the order of the layout, in one
+        piece of memory.
+        """
+        if self.layers_axis is None:
+            return np.ascontiguousarray(states)
+        if self._shape.single:
+            states = states[None]
+        arranged = np.moveaxis(states, 0, self.layers_axis)
+        if self.layers_axis != 2:
+            return np.ascontiguousarray(arranged)
+        # Layer by layer it is three times as fast as in NumPy's own order.
+        packed = np.empty(arranged.shape, arranged.dtype)
+        for layer, array in enumerate(states):
+            packed[:, :, layer] = array
+        return packed

@@ -14,9 +14,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
+from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
-from elmoc.text.sentences import Sentence
 
 
 def group_name(document: str) -> str:
@@ -30,19 +29,21 @@ class E2eCorefReader(LayoutReader):
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
         self._names = file.names()
-        groups = (h5py.h5g.open(file.root, file.own(name)) for name in self._names)
-        self._bounds = list(
-            accumulate((group.get_num_objs() for group in groups), initial=0)
-        )
+        sizes = []
+        for name in self._names:
+            group = h5py.h5g.open(file.root, file.own(name))
+            sizes.append(group.get_num_objs())
+        # The index of each document's first sentence, and the number of sentences.
+        self._starts = list(accumulate(sizes, initial=0))
         self.first = file.stored(self._key(0))
         _, self.width, self.layers = self.first.shape
 
     def _key(self, index: int) -> str:
-        document = bisect_right(self._bounds, index) - 1
-        return f"{self._names[document]}/{index - self._bounds[document]}"
+        document = bisect_right(self._starts, index) - 1
+        return f"{self._names[document]}/{index - self._starts[document]}"
 
     def __len__(self) -> int:
-        return int(self._bounds[-1])
+        return self._starts[-1]
 
     def view(self, index: int) -> np.ndarray:
         return np.moveaxis(self._file.read(self._key(index)), 2, 0)
@@ -52,10 +53,8 @@ class E2eCorefReader(LayoutReader):
 
     def documents(self) -> dict[str, range]:
         """The keys are the names of the groups, with ":" for "/"."""
-        return {
-            name: range(*bounds)
-            for name, bounds in zip(self._names, pairwise(self._bounds), strict=True)
-        }
+        bounds = zip(self._names, pairwise(self._starts), strict=True)
+        return {name: range(start, end) for name, (start, end) in bounds}
 
 
 class E2eCorefWriter(LayoutWriter):
@@ -72,15 +71,13 @@ class E2eCorefWriter(LayoutWriter):
         self._group: h5py.h5g.GroupID | None = None
         self._count = 0
 
-    def put(self, sentence: Sentence, states: np.ndarray) -> None:
-        assert sentence.document is not None, "dumps and conversions see to it"
-        if (
-            sentence.document != self._document
-        ):  # a second group of one name is an error of the library
-            self._group = h5py.h5g.create(
-                self._file.id, group_name(sentence.document).encode()
-            )
-            self._document = sentence.document
+    def put(self, entry: Entry, array: np.ndarray) -> None:
+        assert entry.document is not None, "dumps and conversions see to it"
+        if entry.document != self._document:
+            # A second group of one name is an error of the library.
+            name = group_name(entry.document).encode()
+            self._group = h5py.h5g.create(self._output.file.id, name)
+            self._document = entry.document
             self._count = 0
-        self._write(self._group, str(self._count), states)
+        self._write(self._group, str(self._count), array)
         self._count += 1

@@ -16,17 +16,16 @@ from typing import Any
 import h5py
 import msgspec
 import numpy as np
-from h5py import h5s
 
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
+from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile, require_size
 from elmoc.files.limits import MOST_SENTENCES
-from elmoc.text.sentences import Sentence
 
 STATES = "states"
 OFFSETS = "offsets"
 DOCUMENTS = "documents"
-# What is gathered before it is written.
+# Bytes that are gathered before they are written: a write costs as much as some
+# hundred words.
 BLOCK_BYTES = 1 << 23
 
 
@@ -39,22 +38,19 @@ class FlatReader(LayoutReader):
         words, self.layers, self.width = self.first.shape
         if h5py.Dataset(file.dataset(OFFSETS)).size > MOST_SENTENCES + 1:
             raise ValueError(f"a file has at most {MOST_SENTENCES:,} sentences")
-        self._offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
-        if (
-            self._offsets[0] != 0
-            or self._offsets[-1] != words
-            or (np.diff(self._offsets) < 0).any()
-        ):
+        offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
+        are_whole = offsets[0] == 0 and offsets[-1] == words
+        if not are_whole or (np.diff(offsets) < 0).any():
             raise ValueError(f"its offsets do not go from 0 to {words}")
+        self._offsets = offsets
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def view(self, index: int) -> np.ndarray:
         require_size(self.first, self.words(index))
-        return np.moveaxis(
-            self.first[self._offsets[index] : self._offsets[index + 1]], 1, 0
-        )
+        rows = self.first[self._offsets[index] : self._offsets[index + 1]]
+        return np.moveaxis(rows, 1, 0)  # [n, L', 2P] → [L', n, 2P]
 
     def words(self, index: int) -> int:
         return int(self._offsets[index + 1] - self._offsets[index])
@@ -62,9 +58,8 @@ class FlatReader(LayoutReader):
     def documents(self) -> dict[str, range]:
         if DOCUMENTS not in self._file:
             return {}
-        sizes = msgspec.json.decode(
-            h5py.Dataset(self._file.dataset(DOCUMENTS))[0], type=dict[str, int]
-        )
+        content = h5py.Dataset(self._file.dataset(DOCUMENTS))[0]
+        sizes = msgspec.json.decode(content, type=dict[str, int])
         if sum(sizes.values()) != len(self) or min(sizes.values(), default=0) < 0:
             raise ValueError(f"its documents do not have its {len(self)} sentences")
         bounds = pairwise(accumulate(sizes.values(), initial=0))
@@ -82,43 +77,44 @@ class FlatWriter(LayoutWriter):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._states = self._create(self._file.id, STATES, self._shape.words)
+        shape = self.shape_of(self._shape.words)
+        self._states = self._output.create(
+            self._output.file.id, STATES, shape, words_axis=0
+        )
+        self._block_words = self._output.words_in(BLOCK_BYTES, shape, 0)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
-        self._in_block = self._written = 0  # words
-        self._lengths: list[int] = []
+        self._words_in_block = 0
+        self._words_written = 0
+        self._offsets = [0]
         self._documents: dict[str, int] = {}
 
-    def put(self, sentence: Sentence, states: np.ndarray) -> None:
-        self._lengths.append(sentence.length)
-        if sentence.document is not None:
-            self._documents[sentence.document] = (
-                self._documents.get(sentence.document, 0) + 1
-            )
-        self._block.append(self._arranged(states))
-        self._in_block += sentence.length
-        if self._in_block >= self._words_in(BLOCK_BYTES):
+    def put(self, entry: Entry, array: np.ndarray) -> None:
+        self._offsets.append(self._offsets[-1] + entry.length)
+        if entry.document is not None:
+            count = self._documents.get(entry.document, 0)
+            self._documents[entry.document] = count + 1
+        self._block.append(array)
+        self._words_in_block += entry.length
+        if self._words_in_block >= self._block_words:
             self._write_block()
 
     def _write_block(self) -> None:
-        if self._in_block:
+        if self._words_in_block:
             rows = np.concatenate(self._block)
-            there = self._states.get_space()
-            there.select_hyperslab((self._written, 0, 0), rows.shape)
-            self._states.write(h5s.create_simple(rows.shape), there, rows, self._type)
-        self._written = self._written + self._in_block
-        self._in_block = 0
+            self._output.write_rows(self._states, self._words_written, rows)
+        self._words_written += self._words_in_block
+        self._words_in_block = 0
         self._block = []
 
     def finish(self) -> None:
         self._write_block()
-        if self._written != self._shape.words:
+        if self._words_written != self._shape.words:
             raise ValueError(
-                f"the sentences have {self._written} words, not {self._shape.words}"
+                f"the sentences have {self._words_written} words, not "
+                f"{self._shape.words}"
             )
-        self._file.create_dataset(
-            OFFSETS, data=np.cumsum([0, *self._lengths], dtype="<i8")
-        )
+        offsets = np.array(self._offsets, dtype="<i8")
+        self._output.file.create_dataset(OFFSETS, data=offsets)
         if self._documents:
-            self._write_text(
-                DOCUMENTS, json.dumps(self._documents, ensure_ascii=False).encode()
-            )
+            content = json.dumps(self._documents, ensure_ascii=False)
+            self._output.write_text(DOCUMENTS, content)

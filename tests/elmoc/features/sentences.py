@@ -7,11 +7,10 @@ from typing import Any
 import h5py
 import numpy as np
 from elmoc.__main__ import main
-from elmoc.features.layouts.interface import FeatureShape
+from elmoc.features.layouts.choose import LAYOUTS
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 
-from elmoc.features.layouts import LAYOUTS
+from elmoc.features.layouts import Entry, FeatureShape
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
 
@@ -38,7 +37,7 @@ def write_sentences(
     """A feature file of lines and their states; each line has as many words as its states."""
     with write_features(path, attributes, shape=shape_of(sentences[0][1]), **options) as writer:
         for line, states in sentences:
-            writer.add(Sentence(line.split(), line), states)
+            writer.add(Entry(len(line.split()), line.strip()), states)
 
 
 def write_lines(path: Path) -> Path:

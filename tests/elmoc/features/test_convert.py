@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 from elmoc.__main__ import main
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import states_of, stored, write_features
+
+from elmoc.features.layouts import Entry, FeatureShape
 
 Fails = Callable[[int], str]
 LAYOUTS = ("allennlp", "bilm", "e2e-coref", "flat")
 DOCUMENTS = {"a:1": ["The cat sat .", "It rained"], "b": ["So it goes .", "The cat sat ."], "c": ["Yes .", "a/b c"]}
-SENTENCES = [Sentence(line.split(), line, key) for key, lines in DOCUMENTS.items() for line in lines]
-STATES = [states_of(index, len(sentence.tokens)) for index, sentence in enumerate(SENTENCES)]
+SENTENCES = [Entry(len(line.split()), line, key) for key, lines in DOCUMENTS.items() for line in lines]
+STATES = [states_of(index, sentence.length) for index, sentence in enumerate(SENTENCES)]
 KINDS: dict[str, dict[str, Any]] = {
     **{layout: {"layout": layout} for layout in LAYOUTS},
-    "allennlp with keys": {"sentence_keys": True},
     "allennlp without a map": {"sentence_map": False},
     "e2e compressed": {"layout": "e2e-coref", "compress": True},
     "flat compressed": {"layout": "flat", "compress": True},
@@ -31,7 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def write(path: Path, *, single: bool = False, documents: bool = True, **options: Any) -> Path:
-    words = sum(len(sentence.tokens) for sentence in SENTENCES)
+    words = sum(sentence.length for sentence in SENTENCES)
     shape = FeatureShape(layers=1 if single else 3, width=4, dtype="float32", single=single, words=words)
     names = ["top"] if single else ["0", "1", "2"]
     with write_features(path, {"model": "m", "layers": names}, shape=shape, **options) as writer:

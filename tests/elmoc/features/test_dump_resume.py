@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from elmoc.__main__ import main
 from elmoc.encoding import SentenceEncoder
-from elmoc.features.layouts.interface import LayoutWriter
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 
 from elmoc.features import dump
+from elmoc.features.layouts import LayoutWriter
 
 Fails = Callable[[int], str]
 LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]

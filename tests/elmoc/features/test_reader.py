@@ -11,16 +11,6 @@ from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of
 
 
-def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
-    with FeatureFile(path) as file:
-        assert (len(file), file.layers, file.width) == (len(LINES), 3, 4)
-        for index, line in enumerate(LINES):
-            assert file[index].dtype == np.float32
-            np.testing.assert_array_equal(file[index], states_of(index, len(line.split())))
-        assert file.attributes["model"] == "abc"
-        assert list(file.attributes["layers"]) == [0, 1, 2]
-
-
 def test_a_view_is_a_part_of_the_file_and_an_array_is_the_readers_own(path: Path) -> None:
     content = path.read_bytes()
     with FeatureFile(path) as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import converted
+from elmoc.features.hdf5_output import converted
 
 
 def test_numbers_that_a_type_does_not_have() -> None:
@@ -24,15 +24,14 @@ def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit:
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.layouts import LAYOUTS
-from elmoc.features.layouts.interface import FeatureShape
-from elmoc.text.sentences import Sentence
+from elmoc.features.layouts.choose import LAYOUTS
+from elmoc.features.layouts import Entry, FeatureShape
 shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():
     with LAYOUTS["allennlp"].open(sys.argv[1], {{}}, shape=shape) as writer:
         for index in range(4000):
-            writer.add(Sentence(['w'] * 4), np.zeros((3, 4, 10), dtype=np.float32))
+            writer.add(Entry(4), np.zeros((3, 4, 10), dtype=np.float32))
 sys.exit(run_command(command))
 """
     path = tmp_path / "f.h5"

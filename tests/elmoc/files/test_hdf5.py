@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_features, write_lines
+
+from elmoc.features.layouts import Entry
 
 Change = Callable[[h5py.File], Any]
 
@@ -82,7 +83,7 @@ def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:
     with write_features(tmp_path / "other.h5", {}, shape=shape_of(states_of(0, 1))) as writer:
         for index, line in enumerate(LINES):
             tokens = line.split() + ["more"] * (index == 2)
-            writer.add(Sentence(tokens, line), states_of(index, len(tokens)))
+            writer.add(Entry(len(tokens), line.strip()), states_of(index, len(tokens)))
     with FeatureFile(tmp_path / "other.h5") as features, pytest.raises(InputError, match="sentence 2 "):
         features.check()
 

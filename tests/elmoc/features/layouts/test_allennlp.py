@@ -1,7 +1,6 @@
-"""The allennlp and bilm layouts: datasets, the map of sentences, keys; and maps that are damaged or foreign."""
+"""The allennlp and bilm layouts: datasets, the map of sentences, keys of other tools; damaged and foreign maps."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.allennlp import MAP_KEY, key_of, line_of
+from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
-from hypothesis import example, given, settings
-from hypothesis import strategies as some
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 
@@ -26,15 +23,6 @@ def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
         assert all(file[key].chunks is None for key in file), "contiguous"
     with FeatureFile(path) as features:
         assert [features.find(line) for line in LINES] == [3, 1, 2, 3, 4], "of duplicates the last"
-
-
-def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
-    write_sentences(tmp_path / "f.h5", {}, [("a b", states_of(0, 2))], sentence_map=False)
-    with FeatureFile(tmp_path / "f.h5") as file:
-        assert len(file) == 1
-        assert file[0].shape == (3, 2, 4)
-        with pytest.raises(InputError, match="no map"):
-            file.find(["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -79,26 +67,6 @@ def test_bilm_is_the_layout_of_dump_bilm_embeddings(tmp_path: Path) -> None:
             assert file[str(index)].chunks is None
             np.testing.assert_array_equal(file[str(index)][...], states)
         assert top["0"].shape == (1, 2, 4)
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(lines=some.lists(some.text(some.sampled_from("%/.#2F50E \0aé"), max_size=6), max_size=30))
-@example(lines=["a"] * 70)
-@example(lines=["", "%#1", "", "%#2", "", "."])
-def test_every_line_has_a_key_that_gives_it_back(lines: list[str]) -> None:
-    times: Counter[str] = Counter()
-    with h5py.File.in_memory(track_order=True) as file:
-        for line in lines:
-            times[line] += 1
-            file[key_of(line, times[line])] = 0.0  # a second one of that name would be an error
-        assert [line_of(key) for key in file] == lines
-
-
-def test_keys_are_the_lines_where_they_can_be() -> None:
-    for line in ("The cat sat .", "50 % of it", "100%", "Zürich — 😀", "..", "a.b", "%2G", "x" * 100_000):
-        assert key_of(line, 1) == line
-    for line, key in (("a / b", "a %2F b"), (".", "%2E"), ("%2F", "%252F"), ("%#3", "%25#3"), ("a\0", "a%00")):
-        assert key_of(line, 1) == key
 
 
 @pytest.mark.parametrize(

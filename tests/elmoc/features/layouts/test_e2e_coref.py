@@ -7,10 +7,10 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
+
+from elmoc.features.layouts import Entry, FeatureShape
 
 SHAPE = FeatureShape(layers=3, width=4, dtype="float32", single=False)
 DOCUMENTS = {"nw/wsj/00/a_0": [3, 1, 2], "bc/b_1": [2], "bc/b_0": [1] * 11}
@@ -26,7 +26,7 @@ def write(path: Path) -> None:
     with write_features(path, {"model": "m"}, shape=SHAPE, layout="e2e-coref") as writer:
         for document, sentences in DOCUMENTS.items():
             for index, words in enumerate(sentences):
-                writer.add(Sentence(["w"] * words, document=document), states_of(document, index))
+                writer.add(Entry(words, document=document), states_of(document, index))
 
 
 def load_lm_embeddings(lm_file: Any, doc_key: str) -> np.ndarray:
@@ -69,7 +69,7 @@ def test_documents_without_a_place_are_refused(tmp_path: Path, documents: list[s
     def write_them() -> None:
         with write_features(tmp_path / "f.h5", {}, shape=SHAPE, layout="e2e-coref") as writer:
             for document in documents:
-                writer.add(Sentence(["some", "words"], document=document), np.zeros((3, 2, 4), np.float32))
+                writer.add(Entry(2, document=document), np.zeros((3, 2, 4), np.float32))
 
     with pytest.raises((InputError, ValueError)):
         write_them()

@@ -7,10 +7,10 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import FeatureShape
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
+
+from elmoc.features.layouts import Entry, FeatureShape
 
 LENGTHS = [3, 0, 2, 5]
 
@@ -23,7 +23,7 @@ def write(path: Path, documents: list[str | None], words: int = sum(LENGTHS), **
     with write_features(path, {}, shape=shape, layout="flat", **options) as writer:
         for document, length, end in zip(documents, LENGTHS, ends, strict=True):
             array = np.ascontiguousarray(np.moveaxis(states[end - length : end], 1, 0))
-            writer.add(Sentence(["w"] * length, document=document), array)
+            writer.add(Entry(length, document=document), array)
     return states
 
 

@@ -1,5 +1,6 @@
 """All layouts: what is written is read again, whole, compressed or put in pieces, and foreign files are known."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -8,55 +9,109 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.layouts.interface import FeatureShape
+from elmoc.features.layouts.choose import LAYOUTS
 from elmoc.features.options import LayoutName
 from elmoc.features.reader import FeatureFile
-from elmoc.text.sentences import Sentence
 from tests.elmoc.features.sentences import write_features
 
-from elmoc.features.layouts import LAYOUTS
+from elmoc.features.layouts import Entry, FeatureShape
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]
-SENTENCES = [Sentence(line.split(), line, f"nw/wsj/{index // 4}") for index, line in enumerate(TEXTS)]
-WORDS = sum(len(sentence.tokens) for sentence in SENTENCES)
-OPTIONS = [
-    *({"layout": layout, "compress": compress} for layout, compress in product(LAYOUTS, (False, True))),
-    {"layout": "allennlp", "sentence_keys": True},
-    {"layout": "allennlp", "sentence_map": False},
-]
+SENTENCES = [Entry(len(line.split()), line.strip(), f"nw/wsj/{index // 4}") for index, line in enumerate(TEXTS)]
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
 def shape_of(*, single: bool = False, dtype: str = "float32") -> FeatureShape:
-    return FeatureShape(layers=1 if single else 3, width=8, dtype=dtype, single=single, words=WORDS)
+    words = sum(sentence.length for sentence in SENTENCES)
+    return FeatureShape(layers=1 if single else 3, width=8, dtype=dtype, single=single, words=words)
 
 
 def states_of(index: int, shape: FeatureShape) -> np.ndarray:
-    numbers = np.random.default_rng(index).standard_normal(shape.of(len(SENTENCES[index].tokens)))
-    return numbers.astype(shape.dtype)
+    return np.random.default_rng(index).standard_normal(shape.of(SENTENCES[index].length)).astype(shape.dtype)
 
 
-def write(path: Path, shape: FeatureShape, **options: Any) -> None:
-    with write_features(path, {"model": "m"}, shape=shape, **options) as writer:
+def write(path: Path, shape: FeatureShape, *, documents: bool = True, **options: Any) -> Path:
+    with write_features(path, {"model": "m", "layers": ["a", "b", "c"]}, shape=shape, **options) as writer:
         for index, sentence in enumerate(SENTENCES):
-            writer.add(sentence, states_of(index, shape))
+            known = sentence if documents else replace(sentence, document=None)
+            writer.add(known, states_of(index, shape))
+    return path
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_what_is_written_is_read(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_the_names_are_those_of_readers_and_writers() -> None:
+    assert list(get_args(LayoutName)) == list(LAYOUTS)
+
+
+@every_layout
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("sentence_map", [False, True])
+def test_what_is_written_is_read(tmp_path: Path, layout: str, compress: bool, sentence_map: bool) -> None:
     for number, (single, dtype) in enumerate(product((False, True), ("float32", "float16"))):
         shape = shape_of(single=single, dtype=dtype)
-        write(tmp_path / f"{number}.h5", shape, **options)
-        with FeatureFile(tmp_path / f"{number}.h5") as features:
-            assert (features.layout, features.layers, features.width) == (options["layout"], shape.layers, 8)
+        options = {"layout": layout, "compress": compress, "sentence_map": sentence_map}
+        with FeatureFile(write(tmp_path / f"{number}.h5", shape, **options)) as features:
+            assert (features.layout, features.layers, features.width) == (layout, shape.layers, 8)
+            assert (features.dtype, features.single) == (dtype, single)
+            assert features.compression == ("gzip" if compress else None)
             assert len(features) == len(SENTENCES)
-            assert features.attributes == {"model": "m"}
+            assert features.attributes["model"] == "m"
+            assert features.layer_names == (["0"] if single else ["a", "b", "c"])
             for index in range(len(SENTENCES)):
                 array = features[index]
                 np.testing.assert_array_equal(array, states_of(index, shape))
                 assert array.dtype == dtype
                 assert array.flags.c_contiguous
-                assert features.lengths[index] == len(SENTENCES[index].tokens)
+                assert features.lengths[index] == SENTENCES[index].length
             features.check()
+
+
+@every_layout
+def test_words_and_documents_are_found_where_the_layout_has_them(tmp_path: Path, layout: str) -> None:
+    writer = LAYOUTS[layout]
+    with FeatureFile(write(tmp_path / "f.h5", shape_of(), layout=layout)) as features:
+        assert features.has_map == writer.found_by_words
+        if writer.found_by_words:
+            last = {tuple(text.split()): index for index, text in enumerate(TEXTS)}
+            for text in TEXTS:
+                assert features.find(text) == last[tuple(text.split())], "of equal ones the last"
+            assert features.find("never seen") is None
+        if features.documents:
+            assert list(features.documents.values()) == [range(4), range(4, 8), range(8, 9)]
+            for number, key in enumerate(("nw/wsj/0", "nw/wsj/1", "nw/wsj/2")):
+                lengths = [sentence.length for sentence in SENTENCES[4 * number : 4 * number + 4]]
+                assert [array.shape[1] for array in features.document(key)] == lengths
+        with pytest.raises(KeyError):
+            features.document("a/b")
+    assert bool(features.documents) == (layout in ("e2e-coref", "flat"))
+    bare = write(tmp_path / "bare.h5", shape_of(), layout=layout, sentence_map=False)
+    with FeatureFile(bare) as features, pytest.raises(InputError, match="no map"):
+        features.find(["The", "cat"])
+    if not writer.needs_documents:
+        with FeatureFile(write(tmp_path / "alone.h5", shape_of(), layout=layout, documents=False)) as features:
+            assert dict(features.documents) == {}
+
+
+@every_layout
+def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_path: Path, layout: str) -> None:
+    shape = shape_of()
+    content = write(tmp_path / "f.h5", shape, layout=layout).read_bytes()
+    for size in [*range(0, len(content), len(content) // 60), len(content) - 1]:
+        (tmp_path / "cut.h5").write_bytes(content[:size])
+        with pytest.raises(InputError, match=r"cut\.h5"), FeatureFile(tmp_path / "cut.h5") as features:
+            features.check()
+
+
+@every_layout
+def test_layouts_and_versions_of_later_are_refused(tmp_path: Path, layout: str) -> None:
+    path = write(tmp_path / "f.h5", shape_of(), layout=layout)
+    changes = [("format_version", 2, "version"), ("layout", "other", "version"), ("layout", [1, 2], "layout")]
+    for name, value, named in changes:
+        with h5py.File(path, "r+") as file:
+            before, file.attrs[name] = file.attrs[name], value
+        with pytest.raises(InputError, match=rf"f\.h5.*{named}"):
+            FeatureFile(path)
+        with h5py.File(path, "r+") as file:
+            file.attrs[name] = before
 
 
 def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
@@ -64,25 +119,10 @@ def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
     states = np.arange(2 * 20_000 * 16, dtype=np.float32).reshape(2, 20_000, 16)
     for layout in LAYOUTS:
         with write_features(tmp_path / layout, {}, shape=shape, layout=layout, compress=True) as writer:
-            writer.add(Sentence(["w"] * 20_000, document="d"), states)
+            writer.add(Entry(20_000, document="d"), states)
         with FeatureFile(tmp_path / layout) as features, h5py.File(tmp_path / layout) as file:
             np.testing.assert_array_equal(features[0], states)
             assert file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")].id.get_num_chunks() > 1
-
-
-def test_the_names_are_those_of_readers_and_writers() -> None:
-    assert list(get_args(LayoutName)) == list(LAYOUTS)
-
-
-def test_layouts_and_versions_of_later_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "f.h5", shape_of())
-    for name, value in (("format_version", 2), ("layout", "other"), ("layout", [1, 2])):
-        with h5py.File(tmp_path / "f.h5", "r+") as file:
-            before, file.attrs[name] = file.attrs[name], value
-        with pytest.raises(InputError, match="version"):
-            FeatureFile(tmp_path / "f.h5")
-        with h5py.File(tmp_path / "f.h5", "r+") as file:
-            file.attrs[name] = before
 
 
 def test_files_of_other_tools_are_known_by_what_is_in_them(tmp_path: Path) -> None:

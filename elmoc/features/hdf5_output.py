@@ -1,0 +1,187 @@
+"""HDF5 output: how a feature file is written, which appears whole or not at all.
+
+Datasets are made through HDF5's own functions, with few calls: h5py's take three times
+as long.
+"""
+
+import io
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5p, h5s, h5t
+
+from elmoc.errors import InputError
+from elmoc.files.arrays import all_finite
+from elmoc.files.writing import atomic_path, refuse_existing
+
+# Bytes of a compressed chunk at most: all of it is unpacked to read one number.
+CHUNK_BYTES = 1 << 20
+# Higher levels take several times as long, and make float32 or float16 hardly smaller.
+_GZIP_LEVEL = 1
+
+
+class HdfOutput:
+    """A new HDF5 file of arrays of one type.
+
+    file: the file; its `id` is the group to which most arrays go.
+    """
+
+    def __init__(self, disk: "_DiskFile", dtype: str, *, compress: bool) -> None:
+        self.file = _new_file(disk)
+        self._disk = disk
+        self._compress = compress
+        self._type = h5t.py_create(np.dtype(dtype))
+        self._plain = _dataset_properties()
+        # In one piece, which can be mapped into memory.
+        self._plain.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+
+    def words_in(self, size: int, shape: tuple[int, ...], words_axis: int) -> int:
+        """The number of words of an array that have this many bytes; at least one."""
+        others = shape[:words_axis] + shape[words_axis + 1 :]
+        return max(1, size // (self._type.get_size() * math.prod(others)))
+
+    def create(
+        self,
+        group: h5py.h5g.GroupID,
+        name: str,
+        shape: tuple[int, ...],
+        *,
+        words_axis: int,
+    ) -> h5d.DatasetID:
+        """An empty array; compressed, it has chunks of some words with all layers."""
+        properties = self._plain
+        words = shape[words_axis]
+        if self._compress and words:
+            chunk = list(shape)
+            most = self.words_in(CHUNK_BYTES, shape, words_axis)
+            chunk[words_axis] = min(words, most)
+            properties = _dataset_properties()
+            properties.set_chunk(tuple(chunk))
+            properties.set_shuffle()
+            properties.set_deflate(_GZIP_LEVEL)
+        space = h5s.create_simple(shape)
+        return h5d.create(group, name.encode(), self._type, space, properties)
+
+    def write(
+        self, group: h5py.h5g.GroupID, name: str, array: np.ndarray, *, words_axis: int
+    ) -> None:
+        """Write an array, which is contiguous and of the type of the file."""
+        dataset = self.create(group, name, array.shape, words_axis=words_axis)
+        if array.size:
+            dataset.write(h5s.ALL, h5s.ALL, array, self._type)
+
+    def write_rows(self, dataset: h5d.DatasetID, start: int, rows: np.ndarray) -> None:
+        """Write rows of an array that has been created, from `start` on."""
+        place = dataset.get_space()
+        place.select_hyperslab((start, 0, 0), rows.shape)
+        dataset.write(h5s.create_simple(rows.shape), place, rows, self._type)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a dataset of shape (1,) that holds one text of any length."""
+        kind = h5py.string_dtype("utf-8")
+        self.file.create_dataset(name, (1,), dtype=kind)[0] = text.encode()
+
+    def raise_error(self) -> None:
+        """Raise what went wrong on the disk, if anything did."""
+        self._disk.raise_error()
+
+
+@contextmanager
+def new_output(path: Path | str, dtype: str, *, compress: bool) -> Iterator[HdfOutput]:
+    """Open a new file; it appears under its name only when the block ends well, and is
+    locked until then.
+
+    Raises:
+        InputError: the file exists already, or is being written by another process.
+        OSError: its disk is full.
+    """
+    refuse_existing(path)
+    with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
+        try:
+            output = HdfOutput(disk, dtype, compress=compress)
+            with output.file:
+                yield output
+        finally:
+            disk.raise_error()
+
+
+def converted(states: np.ndarray, dtype: str) -> np.ndarray:
+    """The layer states of a sentence in the type of a file.
+
+    Raises:
+        InputError: numbers are too large for the type, or not finite.
+    """
+    if not all_finite(states):
+        raise InputError(
+            "the layer states are not finite: the model or its word vectors are "
+            "damaged, get them again"
+        )
+    try:
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise InputError(
+            f"the layer states are too large for {dtype}: write another type"
+        ) from None
+
+
+class _DiskFile(io.FileIO):
+    """The file that HDF5 writes to.
+
+    The library crashes the process when a write fails (a full disk), so no write fails.
+    The first exception, an interrupt too, is kept for `raise_error`, and what would be
+    written after it is thrown away.
+    """
+
+    error: BaseException | None = None
+
+    def raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except BaseException as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size of the file."""
+        try:
+            return super().truncate(size) if self.error is None else 0
+        except BaseException as error:
+            self.error = error
+            return 0
+
+
+def _new_file(disk: _DiskFile) -> h5py.File:
+    """A file that any HDF5 since 1.8 reads, and that tracks the order of the members of
+    its root.
+    """
+    creation = h5p.create(h5p.FILE_CREATE)
+    creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+    access = h5p.create(h5p.FILE_ACCESS)
+    # In the earliest form of the rest, data begin at multiples of eight bytes, so that
+    # they can be mapped into memory.
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V18)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    return h5py.File(h5f.create(b"features", h5f.ACC_TRUNC, creation, access))
+
+
+def _dataset_properties() -> h5p.PropDCID:
+    properties = h5p.create(h5p.DATASET_CREATE)
+    properties.set_obj_track_times(False)
+    # Every number is written, so none is filled in before.
+    properties.set_fill_time(h5d.FILL_TIME_NEVER)
+    return properties
