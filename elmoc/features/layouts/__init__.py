@@ -121,6 +121,9 @@ class LayoutWriter(ABC):
     found_by_words: sentences can be found by their words.
     layers_axis: where its arrays have the axis of layers, also for one layer; None
         where the sentence has it, if it has one.
+    output: the file that is written.
+    shape: of all sentences.
+    has_map: whether to write how sentences are found by their words.
     """
 
     layout: ClassVar[str]
@@ -132,9 +135,9 @@ class LayoutWriter(ABC):
     def __init__(
         self, output: HdfOutput, shape: FeatureShape, *, sentence_map: bool
     ) -> None:
-        self._output = output
-        self._shape = shape
-        self._has_map = sentence_map and self.found_by_words
+        self.output = output
+        self.shape = shape
+        self.has_map = sentence_map and self.found_by_words
         layers_first = self.layers_axis == 0
         if self.layers_axis is None:
             layers_first = not shape.single
@@ -186,15 +189,15 @@ class LayoutWriter(ABC):
             entry: its text and document.
             states: [L', n, 2P], or [n, 2P] where the shape says single, in its type.
         """
-        wanted = self._shape.of(entry.length)
+        wanted = self.shape.of(entry.length)
         # HDF5 would read past the end of an array of another size.
-        if states.shape != wanted or states.dtype != self._shape.dtype:
+        if states.shape != wanted or states.dtype != self.shape.dtype:
             raise ValueError(
                 f"the states are {states.dtype} {states.shape}, not "
-                f"{self._shape.dtype} {wanted}"
+                f"{self.shape.dtype} {wanted}"
             )
         self.put(entry, self._arranged(states))
-        self._output.raise_error()
+        self.output.raise_error()
 
     @abstractmethod
     def put(self, entry: Entry, array: np.ndarray) -> None:
@@ -208,13 +211,17 @@ class LayoutWriter(ABC):
     def shape_of(self, words: int) -> tuple[int, ...]:
         """The shape of an array of that many words in the file."""
         if self.layers_axis is None:
-            return self._shape.of(words)
-        lengths = [words, self._shape.width]
-        lengths.insert(self.layers_axis, self._shape.layers)
+            return self.shape.of(words)
+        lengths = [words, self.shape.width]
+        lengths.insert(self.layers_axis, self.shape.layers)
         return tuple(lengths)
 
-    def _write(self, group: h5py.h5g.GroupID, name: str, array: np.ndarray) -> None:
-        self._output.write(group, name, array, words_axis=self._words_axis)
+    def write(
+        self, name: str, array: np.ndarray, group: h5py.h5g.GroupID | None = None
+    ) -> None:
+        """Write the dataset of a sentence, by default among the members of the root."""
+        place = self.output.file.id if group is None else group
+        self.output.write(place, name, array, words_axis=self._words_axis)
 
     def _arranged(self, states: np.ndarray) -> np.ndarray:
         """The states of a sentence with their axes in the order of the layout, in one
@@ -222,7 +229,7 @@ class LayoutWriter(ABC):
         """
         if self.layers_axis is None:
             return np.ascontiguousarray(states)
-        if self._shape.single:
+        if self.shape.single:
             states = states[None]
         arranged = np.moveaxis(states, 0, self.layers_axis)
         if self.layers_axis != 2:

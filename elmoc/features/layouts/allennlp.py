@@ -91,17 +91,17 @@ class AllennlpWriter(LayoutWriter):
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         index = str(self._count)
-        self._write(self._output.file.id, index, array)
-        if self._has_map:
+        self.write(index, array)
+        if self.has_map:
             # Of equal lines the last one counts, in its place, too.
             self._indices.pop(entry.line, None)
             self._indices[entry.line] = index
         self._count += 1
 
     def finish(self) -> None:
-        if self._has_map:
+        if self.has_map:
             content = json.dumps(self._indices, ensure_ascii=False)
-            self._output.write_text(MAP_KEY, content)
+            self.output.write_text(MAP_KEY, content)
 
 
 class BilmWriter(AllennlpWriter):

@@ -76,8 +76,8 @@ class E2eCorefWriter(LayoutWriter):
         if entry.document != self._document:
             # A second group of one name is an error of the library.
             name = group_name(entry.document).encode()
-            self._group = h5py.h5g.create(self._output.file.id, name)
+            self._group = h5py.h5g.create(self.output.file.id, name)
             self._document = entry.document
             self._count = 0
-        self._write(self._group, str(self._count), array)
+        self.write(str(self._count), array, self._group)
         self._count += 1

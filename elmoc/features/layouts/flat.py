@@ -77,11 +77,11 @@ class FlatWriter(LayoutWriter):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        shape = self.shape_of(self._shape.words)
-        self._states = self._output.create(
-            self._output.file.id, STATES, shape, words_axis=0
+        shape = self.shape_of(self.shape.words)
+        self._states = self.output.create(
+            self.output.file.id, STATES, shape, words_axis=0
         )
-        self._block_words = self._output.words_in(BLOCK_BYTES, shape, 0)
+        self._block_words = self.output.words_in(BLOCK_BYTES, shape, 0)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
         self._words_in_block = 0
         self._words_written = 0
@@ -101,20 +101,20 @@ class FlatWriter(LayoutWriter):
     def _write_block(self) -> None:
         if self._words_in_block:
             rows = np.concatenate(self._block)
-            self._output.write_rows(self._states, self._words_written, rows)
+            self.output.write_rows(self._states, self._words_written, rows)
         self._words_written += self._words_in_block
         self._words_in_block = 0
         self._block = []
 
     def finish(self) -> None:
         self._write_block()
-        if self._words_written != self._shape.words:
+        if self._words_written != self.shape.words:
             raise ValueError(
                 f"the sentences have {self._words_written} words, not "
-                f"{self._shape.words}"
+                f"{self.shape.words}"
             )
         offsets = np.array(self._offsets, dtype="<i8")
-        self._output.file.create_dataset(OFFSETS, data=offsets)
+        self.output.file.create_dataset(OFFSETS, data=offsets)
         if self._documents:
             content = json.dumps(self._documents, ensure_ascii=False)
-            self._output.write_text(DOCUMENTS, content)
+            self.output.write_text(DOCUMENTS, content)

@@ -1,4 +1,4 @@
-"""All layouts: what is written is read again, whole, compressed or put in pieces, and foreign files are known."""
+"""The contract of layouts, of which the example of docs/extending.md is one: what is written is read again."""
 
 from dataclasses import replace
 from itertools import product
@@ -13,12 +13,19 @@ from elmoc.features.layouts.choose import LAYOUTS
 from elmoc.features.options import LayoutName
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import write_features
+from tests.pages import example
 
 from elmoc.features.layouts import Entry, FeatureShape
 
 TEXTS = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//", "", "50 % of", ".", "0"]
 SENTENCES = [Entry(len(line.split()), line.strip(), f"nw/wsj/{index // 4}") for index, line in enumerate(TEXTS)]
-every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+EXAMPLE = example("docs/extending.md", "WordsFirstWriter")["WordsFirstWriter"]
+
+
+@pytest.fixture(params=[*LAYOUTS, EXAMPLE.layout])
+def layout(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(LAYOUTS, EXAMPLE.layout, EXAMPLE)
+    return request.param
 
 
 def shape_of(*, single: bool = False, dtype: str = "float32") -> FeatureShape:
@@ -42,7 +49,6 @@ def test_the_names_are_those_of_readers_and_writers() -> None:
     assert list(get_args(LayoutName)) == list(LAYOUTS)
 
 
-@every_layout
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("sentence_map", [False, True])
 def test_what_is_written_is_read(tmp_path: Path, layout: str, compress: bool, sentence_map: bool) -> None:
@@ -65,7 +71,6 @@ def test_what_is_written_is_read(tmp_path: Path, layout: str, compress: bool, se
             features.check()
 
 
-@every_layout
 def test_words_and_documents_are_found_where_the_layout_has_them(tmp_path: Path, layout: str) -> None:
     writer = LAYOUTS[layout]
     with FeatureFile(write(tmp_path / "f.h5", shape_of(), layout=layout)) as features:
@@ -91,7 +96,6 @@ def test_words_and_documents_are_found_where_the_layout_has_them(tmp_path: Path,
             assert dict(features.documents) == {}
 
 
-@every_layout
 def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_path: Path, layout: str) -> None:
     shape = shape_of()
     content = write(tmp_path / "f.h5", shape, layout=layout).read_bytes()
@@ -101,7 +105,6 @@ def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_pa
             features.check()
 
 
-@every_layout
 def test_layouts_and_versions_of_later_are_refused(tmp_path: Path, layout: str) -> None:
     path = write(tmp_path / "f.h5", shape_of(), layout=layout)
     changes = [("format_version", 2, "version"), ("layout", "other", "version"), ("layout", [1, 2], "layout")]
@@ -114,15 +117,15 @@ def test_layouts_and_versions_of_later_are_refused(tmp_path: Path, layout: str) 
             file.attrs[name] = before
 
 
-def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path) -> None:
+def test_a_long_sentence_is_compressed_in_chunks(tmp_path: Path, layout: str) -> None:
     shape = FeatureShape(layers=2, width=16, dtype="float32", single=False, words=20_000)
     states = np.arange(2 * 20_000 * 16, dtype=np.float32).reshape(2, 20_000, 16)
-    for layout in LAYOUTS:
-        with write_features(tmp_path / layout, {}, shape=shape, layout=layout, compress=True) as writer:
-            writer.add(Entry(20_000, document="d"), states)
-        with FeatureFile(tmp_path / layout) as features, h5py.File(tmp_path / layout) as file:
-            np.testing.assert_array_equal(features[0], states)
-            assert file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")].id.get_num_chunks() > 1
+    path = tmp_path / "f.h5"
+    with write_features(path, {}, shape=shape, layout=layout, compress=True) as writer:
+        writer.add(Entry(20_000, document="d"), states)
+    with FeatureFile(path) as features, h5py.File(path) as file:
+        np.testing.assert_array_equal(features[0], states)
+        assert file[{"e2e-coref": "d/0", "flat": "states"}.get(layout, "0")].id.get_num_chunks() > 1
 
 
 def test_files_of_other_tools_are_known_by_what_is_in_them(tmp_path: Path) -> None:
