@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-# items that are drawn at a time: 16 MB for each of a few arrays
+# Items that are drawn at a time: 16 MB for each of a few arrays.
 BLOCK = 1 << 21
 
 
@@ -15,8 +15,7 @@ def resampled_scores(
     resamples: int,
     seed: int = 1,
 ) -> np.ndarray:
-    """Scores of every system on each of R resamples, float64 [systems, R], in the mean
-    over the system's seeds.
+    """Scores of every system on each of R resamples, the mean over the system's seeds.
 
     Args:
         systems: each float64 [seeds, N, K]: what the metric counts in N items; the
@@ -24,6 +23,9 @@ def resampled_scores(
         metric: float64 [..., K] of summed counts → [...].
         resamples: R.
         seed: of the draws.
+
+    Returns:
+        float64 [systems, R].
     """
     together = np.concatenate(systems)  # [all seeds, N, K]
     items = together.shape[1]
@@ -33,20 +35,17 @@ def resampled_scores(
     rows = max(1, BLOCK // items)
     blocks = []
     for start in range(0, resamples, rows):
-        drawn = generator.integers(
-            items, size=(min(rows, resamples - start), items)
-        )  # [r, N]
-        places = drawn + np.arange(len(drawn))[:, None] * items
-        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(
-            drawn.shape
-        )  # how often each is drawn
-        sums = (weights.astype(np.float64) @ columns).reshape(
-            len(drawn), len(together), -1
-        )  # [r, all seeds, K]
+        count = min(rows, resamples - start)
+        drawn = generator.integers(items, size=(count, items))  # [r, N]
+        # How often each item is drawn in each resample, as one histogram of all.
+        places = drawn + np.arange(count)[:, None] * items
+        times = np.bincount(places.ravel(), minlength=drawn.size)
+        weights = times.reshape(drawn.shape).astype(np.float64)  # [r, N]
+        # A product with the counts sums them over the items of each resample.
+        sums = (weights @ columns).reshape(count, len(together), -1)  # [r, seeds, K]
         scores = metric(sums)  # [r, all seeds]
-        blocks.append(
-            [part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)]
-        )
+        of_systems = np.split(scores, ends[:-1], axis=1)
+        blocks.append([part.mean(axis=1) for part in of_systems])
     return np.concatenate(blocks, axis=1)
 
 

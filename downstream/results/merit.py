@@ -2,8 +2,8 @@
 how sure is it?
 
 It is the mean, over the sets of data, of the gain over word vectors alone divided by
-the gain that the paper reports
-for the task: 1 is what ELMo-C gains in Li et al. (2019), 0 is nothing.
+the gain that the paper reports for the task: 1 is what ELMo-C gains in Li et al.
+(2019), 0 is nothing.
 
 The gains of different sets of data are independent, so their variances add. A gain's
 variance has two parts: by items, from the paired bootstrap of the table; and by seeds,
@@ -27,14 +27,18 @@ from statistics import fmean
 import numpy as np
 
 from downstream.printing import Column, Table
-from downstream.results.rows import NONE, PAPER, Row
+from downstream.results.names import NONE
+from downstream.results.rows import PAPER, Row
 from elmoc.errors import InputError
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one set of data adds: the gain and the standard errors, in points; None
-    where single seeds leave it open.
+    """The part of one set of data in the figure of merit.
+
+    gain: in points, as are the standard errors.
+    paper: the gain that the paper reports for the task, in points.
+    seeds_error: None where single seeds leave it open.
     """
 
     task: str
@@ -53,19 +57,21 @@ class Merit:
     def __init__(self, shares: Sequence[Share]) -> None:
         self.shares = shares
         self.value = fmean(share.gain / share.paper for share in shares)
-        by_items = [(share.items_error / share.paper) ** 2 for share in shares]
-        by_seeds = [((share.seeds_error or 0.0) / share.paper) ** 2 for share in shares]
-        self.items_error, self.seeds_error = (
-            math.sqrt(sum(each)) / len(shares) for each in (by_items, by_seeds)
-        )
+        # Sets of data are independent: their variances add.
+        by_items = [share.items_error / share.paper for share in shares]
+        by_seeds = [(share.seeds_error or 0.0) / share.paper for share in shares]
+        self.items_error = math.hypot(*by_items) / len(shares)
+        self.seeds_error = math.hypot(*by_seeds) / len(shares)
         self.error = math.hypot(self.items_error, self.seeds_error)
         known = all(share.seeds_error is not None for share in shares)
         self.by_seeds = f"{self.seeds_error:.2f}" if known else "unknown"
 
     def __str__(self) -> str:
         return (
-            f"{self.value:.2f} ± {self.error:.2f} (standard error: {self.items_error:.2f} by items, {self.by_seeds} by "
-            f"seeds; mean of {len(self.shares)} gains, each divided by the paper's)"
+            f"{self.value:.2f} ± {self.error:.2f} "
+            f"(standard error: {self.items_error:.2f} by items, "
+            f"{self.by_seeds} by seeds; "
+            f"mean of {len(self.shares)} gains, each divided by the paper's)"
         )
 
 
@@ -73,86 +79,122 @@ def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] = ()) -> Merit | No
     """The figure of merit of the rows of one encoder; None where no row has a gain that
     the paper reports, too.
 
-    Raises `InputError` for a set of data that was run in several ways, and would count
-    more than once.
+    Args:
+        rows: of one encoder.
+        less: rows of another encoder. The figure is then the difference of the two, on
+            the sets of data that both have.
 
-    less  rows of another encoder: the difference of the two figures is meant, on the
-          sets of data that both have. Of several rows for one set of data, that with
-          the same word vectors counts.
+    Raises:
+        InputError: a set of data was run in several ways, and would count more than
+            once.
     """
     rows = [row for row in rows if "both" in row.gains and row.first.task in PAPER]
     counts = Counter(row.first.place for row in rows)
-    if repeated := [" ".join(place) for place, count in counts.items() if count > 1]:
-        raise InputError(
-            f"{repeated[0]} was run in several ways: a figure of merit is of the results of one suite"
-        )
+    for place, count in counts.items():
+        if count > 1:
+            raise InputError(
+                f"{' '.join(place)} was run in several ways: "
+                "a figure of merit is of the results of one suite"
+            )
     shares = []
     for row in rows:
-        gain = row.gains["both"]
-        both = row.results["both"]
-        vectors = row.results["vectors"]
-        points = gain.points
-        items_error = gain.error
-        groups = [both.scores, vectors.scores]
-        cancelled = list[Sequence[float]]()
-        if less:
-            alike = [
-                each
-                for each in less
-                if each.first.comparable == row.first.comparable
-                and "both" in each.gains
-            ]
-            if not alike:
-                continue
-            other = next(
-                (each for each in alike if each.word_vectors == row.word_vectors),
-                alike[0],
-            )
-            others = [other.results["both"].scores, other.results["vectors"].scores]
-            points -= other.gains["both"].points
-            items_error = float(
-                (gain.resampled - other.gains["both"].resampled).std(ddof=1)
-            )
-            if np.array_equal(vectors.counts, other.results["vectors"].counts):
-                groups = [both.scores, others[0]]
-                cancelled = [vectors.scores]
-            else:
-                groups += others
-        seeds_error = _error_by_seeds(groups, cancelled)
-        shares.append(
-            Share(
-                row.first.task,
-                row.dataset,
-                points,
-                PAPER[row.first.task],
-                items_error,
-                seeds_error,
-            )
-        )
+        if not less:
+            shares.append(_share(row))
+            continue
+        other = _alike(row, less)
+        if other is not None:
+            shares.append(_share_of_difference(row, other))
     return Merit(shares) if shares else None
 
 
+def _alike(row: Row, others: Sequence[Row]) -> Row | None:
+    """The row of another encoder on the same data; of several the first with the same
+    word vectors, if there is one.
+    """
+    alike = []
+    for other in others:
+        if other.first.comparable == row.first.comparable and "both" in other.gains:
+            alike.append(other)
+    for other in alike:
+        if other.word_vectors == row.word_vectors:
+            return other
+    return alike[0] if alike else None
+
+
+def _share(row: Row) -> Share:
+    """The gain of one encoder on one set of data."""
+    gain = row.gains["both"]
+    groups = [row.results["both"].scores, row.results["vectors"].scores]
+    return Share(
+        task=row.first.task,
+        dataset=row.dataset,
+        gain=gain.points,
+        paper=PAPER[row.first.task],
+        items_error=gain.error,
+        seeds_error=_error_by_seeds(groups),
+    )
+
+
+def _share_of_difference(row: Row, other: Row) -> Share:
+    """How far one encoder's gain is above another's on one set of data."""
+    gain = row.gains["both"]
+    less = other.gains["both"]
+    # The same draws of items for both: their luck cancels.
+    resampled = gain.resampled - less.resampled
+    vectors = row.results["vectors"]
+    other_vectors = other.results["vectors"]
+    groups = [row.results["both"].scores, other.results["both"].scores]
+    cancelled = []
+    if np.array_equal(vectors.counts, other_vectors.counts):
+        cancelled = [vectors.scores]
+    else:
+        groups += [vectors.scores, other_vectors.scores]
+    return Share(
+        task=row.first.task,
+        dataset=row.dataset,
+        gain=gain.points - less.points,
+        paper=PAPER[row.first.task],
+        items_error=float(resampled.std(ddof=1)),
+        seeds_error=_error_by_seeds(groups, cancelled),
+    )
+
+
 def _error_by_seeds(
-    groups: Sequence[Sequence[float]], cancelled: Sequence[Sequence[float]]
+    groups: Sequence[Sequence[float]], cancelled: Sequence[Sequence[float]] = ()
 ) -> float | None:
     """The standard error of a sum or difference of means over seeds, all runs having
     the same variance.
 
-    cancelled  groups whose scores only help to estimate the variance: their means
-    cancel in the difference
+    Args:
+        groups: the scores of the seeds, for each mean.
+        cancelled: more scores, which only help to estimate the variance: their means
+            cancel in the difference.
+
+    Returns:
+        In points; None where there are single seeds only.
     """
-    told = [*groups, *cancelled]
+    told = list(groups) + list(cancelled)
     degrees = sum(len(group) - 1 for group in told)
     if not degrees:
         return None
-    squares = sum((score - fmean(group)) ** 2 for group in told for score in group)
+    squares = 0.0
+    for group in told:
+        mean = fmean(group)
+        for score in group:
+            squares += (score - mean) ** 2
     return math.sqrt(squares / degrees * sum(1 / len(group) for group in groups))
 
 
 def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Encoder → its rows."""
-    names = dict.fromkeys(row.encoder for row in rows if row.with_encoder)
-    return {name: [row for row in rows if row.encoder == name] for name in names}
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.with_encoder:
+            found.setdefault(row.encoder, [])
+    for row in rows:
+        if row.encoder in found:
+            found[row.encoder].append(row)
+    return found
 
 
 def merit_table(rows: Sequence[Row]) -> Table | None:
@@ -160,37 +202,31 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
     on the data sets of both.
     """
     of_encoders = rows_of_encoders(rows)
-    merits = {
-        name: merit
-        for name, own in of_encoders.items()
-        if (merit := figure_of_merit(own))
-    }
+    merits: dict[str, Merit] = {}
+    for name, own in of_encoders.items():
+        merit = figure_of_merit(own)
+        if merit:
+            merits[name] = merit
     if not merits:
         return None
-    cells = {
-        "data sets": [str(len(merit.shares)) for merit in merits.values()],
-        "figure of merit": [f"{merit.value:.2f}" for merit in merits.values()],
-        "standard error": [f"{merit.error:.2f}" for merit in merits.values()],
-        "by items": [f"{merit.items_error:.2f}" for merit in merits.values()],
-        "by seeds": [merit.by_seeds for merit in merits.values()],
-    }
-    first, *others = merits
-    if others:
-        found = [
-            figure_of_merit(of_encoders[name], less=of_encoders[first])
-            for name in others
-        ]
-        differences = [
-            f"{each.value:+.2f} ± {each.error:.2f} ({len(each.shares)})"
-            if each
-            else NONE
-            for each in found
-        ]
-        cells[f"− {first} (data sets of both)"] = [NONE, *differences]
+    found = list(merits.values())
     columns = [
         Column("encoder", list(merits)),
-        *(Column(name, each, right=True) for name, each in cells.items()),
+        Column("data sets", [str(len(each.shares)) for each in found], right=True),
+        Column("figure of merit", [f"{each.value:.2f}" for each in found], right=True),
+        Column("standard error", [f"{each.error:.2f}" for each in found], right=True),
+        Column("by items", [f"{each.items_error:.2f}" for each in found], right=True),
+        Column("by seeds", [each.by_seeds for each in found], right=True),
     ]
-    return Table(
-        "Figure of merit: mean of (both − vectors) / the paper's gain", columns
-    )
+    if len(merits) > 1:
+        first = next(iter(merits))
+        cells = [NONE]
+        for name in list(merits)[1:]:
+            above = figure_of_merit(of_encoders[name], less=of_encoders[first])
+            cell = NONE
+            if above:
+                cell = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
+            cells.append(cell)
+        columns.append(Column(f"− {first} (data sets of both)", cells, right=True))
+    title = "Figure of merit: mean of (both − vectors) / the paper's gain"
+    return Table(title, columns)

@@ -20,21 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.options import SEPARATOR
 from downstream.results.bootstrap import interval, resampled_scores
-from downstream.results.records import (
-    Result,
-    encoder_identity,
-    read_results,
-    without_state_settings,
-)
+from downstream.results.names import NONE, encoder_names, vectors_names
+from downstream.results.records import Result, read_results, without_state_settings
 
-Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
+# Name → the function that loads the task.
+Tasks = Mapping[str, Callable[[], Any]]
 
-# task → the gain of ELMo-C over fastText alone in Li et al. (2019)
+# Task → the gain of ELMo-C over fastText alone in Li et al. (2019). A task
+# without one is left out of the figure of merit.
 PAPER = {"snli": 1.1, "coref": 4.0, "sst5": 2.5, "ner": 1.3, "srl": 2.2}
+# More would move the ends of an interval by less than seeds of the draws do.
 RESAMPLES = 10_000
-NONE = "–"
+# Equal systems differ by rounding errors, which an interval would take for a gain.
+_DECIMALS = 9
+# Characters of a fingerprint that tell files of one name apart.
+_SHORT = 6
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ class Gain:
     """How far the mean is above that of word vectors alone, in points, and how sure
     this is.
 
-    error      standard deviation over the resamples
-    resampled  in each resample, float64 [R]; rows with as many items have the same
-    draws of them
+    interval: the middle 95 % of the resamples.
+    error: the standard deviation over the resamples.
+    resampled: the gain in each resample, float64 [R]. Rows with the same number of
+        items have the same draws of them.
     """
 
     points: float
@@ -53,20 +55,25 @@ class Gain:
     resampled: np.ndarray
 
     def __str__(self) -> str:
-        numbers = (self.points, *self.interval)
-        points, low, high = (
-            f"{round(number, 2) + 0.0:+.2f}" for number in numbers
-        )  # adding 0.0 makes 0 of -0
-        return f"{points} [{low}, {high}]"
+        low, high = self.interval
+        return f"{_signed(self.points)} [{_signed(low)}, {_signed(high)}]"
+
+
+def _signed(points: float) -> str:
+    # Adding 0.0 makes 0 of −0.
+    rounded = round(points, 2) + 0.0
+    return f"{rounded:+.2f}"
 
 
 @dataclass
 class Row:
-    """One line of the table: kind of inputs → result, gain over word vectors alone.
+    """One line of the table: kind of inputs → result, and its gain over word vectors
+    alone.
 
-    dataset  data set and split, and in what the row differs from others on them:
-    `wnut17 dev, hidden_size 100` encoder  its name, and the word vectors' name; "–"
-    without
+    dataset: data set and split, and the facts in which the row differs from others on
+        them: `wnut17 dev, hidden_size 100`.
+    encoder: its name; "–" without one.
+    word_vectors: their name; "–" without any.
     """
 
     results: Mapping[str, Result]
@@ -85,43 +92,45 @@ class Row:
         """A result that names the encoder."""
         return self.results.get("both", self.results.get("features"))
 
+    @property
+    def with_vectors(self) -> Result | None:
+        """A result that names the word vectors."""
+        return self.results.get("both", self.results.get("vectors"))
+
 
 def compared_rows(
     paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAMPLES
 ) -> list[Row]:
-    """The rows of the table of these results; raises as `read_results` does.
+    """The rows of the table of these results.
 
-    Rows stand in the order of the tasks; within a task rows of one data set together,
-    less training data first.
+    They stand in the order of the tasks; within a task rows of one data set stand
+    together, less training data first.
+
+    Raises:
+        InputError: see `read_results`.
     """
     results = read_results(paths)
-    encoders = _encoder_names(results)
-    vectors = _vectors_names(results)
-    rows = _arrange(results)
+    encoders = encoder_names(results)
+    vectors = vectors_names(results)
     places = [result.place for result in results]
-    rows.sort(
-        key=lambda row: (
-            places.index(row.first.place),
-            row.first.settings["train_fraction"],
-        )
-    )
-    rows.sort(key=lambda row: list(tasks).index(row.first.task))
+    order = list(tasks)
+
+    def place_in_table(row: Row) -> tuple[int, int, float]:
+        first = row.first
+        share = first.settings["train_fraction"]
+        return order.index(first.task), places.index(first.place), share
+
+    rows = sorted(_arrange(results), key=place_in_table)
     for row in rows:
         _compare(row, tasks[row.first.task](), resamples)
-        with_vectors = row.results.get("both", row.results.get("vectors"))
-        row.encoder = (
-            encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE
-        )
-        row.word_vectors = (
-            vectors[str(with_vectors.word_vectors)] if with_vectors else NONE
-        )
+        if row.with_encoder:
+            row.encoder = encoders[str(row.with_encoder.encoder)]
+        if row.with_vectors:
+            row.word_vectors = vectors[str(row.with_vectors.word_vectors)]
     for row in rows:
-        differences = _differences(
-            row, [other for other in rows if other.first.place == row.first.place]
-        )
-        row.dataset = ", ".join(
-            [f"{row.first.dataset} {row.first.split}", *differences]
-        )
+        alike = [other for other in rows if other.first.place == row.first.place]
+        name = f"{row.first.dataset} {row.first.split}"
+        row.dataset = ", ".join([name, *_differences(row, alike)])
     return rows
 
 
@@ -137,23 +146,10 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
         groups.setdefault(result.comparable, []).append(result)
     rows = []
     for group in groups.values():
-        known = {
-            (result.inputs, result.encoder, result.word_vectors): result
-            for result in group
-        }
-        tables = [result.word_vectors for result in group if result.inputs == "vectors"]
-        pairs = [
-            (result.encoder, result.word_vectors)
-            for result in group
-            if result.inputs == "both"
-        ]
-        with_both = [encoder for encoder, _ in pairs]
+        known: dict[tuple[str, str | None, str | None], Result] = {}
         for result in group:
-            if result.inputs == "features" and result.encoder not in with_both:
-                pairs += [(result.encoder, table) for table in tables or [None]]
-        with_encoder = [table for _, table in pairs]
-        pairs += [(None, table) for table in tables if table not in with_encoder]
-        for encoder, table in dict.fromkeys(pairs):
+            known[result.inputs, result.encoder, result.word_vectors] = result
+        for encoder, table in _pairs(group):
             keys = (
                 ("vectors", None, table),
                 ("features", encoder, None),
@@ -163,115 +159,78 @@ def _arrange(results: Sequence[Result]) -> list[Row]:
     return rows
 
 
+def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
+    """The encoder and the word vectors of each row of comparable results."""
+    tables = [each.word_vectors for each in group if each.inputs == "vectors"]
+    pairs: dict[tuple[str | None, str | None], None] = {}
+    for result in group:
+        if result.inputs == "both":
+            pairs[result.encoder, result.word_vectors] = None
+    with_both = {encoder for encoder, _ in pairs}
+    for result in group:
+        if result.inputs == "features" and result.encoder not in with_both:
+            for table in tables or [None]:
+                pairs[result.encoder, table] = None
+    with_encoder = {table for _, table in pairs}
+    for table in tables:
+        if table not in with_encoder:
+            pairs[None, table] = None
+    return list(pairs)
+
+
 def _compare(row: Row, task: Any, resamples: int) -> None:
     """Give the row its gains."""
     counts = [result.counts for result in row.results.values()]
-    resampled = resampled_scores(
-        counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples
-    )
+
+    def metric(sums: np.ndarray) -> np.ndarray:
+        scores: np.ndarray = task.metrics(sums)[task.metric]
+        return scores
+
+    resampled = resampled_scores(counts, metric=metric, resamples=resamples)
     of_kind = dict(zip(row.results, resampled, strict=True))
     means = {kind: fmean(result.scores) for kind, result in row.results.items()}
-    for kind in ("features", "both") if "vectors" in means else ():
-        if kind in means:
-            differences = np.round(
-                of_kind[kind] - of_kind["vectors"], 9
-            )  # equal systems differ by rounding errors
-            points = means[kind] - means["vectors"]
-            error = float(differences.std(ddof=1))
-            row.gains[kind] = Gain(points, interval(differences), error, differences)
-
-
-def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
-    """Identity of each encoder → a name that no other one has.
-
-    It names the directory or file that its layer states are from, and how a probe is
-    given them. Encoders of one name are told apart by their weights and the options of
-    the dump.
-    """
-    names = {}
-    dumps = {}
-    for result in results:
-        if result.features is not None:
-            features = result.features
-            path = Path(str(features.get("directory", features.get("file"))))
-            name = (
-                path.parent.name
-                if path.name == "model"
-                else path.name
-                if "directory" in features
-                else path.stem
-            )
-            settings = "".join(
-                f" {name} {value}" for name, value in result.state_settings.items()
-            )
-            names[str(result.encoder)] = name + settings
-            fingerprint = str(features.get("model", ""))[:8]
-            options = features | {"layers": ",".join(features.get("layers", []))}
-            told = [
-                f"{name} {options[name]}"
-                for name in ("layers", "carry_state", "pooling")
-                if options.get(name)
-            ]
-            dumps[str(result.encoder)] = " ".join(
-                [fingerprint or encoder_identity(features), *told]
-            )
-    return _told_apart(names, dumps)
-
-
-def _vectors_names(results: Sequence[Result]) -> dict[str, str]:
-    """Fingerprint of word vectors → the names of their files."""
-    names = {}
-    for result in results:
-        if result.vectors is not None:
-            origins = str(result.vectors["origin"]).split(SEPARATOR)
-            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(
-                Path(each).name for each in origins
-            )
-    return _told_apart(names, {identity: identity[:8] for identity in names})
-
-
-def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """The names, equal ones with more behind them."""
-    taken = list(names.values())
-    return {
-        identity: f"{name} {more[identity]}" if taken.count(name) > 1 else name
-        for identity, name in names.items()
-    }
+    if "vectors" not in means:
+        return
+    for kind in ("features", "both"):
+        if kind not in means:
+            continue
+        gains = np.round(of_kind[kind] - of_kind["vectors"], _DECIMALS)
+        points = means[kind] - means["vectors"]
+        error = float(gains.std(ddof=1))
+        row.gains[kind] = Gain(points, interval(gains), error, gains)
 
 
 def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
-    """In what a row differs from others of the same task, data set and split: in its
-    preset, or within it.
+    """The facts in which a row differs from others of the same task, data set and
+    split: its preset, and what differs within the preset.
     """
-    presets = {other.first.preset for other in alike}
     preset = row.first.preset
+    found = []
+    if len({other.first.preset for other in alike}) > 1:
+        found.append(preset)
     others = [_facts(other) for other in alike if other.first.preset == preset]
-    parts = [preset] if len(presets) > 1 else []
-    return parts + [
-        shown
-        for name, shown in _facts(row).items()
-        if len({each.get(name) for each in others}) > 1
-    ]
+    for name, shown in _facts(row).items():
+        if len({each.get(name) for each in others}) > 1:
+            found.append(shown)
+    return found
 
 
 def _facts(row: Row) -> dict[str, str]:
-    """What is known of a row, by name, as it is shown where others differ in it."""
+    """All that is known of a row, by name, as it is shown where others differ in it."""
     first = row.first
     facts = {}
     for split, files in first.data.items():
-        named = zip(files.items(), first.fingerprints[split], strict=True)
-        shown = [
-            f"{Path(file).name} ({count:,}, {key[:6]})" for (file, count), key in named
-        ]
+        shown = []
+        fingerprints = first.fingerprints[split]
+        for (file, count), key in zip(files.items(), fingerprints, strict=True):
+            shown.append(f"{Path(file).name} ({count:,}, {key[:_SHORT]})")
         facts[split] = f"{split} {' + '.join(shown)}"
-    facts |= {
-        f"reader.{name}": f"{name} {value}" for name, value in first.reader.items()
-    }
-    facts |= {"vectors": row.word_vectors} if row.word_vectors != NONE else {}
-    facts |= {
-        f"settings.{name}": f"{name} {each}"
-        for name, each in without_state_settings(first.settings).items()
-    }
-    return facts | {
-        "settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"
-    }
+    for name, value in first.reader.items():
+        facts[f"reader.{name}"] = f"{name} {value}"
+    if row.word_vectors != NONE:
+        facts["vectors"] = row.word_vectors
+    for name, value in without_state_settings(first.settings).items():
+        facts[f"settings.{name}"] = f"{name} {value}"
+    share = 100 * first.settings["train_fraction"]
+    facts["settings.train_fraction"] = f"{share:.4g} % of train"
+    return facts
