@@ -6,151 +6,205 @@ Shards, documents, sources and the held-out split are the same as in the corpus 
 words.
 """
 
-import argparse
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
-from data_scripts.build_corpus import report
-from data_scripts.parts.workers import add_workers, parallel_map
+from data_scripts.parts.shards import report
+from data_scripts.parts.workers import Workers, parallel_map
+from elmoc.command_line import run_main
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
 from elmoc.files.writing import atomic_directory, locked, refuse_existing
-from elmoc.model_directory import read_model_directory
-from elmoc.process import progress_bar
-from elmoc.word_vectors.subwords import Subwords, SubwordVectors
+from elmoc.process import available_cores, progress_bar
+from elmoc.settings import checked
 
+# PyTorch, which both load, is only needed for the work.
+if TYPE_CHECKING:
+    from elmoc.word_vectors.subwords import Subwords
+
+# Units of a corpus that names no number: the usual size of a vocabulary of subwords.
+UNITS = 32_000
 # Occurrences of a word that the learner is given at once.
 BLOCK_WORDS = 10_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class SubwordOptions:
+    """How words are divided into subwords."""
+
+    units: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                description=f"units to learn, at most; default {UNITS:,}",
+                extra={"metavar": "N"},
+            ),
+        ]
+        | None
+    ) = None
+    like: Annotated[
+        str | None,
+        Meta(
+            description="take the units of this model or run directory, or of this "
+            "corpus of subwords (needed for --init-from), in place of learning them",
+            extra={"metavar": "MODEL"},
+        ),
+    ] = None
+    workers: Workers = field(default_factory=available_cores)
+
+    def __post_init__(self) -> None:
+        if self.units is not None and self.like is not None:
+            raise InputError("--units is for units that are learnt: leave --like out")
+
+
+DEFAULT = SubwordOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildSubwordsCommand(SubwordOptions):
+    """The command `python -m data_scripts.build_subwords`."""
+
+    words: Annotated[
+        Path,
+        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
+    ]
+    corpus: Annotated[
+        Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
+    ]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
+    return run_main(
+        BuildSubwordsCommand,
+        lambda given: build_subwords(given.words, given.corpus, given),
+        argv,
         prog="python -m data_scripts.build_subwords",
-        description="Make a corpus directory of subwords (byte-level BPE) from a corpus of words.",
+        description="Make a corpus directory of subwords (byte-level BPE) from a "
+        "corpus of words.",
     )
-    parser.add_argument(
-        "words", type=Path, metavar="CORPUS", help="corpus directory of words"
-    )
-    parser.add_argument(
-        "corpus", type=Path, metavar="OUT", help="the corpus directory to make"
-    )
-    units = parser.add_mutually_exclusive_group()
-    units.add_argument(
-        "--units",
-        type=int,
-        default=32_000,
-        metavar="N",
-        help="how many at most (%(default)s)",
-    )
-    units.add_argument(
-        "--like",
-        metavar="MODEL",
-        help="the units of this model or run directory, or of this corpus of subwords (what --init-from needs)",
-    )
-    add_workers(parser)
-    options = vars(parser.parse_args(argv))
-    return run_command(lambda: build_subwords(**options))
 
 
 def build_subwords(
-    words: Path,
-    corpus: Path,
-    *,
-    units: int = 32_000,
-    like: str | None = None,
-    workers: int = 1,
+    words: Path, corpus: Path, options: SubwordOptions = DEFAULT
 ) -> None:
-    """Build the corpus of subwords; see the command's help. Raises `InputError` for a
-    corpus that has them already.
+    """Make a corpus of subwords.
+
+    Args:
+        words: the corpus directory of words.
+        corpus: the corpus directory to make, which must not exist.
+        options: see `SubwordOptions`.
+
+    Raises:
+        InputError: `corpus` exists or is being written, or `words` is none of words.
     """
+    options = checked(options)
     source = Corpus(words)
     source.require_words()
     with locked(corpus):
         refuse_existing(corpus)
-        learnt = learn(source, units) if like is None else units_of(like)
+        if options.like is None:
+            learnt = learn(source, options.units or UNITS)
+        else:
+            learnt = units_of(options.like)
+        split = _SplitTypes(source, learnt)
+        with atomic_directory(corpus) as partial:
+            (partial / "shards").mkdir()
+            both = (*source.train, *source.held_out)
+            written = parallel_map(
+                lambda shard: split.write_shard(shard, partial), both, options.workers
+            )
+            bar = progress_bar(
+                iterable=written, desc="writing", total=len(both), unit=" shards"
+            )
+            shards: list[Shard] = list(bar)
+            train = shards[: len(source.train)]
+            held_out = shards[len(source.train) :]
+            learnt.write_merges(partial)
+            share = round(_words_of(train) / _words_of(source.train), 4)
+            settings: dict[str, Any] = {
+                "words": os.path.realpath(words),
+                "units": len(split.lexicon),
+                "units_of_a_word": share,
+            }
+            if options.like is not None:
+                settings["like"] = options.like
+            finish_corpus(
+                partial,
+                lexicon=split.lexicon,
+                counts=split.counts,
+                train=train,
+                held_out=held_out,
+                sources=source.record.sources,
+                settings=settings,
+                subwords=True,
+            )
+    types = f"{len(split.lexicon):,} units, {share:.3f} a word; here words are units"
+    report(corpus, types, train, held_out)
+
+
+class _SplitTypes:
+    """The word types of a corpus as rows of units.
+
+    lexicon: the units, most frequent first.
+    counts: int64 [units], how often each occurs in the training text.
+    """
+
+    def __init__(self, source: Corpus, learnt: "Subwords") -> None:
         split = learnt.rows(source.lexicon)
+        # The marks are units of their own.
         for mark, row in source.marks.items():
             split[row] = [learnt.row_of[mark]]
         lengths = np.array([len(rows) for rows in split])
         rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in split])
-        counts = np.bincount(
-            rows, weights=np.repeat(source.counts, lengths), minlength=len(learnt.units)
-        )
-        order = np.argsort(
-            -counts, kind="stable"
-        )  # most frequent first, as in every corpus
+        of_types = np.repeat(source.counts, lengths)
+        counts = np.bincount(rows, weights=of_types, minlength=len(learnt.units))
+        # Most frequent first, as in every corpus.
+        order = np.argsort(-counts, kind="stable")
         new_row = np.empty_like(order)
         new_row[order] = np.arange(len(order))
-        lexicon = [learnt.units[row] for row in order.tolist()]
-        units_of_types = new_row[rows].astype(ID_DTYPE)
-        first = np.cumsum(lengths) - lengths
-        with atomic_directory(corpus) as partial:
-            (partial / "shards").mkdir()
+        self.lexicon = [learnt.units[row] for row in order.tolist()]
+        self.counts = counts[order].astype(np.int64)
+        self._source = source
+        self._lengths = lengths
+        # The units of all types, one type after the other, and where each type begins.
+        self._units = new_row[rows].astype(ID_DTYPE)
+        self._first = np.cumsum(lengths) - lengths
 
-            def write(shard: Shard) -> Shard:
-                """Write a shard in units."""
-                ids = source.read_shard(shard)
-                places = (
-                    np.cumsum(lengths[ids]) - lengths[ids]
-                )  # of each word's first unit
-                all_rows = np.repeat(first[ids] - places, lengths[ids]) + np.arange(
-                    lengths[ids].sum()
-                )
-                (partial / shard.file).write_bytes(units_of_types[all_rows].data)
-                save_array(
-                    partial / shard.documents_file, places[source.read_documents(shard)]
-                )
-                return replace(shard, tokens=len(all_rows))
-
-            both = (*source.train, *source.held_out)
-            written = parallel_map(write, both, workers)
-            shards = list(
-                progress_bar(
-                    iterable=written, desc="writing", total=len(both), unit=" shards"
-                )
-            )
-            train = shards[: len(source.train)]
-            held_out = shards[len(source.train) :]
-            learnt.write_merges(partial)
-            units, words_of_text = (
-                sum(s.tokens - 2 * s.sentences for s in each)
-                for each in (train, source.train)
-            )
-            share = round(units / words_of_text, 4)
-            settings = {
-                "words": os.path.realpath(words),
-                "units": len(lexicon),
-                "units_of_a_word": share,
-            }
-            finish_corpus(
-                partial,
-                lexicon=lexicon,
-                counts=counts[order].astype(np.int64),
-                train=train,
-                held_out=held_out,
-                sources=source.record.sources,
-                settings=settings | ({} if like is None else {"like": like}),
-                subwords=True,
-            )
-    report(
-        corpus,
-        f"{len(lexicon):,} units, {share:.3f} a word; here words are units",
-        train,
-        held_out,
-    )
+    def write_shard(self, shard: Shard, folder: Path) -> Shard:
+        """Write a shard of words in units, into the folder of a corpus."""
+        ids = self._source.read_shard(shard)
+        lengths = self._lengths[ids]
+        # Where the first unit of each word is in the shard.
+        places = np.cumsum(lengths) - lengths
+        total = int(lengths.sum())
+        rows = np.repeat(self._first[ids] - places, lengths) + np.arange(total)
+        (folder / shard.file).write_bytes(self._units[rows].data)
+        documents = places[self._source.read_documents(shard)]
+        save_array(folder / shard.documents_file, documents)
+        return replace(shard, tokens=total)
 
 
-def learn(corpus: Corpus, units: int) -> Subwords:
-    """At most this number of units, of the words of a corpus."""
+def _words_of(shards: Sequence[Shard]) -> int:
+    """The tokens of shards, without boundaries of sentences."""
+    return sum(shard.tokens - 2 * shard.sentences for shard in shards)
+
+
+def learn(corpus: Corpus, units: int) -> "Subwords":
+    """Learn units from the words of a corpus, at most this number."""
     import tokenizers
+
+    from elmoc.word_vectors.subwords import Subwords
 
     marks = corpus.marks
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
@@ -169,32 +223,36 @@ def learn(corpus: Corpus, units: int) -> Subwords:
     tokenizer.train_from_iterator(_occurrences(corpus), trainer)
     model = json.loads(tokenizer.to_str())["model"]
     merges = [(left, right) for left, right in model["merges"]]
-    return Subwords([*sorted(model["vocab"], key=model["vocab"].get), *marks], merges)
+    by_row = sorted(model["vocab"], key=model["vocab"].get)
+    return Subwords([*by_row, *marks], merges)
 
 
 def _occurrences(corpus: Corpus) -> Iterator[str]:
-    """The words of the training text, each as often as it occurs; those with a mark in
-    them are left out.
+    """The words of the training text, each as often as it occurs; words with a mark in
+    them are left out, since no unit may be made of a mark.
     """
     types = zip(corpus.lexicon, corpus.counts.tolist(), strict=True)
-    for word, count in progress_bar(
+    for word, occurrences in progress_bar(
         iterable=types, total=corpus.types, unit=" types", desc="learning"
     ):
-        if not any(
-            mark in word for mark in (BEGIN, END, UNKNOWN)
-        ):  # no unit may be made of them
-            for start in range(0, count, BLOCK_WORDS):
-                yield f"{word} " * min(BLOCK_WORDS, count - start)
+        if any(mark in word for mark in (BEGIN, END, UNKNOWN)):
+            continue
+        for start in range(0, occurrences, BLOCK_WORDS):
+            yield f"{word} " * min(BLOCK_WORDS, occurrences - start)
 
 
-def units_of(path: str) -> Subwords:
-    """The units of a corpus of subwords, or those that a model reads."""
+def units_of(path: str) -> "Subwords":
+    """The units of a corpus of subwords, or of the vectors that a model reads."""
+    from elmoc.model_directory import read_model_directory
+    from elmoc.word_vectors.subwords import Subwords, SubwordVectors
+
     if (Path(path) / "corpus.json").exists():
         return Subwords.of_corpus(Corpus(path))
     stored = read_model_directory(path).read_stored_vectors()
     if not isinstance(stored, SubwordVectors):
         raise InputError(
-            f"--like {path}: the model reads no subwords: name a model that does, or leave --like out"
+            f"--like {path}: the model reads no subwords: name a model that does, or "
+            "leave --like out"
         )
     return stored.subwords
 

@@ -7,153 +7,162 @@ are left out, which are not words and as frequent as sentences), and the transfo
 rows are written as a table.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
-from data_scripts.parts.workers import add_workers, parallel_map
+from data_scripts.parts.workers import Workers, parallel_map
+from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, human_bytes, run_command
+from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, refuse_existing, temporary_path
-from elmoc.process import progress_bar
+from elmoc.process import available_cores, progress_bar
+from elmoc.settings import checked
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import (
-    TRANSFORMS,
     RandomVectors,
+    TransformKind,
     WordVectors,
     check_vectors,
 )
-from elmoc.word_vectors.table import DTYPES, write_vector_table
-from elmoc.word_vectors.transform import boundary_vectors, fit_transform
+from elmoc.word_vectors.table import Dtype, write_vector_table
+from elmoc.word_vectors.transform import (
+    VectorTransform,
+    boundary_vectors,
+    fit_transform,
+)
 
+# Words that are looked up, or transformed, at once: five megabytes at 300 numbers each.
 _BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How a vector table is made of word vectors."""
+
+    dtype: Annotated[
+        Dtype,
+        Meta(description="type of the numbers on disk", extra={"metavar": "DTYPE"}),
+    ] = "float16"
+    transform: Annotated[
+        TransformKind,
+        Meta(
+            description="how the vectors are processed",
+            extra={"option": "--post-process"},
+        ),
+    ] = "none"
+    like: Annotated[
+        str | None,
+        Meta(
+            description="transform the vectors as those of this model or run "
+            "directory, with the numbers fitted then (needed for "
+            "--init-from on a new corpus)",
+            extra={"metavar": "MODEL"},
+        ),
+    ] = None
+    workers: Workers = field(default_factory=available_cores)
+
+    def __post_init__(self) -> None:
+        if self.transform != "none" and self.like is not None:
+            raise InputError(
+                "--post-process and --like exclude each other: leave one out"
+            )
+
+
+DEFAULT = TableOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildVectorsCommand(TableOptions):
+    """The command `python -m data_scripts.build_vectors`."""
+
+    corpus: Annotated[
+        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
+    ]
+    origin: Annotated[
+        str,
+        Meta(
+            description="fastText .bin, text .vec or .txt (also .gz), an imported ELMo "
+            "(its directory), or random:SEED:SIZE",
+            extra={"metavar": "VECTORS"},
+        ),
+    ]
+    name: Annotated[
+        str, Meta(description="name of the table", extra={"option": "--name"})
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
+    return run_main(
+        BuildVectorsCommand,
+        lambda given: build_vectors(
+            Corpus(given.corpus), given.origin, given.name, given
+        ),
+        argv,
         prog="python -m data_scripts.build_vectors",
-        description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type of the corpus.",
+        description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type "
+        "of the corpus.",
     )
-    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
-    parser.add_argument(
-        "origin",
-        metavar="VECTORS",
-        help="fastText .bin, text .vec or .txt (also .gz), an imported ELMo (its directory), or random:SEED:SIZE",
-    )
-    parser.add_argument(
-        "--name", required=True, metavar="NAME", help="name of the table"
-    )
-    parser.add_argument(
-        "--dtype",
-        choices=DTYPES,
-        default="float16",
-        help="type of the numbers on disk (%(default)s)",
-    )
-    processing = parser.add_mutually_exclusive_group()
-    processing.add_argument(
-        "--post-process",
-        dest="transform",
-        default="none",
-        metavar="WHAT",
-        help=f"{', '.join(TRANSFORMS)} (default: %(default)s)",
-    )
-    processing.add_argument(
-        "--like",
-        metavar="MODEL",
-        help="transform the vectors as those of this model or run directory, with the numbers fitted then (needed for "
-        "--init-from on a new corpus)",
-    )
-    add_workers(parser)
-    options = vars(parser.parse_args(argv))
-    return run_command(lambda: build_vectors(Corpus(options.pop("corpus")), **options))
 
 
 def build_vectors(
-    corpus: Corpus,
-    origin: str,
-    *,
-    name: str,
-    dtype: str = "float16",
-    transform: str = "none",
-    workers: int = 1,
-    like: str | None = None,
+    corpus: Corpus, origin: str, name: str, options: TableOptions = DEFAULT
 ) -> None:
-    """Make the vector table `name` of `corpus` from the word vectors that `origin`
-    names.
+    """Make a vector table of a corpus, [V, E].
 
-    `like` names a model directory whose transform (boundary vectors, mean, matrix) is
-    used instead of a fitted one. Raises `InputError` for a table that exists or is
-    being written, vectors that cannot be used, and values that are not finite in
-    `dtype`.
+    Args:
+        corpus: the corpus, which gets the table.
+        origin: names the word vectors; see `open_word_vectors`.
+        name: of the table.
+        options: see `TableOptions`.
+
+    Raises:
+        InputError: the table exists or is being written, the vectors cannot be used, or
+            a value is not finite in the options' type of numbers.
     """
-    if transform not in TRANSFORMS:
-        raise InputError(
-            f"unknown transform {transform!r}: choose from {', '.join(TRANSFORMS)}"
-        )
+    options = checked(options)
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
         refuse_existing(description)
         if not origin.startswith("random:"):
-            origin = str(
-                Path(origin).absolute()
-            )  # it is recorded, and opened again from anywhere
+            # It is recorded, and opened again from anywhere.
+            origin = str(Path(origin).absolute())
         vectors = open_vectors(origin, corpus)
         fitted = None
-        post_processing = transform
-        if like is not None:
-            from elmoc.model_directory import (
-                read_model_directory,
-            )  # PyTorch is only needed here
+        post_processing: str = options.transform
+        if options.like is not None:
+            # PyTorch is only needed here.
+            from elmoc.model_directory import read_model_directory
 
-            model = read_model_directory(like)
+            model = read_model_directory(options.like)
             check_vectors(vectors, model.word_vectors)
             fitted = model.transform
             post_processing = model.word_vectors.post_processing
-        words = corpus.lexicon
         shape = (corpus.types, vectors.size)
         with (
             temporary_array(description, "raw", shape, "float32") as raw,
-            temporary_array(description, "rows", shape, dtype) as rows,
+            temporary_array(description, "rows", shape, options.dtype) as rows,
         ):
-
-            def look_up(block: slice) -> None:
-                raw[block] = vectors.lookup(words[block])
-
-            blocks = [
-                slice(start, start + _BLOCK_ROWS)
-                for start in range(0, len(words), _BLOCK_ROWS)
-            ]
-            looked_up = parallel_map(look_up, blocks, workers)
-            list(
-                progress_bar(
-                    iterable=looked_up,
-                    desc="looking up",
-                    total=len(blocks),
-                    unit=" blocks",
-                )
-            )
+            look_up_all(corpus, vectors, raw, options.workers)
             if fitted is None:
-                word_counts = corpus.counts.copy()
-                word_counts[[corpus.begin_id, corpus.end_id]] = 0
-                fitted = fit_transform(
-                    transform,
-                    raw,
-                    word_counts,
-                    boundary_vectors(vectors, mean_norm(raw)),
-                )
-            for block in blocks:
-                with np.errstate(over="ignore"):  # what is too large is not finite then
-                    rows[block] = fitted.apply(words[block], raw[block])
+                fitted = _fitted(options.transform, corpus, vectors, raw)
+            for block in _blocks(len(raw)):
+                # A value that is too large becomes infinite, which is told below.
+                with np.errstate(over="ignore"):
+                    rows[block] = fitted.apply(corpus.lexicon[block], raw[block])
             if not all_finite(rows):
                 raise InputError(
-                    f"a vector of {origin} has a value too large for {dtype}: use --dtype float32"
+                    f"a vector of {origin} has a value too large for {options.dtype}: "
+                    "use --dtype float32"
                 )
             write_vector_table(
                 corpus,
@@ -166,15 +175,47 @@ def build_vectors(
             report(corpus, name, rows)
 
 
+def look_up_all(
+    corpus: Corpus, vectors: WordVectors, raw: np.ndarray, workers: int
+) -> None:
+    """Write the vectors of the lexicon to `raw`, float32 [V, E], which all workers
+    share.
+    """
+
+    def look_up(block: slice) -> None:
+        raw[block] = vectors.lookup(corpus.lexicon[block])
+
+    blocks = list(_blocks(corpus.types))
+    done = parallel_map(look_up, blocks, workers)
+    for _ in progress_bar(
+        iterable=done, desc="looking up", total=len(blocks), unit=" blocks"
+    ):
+        pass
+
+
+def _fitted(
+    transform: str, corpus: Corpus, vectors: WordVectors, raw: np.ndarray
+) -> VectorTransform:
+    """The transform, fitted to raw vectors, [V, E]."""
+    word_counts = corpus.counts.copy()
+    word_counts[[corpus.begin_id, corpus.end_id]] = 0
+    boundaries = boundary_vectors(vectors, mean_norm(raw))
+    return fit_transform(transform, raw, word_counts, boundaries)
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, _BLOCK_ROWS):
+        yield slice(start, start + _BLOCK_ROWS)
+
+
 def open_vectors(origin: str, corpus: Corpus) -> WordVectors:
     """The word vectors; an `InputError` where they are of words and the corpus is one
     of subwords.
     """
     vectors = open_word_vectors(origin, only=set(corpus.lexicon))
     if corpus.record.subwords and not isinstance(vectors, RandomVectors):
-        from elmoc.word_vectors.subwords import (
-            SubwordVectors,
-        )  # PyTorch is only needed here
+        # PyTorch is only needed here.
+        from elmoc.word_vectors.subwords import SubwordVectors
 
         if not isinstance(vectors, SubwordVectors):
             corpus.require_words()
@@ -188,13 +229,12 @@ def temporary_array(
     """An array in a file beside the `table`, shared with forked workers, removed at the
     end.
     """
+    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
     with temporary_path(table, what) as path:
-        with (
-            open(path, "wb") as file
-        ):  # its blocks are on the disk: in a memory map, a full disk would end the process
-            os.posix_fallocate(
-                file.fileno(), 0, shape[0] * shape[1] * np.dtype(dtype).itemsize
-            )
+        # Its blocks are taken on the disk at once: a memory map that meets a full disk
+        # ends the process.
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
         yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 
@@ -202,12 +242,10 @@ def mean_norm(raw: np.ndarray) -> float:
     """Mean length of the rows of `raw` [V, E] that are not zero; 1 where all are."""
     total = 0.0
     used = 0
-    for start in range(0, len(raw), _BLOCK_ROWS):
-        norms = np.linalg.norm(
-            raw[start : start + _BLOCK_ROWS].astype(np.float64), axis=1
-        )
-        total = total + float(norms.sum())
-        used = used + int((norms > 0).sum())
+    for block in _blocks(len(raw)):
+        norms = np.linalg.norm(raw[block].astype(np.float64), axis=1)
+        total += float(norms.sum())
+        used += int((norms > 0).sum())
     return total / used if used else 1.0
 
 
@@ -217,9 +255,10 @@ def report(corpus: Corpus, name: str, rows: np.ndarray) -> None:
     """
     zero = ~rows.any(axis=1)
     zero_tokens = corpus.counts[zero].sum() / max(1, corpus.counts.sum())
-    print(
-        f"{corpus.path}/vectors/{name}.npy: {rows.shape[0]:,} × {rows.shape[1]} {rows.dtype} "
-        f"({human_bytes(rows.nbytes)}); {zero.sum():,} zero rows ({zero_tokens:.2%} of the training tokens)"
+    say(
+        f"{corpus.path}/vectors/{name}.npy: {rows.shape[0]:,} × {rows.shape[1]} "
+        f"{rows.dtype} ({human_bytes(rows.nbytes)}); {zero.sum():,} zero rows "
+        f"({zero_tokens:.2%} of the training tokens)"
     )
 
 

@@ -6,7 +6,6 @@ diverge or differ from run to run. Here they are always zeros, so a string made 
 subwords that training never saw has the zero vector.
 """
 
-import argparse
 import contextlib
 import ctypes
 import math
@@ -17,143 +16,185 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
-from data_scripts.parts.workers import add_workers, parallel_map, positive
+from data_scripts.parts.workers import Workers, parallel_map
 from data_scripts.write_text import sentences
+from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, duration, human_bytes, run_command
+from elmoc.errors import InputError, duration, human_bytes, is_quiet, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, locked, refuse_existing, temporary_path
+from elmoc.process import available_cores
+from elmoc.settings import checked
 from elmoc.word_vectors.fasttext import FastTextVectors
 
-# seconds between two lines of progress in a file, and characters of fastText's own
-# lines
+# Seconds between two lines of progress on a terminal, and in a file.
+_SEEN_SECONDS = 1.0
 _LOG_SECONDS = 30.0
+# Characters of fastText's own lines that are looked at.
 _LONGEST_LINE = 300
+# A parameter of mallopt(3), as glibc's malloc.h numbers it: new memory is filled with
+# the complement of a byte.
+_M_PERTURB = -6
+
+
+def _size(description: str) -> Meta:
+    """The declaration of an option that `sizes_for` sets by default."""
+    return Meta(ge=1, description=description, extra={"metavar": "N"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastTextOptions:
+    """How fastText is trained; sizes that are not given suit the text (`sizes_for`)."""
+
+    dim: Annotated[int, _size("width of the vectors (300)")] | None = None
+    epochs: (
+        Annotated[int, _size("passes over the corpus (5 up to 10M words, 1 from 50M)")]
+        | None
+    ) = None
+    buckets: (
+        Annotated[
+            int,
+            _size(
+                "rows for hashed subwords (100,000 for 1M words, growing as the root)"
+            ),
+        ]
+        | None
+    ) = None
+    minn: Annotated[int, _size("characters of the shortest subwords (3)")] | None = None
+    maxn: Annotated[int, _size("characters of the longest subwords (6)")] | None = None
+    min_count: (
+        Annotated[
+            int,
+            _size(
+                "rarer words have only subwords, no row of their own (2 up to 2M "
+                "words, then 5)"
+            ),
+        ]
+        | None
+    ) = None
+    seed: Annotated[
+        int, Meta(description="of the random start", extra={"metavar": "N"})
+    ] = 0
+    workers: Workers = field(default_factory=available_cores)
+
+
+DEFAULT = FastTextOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainFastTextCommand(FastTextOptions):
+    """The command `python -m data_scripts.train_fasttext`."""
+
+    corpus: Annotated[
+        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
+    ]
+    output: Annotated[
+        Path, Meta(description="fastText model to make", extra={"metavar": "OUT.bin"})
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
+    return run_main(
+        TrainFastTextCommand,
+        lambda given: train_fasttext(Corpus(given.corpus), given.output, given),
+        argv,
         prog="python -m data_scripts.train_fasttext",
-        description="Train fastText skip-gram vectors with subwords on the training shards of a corpus. With several "
-        "workers fastText's threads race, so that two runs differ slightly; --workers 1 with the same --seed gives the "
-        "same vectors again.",
+        description="Train fastText skip-gram vectors with subwords on the training "
+        "shards of a corpus. With several workers fastText's threads race, so that two "
+        "runs differ slightly; --workers 1 with the same --seed gives the same vectors "
+        "again.",
     )
-    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
-    parser.add_argument(
-        "output", type=Path, metavar="OUT.bin", help="fastText model to make"
-    )
-    for option, name, text in (
-        ("--dim", "dim", "width of the vectors (300)"),
-        ("--epochs", "epoch", "passes over the corpus (5 up to 10M words, 1 from 50M)"),
-        (
-            "--buckets",
-            "bucket",
-            "rows for hashed subwords (100,000 for 1M words, growing as the root)",
-        ),
-        ("--minn", "minn", "characters of the shortest subwords (3)"),
-        ("--maxn", "maxn", "characters of the longest subwords (6)"),
-        (
-            "--min-count",
-            "minCount",
-            "rarer words have only subwords, no row of their own (2 up to 2M words, then 5)",
-        ),
-    ):
-        parser.add_argument(
-            option,
-            dest=name,
-            type=positive,
-            default=argparse.SUPPRESS,
-            metavar="N",
-            help=text,
-        )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="of the random start (%(default)s)",
-    )
-    add_workers(parser)
-    options = vars(parser.parse_args(argv))
-    return run_command(lambda: train_fasttext(Corpus(options.pop("corpus")), **options))
 
 
 def sizes_for(words: int) -> dict[str, int]:
     """What suits a text of this number of words, by fastText's names."""
+    # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to fifteen minutes of two
+    # cores for up to 50M words.
+    epochs = min(5, max(1, math.ceil(50e6 / max(1, words))))
+    # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M:
+    # two million are 2.4 GB.
+    buckets = round(100 * math.sqrt(words / 1e6)) * 1000
     return {
         "dim": 300,
         "minn": 3,
         "maxn": 6,
-        # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to fifteen minutes of
-        # two cores for up to 50M words
-        "epoch": min(5, max(1, math.ceil(50e6 / max(1, words)))),
-        # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at
-        # 25M: two million are 2.4 GB
-        "bucket": min(
-            2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)
-        ),
-        # fastText's usual 5 leaves too few words of little text a row of their own
+        "epoch": epochs,
+        "bucket": min(2_000_000, max(50_000, buckets)),
+        # fastText's usual 5 leaves too few words of little text a row of their own.
         "minCount": 2 if words <= 2_000_000 else 5,
     }
 
 
 def train_fasttext(
-    corpus: Corpus, output: Path, *, seed: int = 0, workers: int = 1, **sizes: int
+    corpus: Corpus, output: Path, options: FastTextOptions = DEFAULT
 ) -> None:
-    """Train on the training shards of `corpus` and write the model to `output`; `sizes`
-    replace what `sizes_for` gives.
+    """Train on the training shards of a corpus.
 
     The text is written beside the output for fastText to read, and removed afterwards.
-    Raises `InputError` when the output exists, is being written or is not a `.bin`, no
-    word is frequent enough, or the vectors are not finite.
+
+    Args:
+        corpus: of words.
+        output: the fastText model to make, a `.bin`.
+        options: see `FastTextOptions`.
+
+    Raises:
+        InputError: the output exists, is being written or is not a `.bin`, no word is
+            frequent enough, or the vectors are not finite.
     """
+    options = checked(options)
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
     corpus.require_words()
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
-    sizes = sizes_for(words) | sizes
-    if (
-        corpus.counts >= sizes["minCount"]
-    ).sum() <= 2:  # `<s>` and `</s>`; fastText would train on these alone
+    given = {
+        "dim": options.dim,
+        "minn": options.minn,
+        "maxn": options.maxn,
+        "epoch": options.epochs,
+        "bucket": options.buckets,
+        "minCount": options.min_count,
+    }
+    sizes = sizes_for(words)
+    sizes |= {name: size for name, size in given.items() if size is not None}
+    # `<s>` and `</s>` are two of them; fastText would train on these alone.
+    if (corpus.counts >= sizes["minCount"]).sum() <= 2:
         raise InputError(
-            f"no word of {corpus.path} occurs {sizes['minCount']} times: give a smaller --min-count"
+            f"no word of {corpus.path} occurs {sizes['minCount']} times: give a "
+            "smaller --min-count"
         )
-    print(
-        f"{words:,} words;",
-        ", ".join(f"{name} {size:,}" for name, size in sizes.items()),
-        flush=True,
-    )
+    shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+    say(f"{words:,} words; {shown}")
     started = time.monotonic()
     with locked(output):
         refuse_existing(output)
         with temporary_path(output, "text") as text, atomic_path(output) as partial:
             with open_text(text) as file:
                 shards = [(shard, shard.tokens) for shard in corpus.train]
-                file.writelines(
-                    line.removeprefix("\n") for line, _ in sentences(corpus, shards)
-                )
-            # in a process of its own (of two; one gets no item), in which the library
-            # can crash or be interrupted alone
-            list(
-                parallel_map(
-                    lambda path: _train(path, partial, seed, thread=workers, **sizes),
-                    [text],
-                    workers=2,
-                )
-            )
+                for line, _ in sentences(corpus, shards):
+                    file.write(line.removeprefix("\n"))
+
+            def train(path: Path) -> None:
+                _train(path, partial, options.seed, thread=options.workers, **sizes)
+
+            # In a process of its own, in which the library can crash or be interrupted
+            # alone. Of the two workers one gets no item.
+            for _ in parallel_map(train, [text], workers=2):
+                pass
             # fastText does not notice that it cannot write: a model that is not whole
-            # fails here
+            # fails here.
             FastTextVectors(partial)
     seconds = time.monotonic() - started
     speed = words * sizes["epoch"] / seconds
-    print(
-        f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)"
-    )
+    size = human_bytes(output.stat().st_size)
+    say(f"{output}: {size}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
 
 
 def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
@@ -162,62 +203,71 @@ def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     """
     import fasttext
 
-    with contextlib.suppress(AttributeError, OSError):  # without glibc
-        ctypes.CDLL(None).mallopt(
-            -6, 0xFF
-        )  # M_PERTURB: new memory is filled with the complement, zeros
-    # train_unsupervised takes every argument but this one, and reads it from here
+    # Without glibc there is no mallopt.
+    with contextlib.suppress(AttributeError, OSError):
+        # The complement of 0xFF: new memory is zeros.
+        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
+    # `train_unsupervised` takes every argument but the seed, and reads it from here.
     fasttext.FastText.unsupervised_default["seed"] = seed
     reading, writing = os.pipe()
     shown = os.dup(2)
     os.dup2(writing, 2)
     os.close(writing)
-    thread = threading.Thread(target=_print_progress, args=(reading, shown))
+    thread = threading.Thread(target=_print_progress, args=(reading, shown, is_quiet()))
     thread.start()
     try:
         trained = fasttext.train_unsupervised(
             str(text), model="skipgram", verbose=2, **numbers
         )
     finally:
+        # The pipe has no other end now, which is how the thread knows that it is over.
         os.dup2(shown, 2)
         thread.join()
-    if not all(
-        np.isfinite(trained.get_word_vector(word)).all() for word in trained.get_words()
-    ):
-        raise InputError("the vectors diverged: they are not finite")
+    for word in trained.get_words():
+        if not np.isfinite(trained.get_word_vector(word)).all():
+            raise InputError("the vectors diverged: they are not finite")
     trained.save_model(str(model))
 
 
-def _print_progress(reading: int, shown: int) -> None:
-    """Print how far fastText is to the file `shown`: over the same line of a terminal,
-    else a line a half minute.
+def _print_progress(reading: int, shown: int, quiet: bool) -> None:
+    """Print how far fastText is: over the same line of a terminal, else a line a half
+    minute.
 
     With one thread fastText says nothing until its end: then it is how long it has
     trained.
+
+    Args:
+        reading: the pipe that fastText writes to.
+        shown: the file to print to.
+        quiet: whether nothing is printed.
     """
-    every, end = (1.0, "\r") if os.isatty(shown) else (_LOG_SECONDS, "\n")
+    every = _LOG_SECONDS
+    end = "\n"
+    if os.isatty(shown):
+        every = _SEEN_SECONDS
+        end = "\r"
     said = ""
     began = time.monotonic()
     before = began
     with open(shown, "w", closefd=False) as output:
         while True:
             if select.select([reading], [], [], every)[0]:
-                if not (part := os.read(reading, 1 << 12)):
+                part = os.read(reading, 1 << 12)
+                if not part:
                     break
                 said = (said + part.decode(errors="replace"))[-_LONGEST_LINE:]
-            if (now := time.monotonic()) - before >= every:
-                lines = re.findall(r"Progress:\s*([\d.]+)%", said)
-                share = float(lines[-1]) / 100 if lines else 0
-                said_so_far = f"{duration(now - began)} so far"
-                done = (
-                    f"{share:.1%} done, {duration((now - began) * (1 / share - 1))} left, "
-                    if share
-                    else ""
-                )
-                print(
-                    f"fastText: {done}{said_so_far}", end=end, file=output, flush=True
-                )
-                before = now
+            now = time.monotonic()
+            if now - before < every or quiet:
+                continue
+            before = now
+            done = ""
+            shares = re.findall(r"Progress:\s*([\d.]+)%", said)
+            share = float(shares[-1]) / 100 if shares else 0.0
+            if share:
+                left = duration((now - began) * (1 / share - 1))
+                done = f"{share:.1%} done, {left} left, "
+            so_far = duration(now - began)
+            print(f"fastText: {done}{so_far} so far", end=end, file=output, flush=True)
     os.close(reading)
 
 

@@ -1,124 +1,159 @@
-"""Writing text: the sentences of a corpus directory as tokenised text again, for tools
-that read such.
+"""Writing text: the sentences of a corpus directory as tokenised text again, for other
+tools.
 
-So they read as much of each source as an epoch of training reads: without the sentences
+They read as much of each source as an epoch of training reads: without the sentences
 that were left out when the corpus was built, and each source as often as `data.sources`
-says. Of a fraction it is the beginning of every shard. Words that were left out by
-`--min-count` are `<unk>`.
+says. A fraction of a source is the beginning of each of its shards. Words that were
+left out by `--min-count` are `<unk>`.
 """
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil, nan
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
+from elmoc.command_line import run_main
 from elmoc.corpus import MOST_TIMES, Corpus, Shard
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
+from elmoc.settings import checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Which text of a corpus is written."""
+
+    held_out: Annotated[
+        bool, Meta(description="the held-out text in place of the training text")
+    ] = False
+    sources: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="how many times each source is written, as in data.sources: 1 "
+            "by default, 0 leaves it out, and 0.4 takes the first 40 % of each of its "
+            "shards",
+            extra={"metavar": "NAME=X"},
+        ),
+    ] = ()
+    tokens: (
+        Annotated[
+            int,
+            Meta(
+                description="about N tokens at most, in the same proportions of all "
+                "shards",
+                extra={"metavar": "N"},
+            ),
+        ]
+        | None
+    ) = None
+
+
+DEFAULT = TextOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteTextCommand(TextOptions):
+    """The command `python -m data_scripts.write_text`."""
+
+    corpus: Annotated[
+        Path,
+        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
+    ]
+    target: Annotated[
+        Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
+    return run_main(
+        WriteTextCommand,
+        lambda given: write_text(given.corpus, given.target, given),
+        argv,
         prog="python -m data_scripts.write_text",
-        description="Write the text of a corpus directory: one sentence a line, and a blank line between documents.",
+        description="Write the text of a corpus directory: one sentence a line, and a "
+        "blank line between documents.",
     )
-    parser.add_argument(
-        "corpus", type=Path, metavar="CORPUS", help="corpus directory of words"
-    )
-    parser.add_argument(
-        "target", type=Path, metavar="OUT", help="file to make, also .gz"
-    )
-    parser.add_argument(
-        "--held-out",
-        action="store_true",
-        help="the held-out text (default: the training text)",
-    )
-    parser.add_argument(
-        "--sources",
-        nargs="+",
-        default=[],
-        metavar="NAME=X",
-        help="how many times each source is written, as in data.sources: 1 by default, 0 leaves it out, and 0.4 takes "
-        "the first 40 %% of each of its shards",
-    )
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        metavar="N",
-        help="about N tokens at most, in the same proportions of all shards",
-    )
-    options = vars(parser.parse_args(argv))
-    return run_command(lambda: write_text(**options))
 
 
-def write_text(
-    corpus: Path,
-    target: Path,
-    *,
-    sources: Sequence[str] = (),
-    held_out: bool = False,
-    tokens: int | None = None,
-) -> None:
-    """Write the text of a corpus; see the command's help.
+def write_text(corpus: Path, target: Path, options: TextOptions = DEFAULT) -> None:
+    """Write the text of a corpus.
 
-    Raises `InputError` for a corpus that cannot be read or is one of subwords, for
-    sources that it has not, and for a target that exists.
+    Args:
+        corpus: the corpus directory, of words.
+        target: the file to make, which must not exist.
+        options: see `TextOptions`.
+
+    Raises:
+        InputError: the corpus cannot be read or is one of subwords, has not the sources
+            of the options, or the target exists.
     """
+    options = checked(options)
     source = Corpus(corpus)
     source.require_words()
-    shards = source.held_out if held_out else source.train
+    shards = source.held_out if options.held_out else source.train
+    times = _times(shards, options.sources)
+    total = sum(times[shard.source] * shard.tokens for shard in shards)
+    if options.tokens is not None and options.tokens < total:
+        share = options.tokens / total
+        times = {name: each * share for name, each in times.items()}
+    written = 0
+    bar = progress_bar(
+        total=round(total), unit=" words", unit_scale=True, desc="writing"
+    )
+    with locked(target), bar:
+        refuse_existing(target)
+        with open_text(target) as file:
+            for text, words in sentences(source, passes(shards, times)):
+                file.write(text if written else text.removeprefix("\n"))
+                written += words
+                # `total` counts `<s>` and `</s>`, too.
+                bar.update(words + 2)
+            if not written:
+                raise InputError(
+                    f"--sources {' '.join(options.sources)} leaves no text: give "
+                    "another source a number above 0"
+                )
+    say(f"{target}: {written:,} words")
+
+
+def _times(shards: Sequence[Shard], given: Sequence[str]) -> dict[str, float]:
+    """How many times each source is written, by default once, from NAME=X."""
     times = dict.fromkeys((shard.source for shard in shards), 1.0)
-    for given in sources:
-        name, _, number = given.rpartition("=")
+    for each in given:
+        name, _, number = each.rpartition("=")
         try:
             value = float(number)
         except ValueError:
             value = nan
         if name not in times or not 0 <= value <= MOST_TIMES:
-            known = (
-                ", ".join(filter(None, times)) or "none, since its text has no names"
-            )
+            names = [source for source in times if source]
+            known = ", ".join(names) or "none, since its text has no names"
             raise InputError(
-                f"--sources {given}: give NAME=X, a source ({known}), and X from 0 to {MOST_TIMES:,}"
+                f"--sources {each}: give NAME=X, a source ({known}), and X from 0 to "
+                f"{MOST_TIMES:,}"
             )
         times[name] = value
-    total = sum(times[shard.source] * shard.tokens for shard in shards)
-    if tokens is not None and tokens < total:
-        times = {name: each * tokens / total for name, each in times.items()}
-    written = 0
-    with (
-        locked(target),
-        progress_bar(
-            total=round(total), unit=" words", unit_scale=True, desc="writing"
-        ) as bar,
-    ):
-        refuse_existing(target)
-        with open_text(target) as file:
-            for text, words in sentences(source, passes(shards, times)):
-                file.write(text.removeprefix("\n") if not written else text)
-                written += words
-                bar.update(words + 2)
-            if not written:
-                raise InputError(
-                    f"--sources {' '.join(sources)} leaves no text: give another source a number above 0"
-                )
-    print(f"{target}: {written:,} words")
+    return times
 
 
 def sentences(
     corpus: Corpus, parts: Iterable[tuple[Shard, int]]
 ) -> Iterator[tuple[str, int]]:
-    """The sentences of shards that have any words, each as its line of text and the
-    number of its words.
+    """Yield the sentences of shards that have any words, each as its line of text and
+    the number of its words; a blank line stands before each document.
 
-    A blank line stands before each document. `parts` are the shards in their order, and
-    of each the position before which the sentences begin that are yielded.
+    Args:
+        corpus: of the shards.
+        parts: the shards in their order, and for each the position before which the
+            sentences begin that are yielded.
     """
     for shard, tokens in parts:
         ids = corpus.read_shard(shard)
@@ -127,7 +162,8 @@ def sentences(
         for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
             words = [corpus.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
             if begin < tokens and words:
-                yield "\n" * (begin in documents) + " ".join(words) + "\n", len(words)
+                line = " ".join(words) + "\n"
+                yield f"\n{line}" if begin in documents else line, len(words)
 
 
 def passes(

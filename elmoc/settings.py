@@ -201,7 +201,7 @@ def _converted(value: Any, kind: type[T], *, name: Callable[[str], str]) -> T:
 
 def _path_of(kind: type, value: Any) -> Any:
     """Paths are strings in JSON and TOML; msgspec asks how they are read."""
-    if kind is Path and isinstance(value, str):
+    if kind is Path and isinstance(value, str | Path):
         return Path(value)
     raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
 

@@ -18,7 +18,7 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # the GPU's kernels are run on the CPU; read when Triton is imported
 
-from data_scripts.build_subwords import build_subwords
+from data_scripts.build_subwords import SubwordOptions, build_subwords
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
@@ -41,7 +41,7 @@ def restore_threads() -> Iterator[None]:
 def tiny_subwords(tiny_corpus: Corpus) -> Corpus:
     """The tiny corpus written in subwords, two or three a word; never written to by a test."""
     path = tiny_corpus.path.with_name("subwords")
-    build_subwords(tiny_corpus.path, path, units=262)
+    build_subwords(tiny_corpus.path, path, SubwordOptions(units=262, workers=1))
     return Corpus(path)
 
 

@@ -1,185 +1,149 @@
-"""Pieces of text: how are files cut into pieces of bounded size, and how is a piece
-read and numbered?
+"""Pieces of text: how are files divided among workers, and how is a piece numbered?
 
-A piece is what one worker reads: a byte range of a large plain file, one whole
-compressed file (which cannot be entered in the middle), or several small files. The cut
-depends on the files and the wanted size alone, never on the workers.
+A piece is what one worker reads: a part of a large plain file, one whole file of
+another kind (which cannot be entered in the middle), or several small files. The
+division depends on the files and the wanted size alone, never on the workers.
 
 Before the lexicon of the whole corpus is known, a piece numbers its word types in the
 order in which they first occur, and is kept in a folder of its own, which appears when
 all of it is written:
 
-ids.bin         little-endian uint32 ids of this piece, `<s> … </s>` around every
-sentence documents.npy   int64, the positions of the first `<s>` of every document
-lexicon.txt     the types; id = line piece.json      where its shards end, and how many
-sentences were left out
+    ids.bin         little-endian uint32 ids of this piece, `<s> … </s>` around every
+                    sentence
+    documents.npy   int64, the positions of the first `<s>` of every document
+    lexicon.txt     the types; id = line
+    piece.json      where its shards end, and how many sentences were left out
 """
 
 import json
 import math
 import os
-import re
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
+from data_scripts.parts.tokenising import Tokeniser
+from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END, ID_DTYPE
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.compression import compression, open_binary
-from elmoc.files.limits import MAX_LINE_BYTES
+from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_directory
-from elmoc.text.documents import BYTES_PER_TOKEN, estimate_text_bytes
+from elmoc.settings import convert
+from elmoc.text.documents import (
+    BYTES_PER_TOKEN,
+    TextRange,
+    lines_of,
+    read_documents,
+    reader_of,
+)
+from elmoc.text.named_files import AnyPath
 from elmoc.text.overlap import Overlap
 
-BLOCK_BYTES = 4 << 20
-# in each piece
+# Words that are numbered at once: some 50 MB as Python's strings.
+BLOCK_WORDS = 500_000
+# The ids of `<s>` and `</s>` in each piece.
 _BEGIN_ID = 0
 _END_ID = 1
-_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
-# Words that a corpus cannot hold: the marks of sentence boundaries, and the zero byte,
-# which ends a string in fastText.
-_REFUSED = re.compile(rf"(?<!\S)(?:{BEGIN}|{END})(?!\S)|\0")
 
-
-@dataclass(frozen=True)
-class Segment:
-    """The bytes [start, end) of a file, as far as it goes. Starts and ends at line
-    boundaries.
-    """
-
-    path: str
-    start: int = 0
-    end: int = sys.maxsize
+# How the raw text of a file is tokenised; files without one are tokenised already.
+Tokenisers = Mapping[AnyPath, Tokeniser]
 
 
 @dataclass(frozen=True)
 class TextPiece:
-    """What one worker reads: segments in order, all of one source and one split.
+    """Parts of files, in their order, all of one source and one split.
 
+    parts: of the files.
+    held_out: whether it is of the held-out text.
     shard_tokens: about how many tokens a shard of it has.
+    source: the kind of its text; "" where text was not named.
     """
 
-    segments: tuple[Segment, ...]
+    parts: tuple[TextRange, ...]
     held_out: bool
     shard_tokens: int
     source: str = ""
 
 
 def cut_pieces(
-    files: Sequence[Path], shard_tokens: int, held_out: bool, source: str = ""
+    files: Sequence[AnyPath], shard_tokens: int, held_out: bool, source: str = ""
 ) -> list[TextPiece]:
-    """Cut `files`, all of one source, into pieces of about a shard each, in the order
+    """Divide files, all of one source, into pieces of about a shard each, in the order
     of the files.
 
-    A rest of less than half a shard is in one piece with what comes before it: the last
+    Less than half a shard at the end is in one piece with the text before it: the last
     shard may be held out.
     """
     piece_bytes = shard_tokens * BYTES_PER_TOKEN
-    pieces: list[list[Segment]] = []
-    last = (
-        math.inf
-    )  # bytes of the last piece; infinite where no small file may follow in it
+    pieces: list[list[TextRange]] = []
+    # Bytes of the last piece; infinite where no small file may follow in it.
+    last = math.inf
     for file in files:
-        size = estimate_text_bytes(file)
-        if size > 1.5 * piece_bytes and compression(file) is None:
-            cuts = _cuts(file, size, piece_bytes)
-            pieces += [
-                [Segment(str(file), *span)]
-                for span in zip(cuts, cuts[1:], strict=False)
-            ]
+        reader = reader_of(file)
+        size = reader.text_bytes(file)
+        parts = reader.divide(file, piece_bytes)
+        if len(parts) > 1:
+            pieces += [[part] for part in parts]
             last = math.inf
         elif last + size <= 1.25 * piece_bytes:
-            pieces[-1].append(Segment(str(file)))
+            pieces[-1] += parts
             last += size
         else:
-            pieces.append([Segment(str(file))])
+            pieces.append(parts)
             last = size
     if len(pieces) > 1 and 2 * last < piece_bytes:
-        pieces[-2:] = [pieces[-2] + pieces[-1]]
-    return [
-        TextPiece(tuple(segments), held_out, shard_tokens, source)
-        for segments in pieces
-    ]
-
-
-def _cuts(path: Path, size: int, piece_bytes: int) -> list[int]:
-    """Where a plain file is cut, 0 and its size included: into equal parts, each moved
-    to where the next document starts, if one does soon, else to the next line.
-    """
-    parts = max(2, round(size / piece_bytes))
-    cuts = {0, size}
-    with open(path, "rb") as file:
-        for nominal in (size * part // parts for part in range(1, parts)):
-            file.seek(nominal)
-            blank = _BLANK_LINE.search(file.read(min(1 << 20, piece_bytes // 4 + 1)))
-            file.seek(nominal)
-            cuts.add(
-                nominal + (blank.end() if blank else len(_rest_of_line(file, path)))
-            )
-    return sorted(cuts)
-
-
-def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
-    r"""Yield the text of a segment in blocks of whole lines; only "\n" ends a line, and
-    every text ends with one.
-
-    Raises `InputError` naming the file for invalid UTF-8, broken gzip data, a line of
-    more than `MAX_LINE_BYTES`, and, with its line, for a NUL character and the words
-    `<s>` and `</s>`.
-    """
-    with reading(segment.path), open_binary(segment.path) as file:
-        file.seek(segment.start)
-        while block := file.read(min(block_bytes, segment.end - file.tell())):
-            at_start = file.tell() == len(block)
-            if not block.endswith(b"\n"):
-                block += _rest_of_line(file, segment.path)
-            text = block.decode("utf-8-sig" if at_start else "utf-8")
-            # marks are looked for first: that is a hundred times faster than the
-            # pattern
-            if any(mark in text for mark in (BEGIN, END, "\0")) and (
-                found := _REFUSED.search(text)
-            ):
-                line = text[text.rfind("\n", 0, found.start()) + 1 :].split("\n", 1)[0]
-                raise InputError(
-                    f"{segment.path} holds {found[0]!r}, which marks an end, in the line {line!r:.200}"
-                )
-            yield text if text.endswith("\n") else f"{text}\n"
-
-
-def _rest_of_line(file: IO[bytes], path: Path | str) -> bytes:
-    line = file.readline(MAX_LINE_BYTES + 1)
-    if len(line) > MAX_LINE_BYTES:
-        raise InputError(f"{path}: a line is longer than {MAX_LINE_BYTES >> 20} MiB")
-    return line
-
-
-class NumberedPiece:
-    """A finished piece of `text`: its `shards` in their order, and the number of
-    sentences that were `left_out`.
-    """
-
-    def __init__(self, text: TextPiece, folder: Path) -> None:
-        record = json.loads((folder / "piece.json").read_text())
-        ends: list[int] = record["shard_ends"]
-        self.text = text
-        self.folder = folder
-        self.left_out: int = record["left_out"]
-        self.documents = np.load(folder / "documents.npy")  # int64
-        self.shards = [
-            TextPart(self, *span) for span in zip([0, *ends], ends, strict=False)
-        ]
+        rest = pieces.pop()
+        pieces[-1] += rest
+    return [TextPiece(tuple(each), held_out, shard_tokens, source) for each in pieces]
 
 
 @dataclass(frozen=True)
-class TextPart:
-    """The tokens [start, end) of a numbered piece."""
+class _PieceRecord:
+    """What `piece.json` holds."""
+
+    shard_ends: list[int]
+    left_out: int
+
+
+class NumberedPiece:
+    """A finished piece of `text`: its planned `shards` in their order, and the number
+    of sentences that were `left_out`.
+    """
+
+    def __init__(self, text: TextPiece, folder: Path) -> None:
+        path = folder / "piece.json"
+        record = convert(read_json(path), _PieceRecord, where=str(path))
+        self.text = text
+        self.folder = folder
+        self.left_out = record.left_out
+        self.shards: list[PlannedShard] = []
+        start = 0
+        for end in record.shard_ends:
+            self.shards.append(PlannedShard(self, start, end))
+            start = end
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """int64: where documents begin."""
+        documents: np.ndarray = np.load(self.folder / "documents.npy")
+        return documents
+
+    @property
+    def lexicon(self) -> list[str]:
+        """Its word types; id = position."""
+        text = (self.folder / "lexicon.txt").read_text(encoding="utf-8")
+        return text.split("\n")[:-1]
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """The tokens [start, end) of a numbered piece, which are to become a shard."""
 
     piece: NumberedPiece
     start: int
@@ -188,26 +152,27 @@ class TextPart:
     @property
     def ids(self) -> np.ndarray:
         """uint32 [tokens], memory-mapped: ids of the piece."""
-        return np.memmap(self.piece.folder / "ids.bin", dtype=ID_DTYPE, mode="r")[
-            self.start : self.end
-        ]
+        ids = np.memmap(self.piece.folder / "ids.bin", dtype=ID_DTYPE, mode="r")
+        return ids[self.start : self.end]
 
     @property
     def documents(self) -> np.ndarray:
-        """int64: where documents begin in the part; what it begins with is always one."""
-        first, last = np.searchsorted(self.piece.documents, [self.start + 1, self.end])
-        return np.concatenate(
-            [[0], self.piece.documents[first:last] - self.start]
-        ).astype(np.int64)
+        """int64: where documents begin in the shard; its first token always begins
+        one.
+        """
+        documents = self.piece.documents
+        first, last = np.searchsorted(documents, [self.start + 1, self.end])
+        inside = documents[first:last] - self.start
+        return np.concatenate([[0], inside]).astype(np.int64)
 
     @property
     def sentences(self) -> np.ndarray:
-        """int64: where sentences begin in the part."""
+        """int64: where sentences begin in the shard."""
         return np.flatnonzero(self.ids == _BEGIN_ID)
 
-    def split(self, tokens: int) -> "tuple[TextPart, TextPart] | None":
-        """What is left without about the last `tokens`, and these; None where the part
-        is one sentence.
+    def split(self, tokens: int) -> "tuple[PlannedShard, PlannedShard] | None":
+        """The shard without about the last `tokens`, and these; None where it is one
+        sentence.
 
         It is split where a document begins, if one does within half of `tokens` of
         there, else where a sentence begins.
@@ -219,50 +184,51 @@ class TextPart:
             return None
         near = documents[np.abs(documents - wanted) <= tokens // 2]
         if len(near):
-            cut = int(near[np.argmin(np.abs(near - wanted))])
+            nearest = np.argmin(np.abs(near - wanted))
+            cut = self.start + int(near[nearest])
         else:
-            cut = int(
-                sentences[
-                    min(int(np.searchsorted(sentences, wanted)), len(sentences) - 1)
-                ]
-            )
-        cut += self.start
-        return TextPart(self.piece, self.start, cut), TextPart(
-            self.piece, cut, self.end
-        )
+            after = int(np.searchsorted(sentences, wanted))
+            cut = self.start + int(sentences[min(after, len(sentences) - 1)])
+        before = PlannedShard(self.piece, self.start, cut)
+        return before, PlannedShard(self.piece, cut, self.end)
 
 
-def piece_key(piece: TextPiece, leave_out: Overlap | None) -> str:
-    """A hash of the piece: its files (path, size, time of change), their byte ranges,
-    and how it is read.
+def piece_key(
+    piece: TextPiece, leave_out: Overlap | None, tokenisers: Tokenisers
+) -> str:
+    """A hash of the piece: its files (path, size, time of change), their parts, and how
+    it is read.
     """
-    described = []
-    for segment in piece.segments:
-        stat = os.stat(segment.path)
-        described.append(
-            (
-                os.path.realpath(segment.path),
-                stat.st_size,
-                stat.st_mtime_ns,
-                segment.start,
-                segment.end,
-            )
-        )
+    parts = []
+    for part in piece.parts:
+        stat = os.stat(part.path)
+        file = [os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns]
+        tokeniser = tokenisers.get(part.path)
+        wrapped = tokeniser and tokeniser.wrapped
+        parts.append([*file, part.start, part.end, tokeniser is None, wrapped])
     left_out = leave_out and leave_out.fingerprint
-    return fingerprint(
-        [json.dumps([piece.held_out, piece.shard_tokens, described, left_out]).encode()]
-    )
+    key = [piece.held_out, piece.shard_tokens, parts, left_out]
+    return fingerprint([json.dumps(key).encode()])
 
 
-def number_piece(piece: TextPiece, folder: Path, leave_out: Overlap | None) -> None:
-    """Read a piece and write it to its folder, which is called by its `piece_key`;
-    nothing happens when it is there.
+def number_piece(
+    piece: TextPiece, folder: Path, leave_out: Overlap | None, tokenisers: Tokenisers
+) -> None:
+    """Read a piece and write it to its folder; nothing happens where the folder is
+    there.
 
-    Sentences that overlap with `leave_out` are left out. Raises `InputError` for text
-    that cannot be used.
+    Args:
+        piece: the piece.
+        folder: called by the `piece_key`.
+        leave_out: sentences that overlap with it are left out.
+        tokenisers: by the paths of files of raw text.
+
+    Raises:
+        InputError: text that cannot be used.
     """
     if folder.exists():
         return
+    # A new word gets the next number.
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     with atomic_directory(folder) as partial:
@@ -270,67 +236,113 @@ def number_piece(piece: TextPiece, folder: Path, leave_out: Overlap | None) -> N
         tokens = 0
         left_out = 0
         with open(partial / "ids.bin", "wb") as file:
-            for ids, starts_of_block, left_out_of_block in _numbered_blocks(
-                piece, local_ids, leave_out
-            ):
-                file.write(np.ascontiguousarray(ids).data)
-                starts.append(starts_of_block + tokens)
-                tokens += len(ids)
-                left_out += left_out_of_block
+            for block in _numbered_blocks(piece, local_ids, leave_out, tokenisers):
+                file.write(np.ascontiguousarray(block.ids).data)
+                starts.append(block.documents + tokens)
+                tokens += len(block.ids)
+                left_out += block.left_out
         documents = np.concatenate(starts)
         np.save(partial / "documents.npy", documents)
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in local_ids)
-        ids = (
-            np.memmap(partial / "ids.bin", dtype=ID_DTYPE, mode="r")
-            if tokens
-            else np.empty(0, dtype=ID_DTYPE)
-        )
-        record = {
-            "shard_ends": list(shard_ends(ids, documents, piece.shard_tokens)),
-            "left_out": left_out,
-        }
-        (partial / "piece.json").write_text(json.dumps(record))
+        # A file without a byte cannot be mapped.
+        ids = np.empty(0, dtype=ID_DTYPE)
+        if tokens:
+            ids = np.memmap(partial / "ids.bin", dtype=ID_DTYPE, mode="r")
+        ends = list(shard_ends(ids, documents, piece.shard_tokens))
+        write_json(partial / "piece.json", asdict(_PieceRecord(ends, left_out)))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some sentences that follow each other.
+
+    ids: uint32 [n], of the piece.
+    documents: int64, the positions in the block where documents begin.
+    left_out: how many sentences are not in it.
+    """
+
+    ids: np.ndarray
+    documents: np.ndarray
+    left_out: int
 
 
 def _numbered_blocks(
-    piece: TextPiece, local_ids: defaultdict[str, int], leave_out: Overlap | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yield for each block the ids of its sentences (uint32 [n]; blank lines and what
-    is left out taken out), the positions where documents start, and how many sentences
-    were left out. New words get the next of `local_ids`.
-    """
-    hashes = np.empty(0, dtype=np.uint64)  # of the words, as `leave_out` has them
-    for segment in piece.segments:
-        # the next sentence starts one: here at the start of the file or of the piece
-        new_document = True
-        for text in read_blocks(segment):
-            words = f"{BEGIN} {text}".replace("\n", f" {END} {BEGIN} ").split()
-            words.pop()  # the begin of a sentence after the last line
-            ids = np.fromiter(
-                map(local_ids.__getitem__, words), dtype=ID_DTYPE, count=len(words)
-            )
-            starts = np.flatnonzero(ids == _BEGIN_ID)
-            blank = ids[starts + 1] == _END_ID
-            kept = ~blank
+    piece: TextPiece,
+    local_ids: defaultdict[str, int],
+    leave_out: Overlap | None,
+    tokenisers: Tokenisers,
+) -> Iterator[_Block]:
+    """Yield the text of a piece in blocks; `local_ids` get its new words."""
+    # Of the types so far, as `leave_out` has them.
+    hashes = np.empty(0, dtype=np.uint64)
+    document_numbers = count()
+    # The document of the sentence before; the first sentence begins one.
+    document = -1
+    for part in piece.parts:
+        sentences = _sentences(part, tokenisers.get(part.path), document_numbers)
+        for block in buffered(sentences, lambda each: len(each[1]), most=BLOCK_WORDS):
+            known = len(local_ids)
+            words = []
+            for _, sentence in block:
+                words += [BEGIN, *sentence, END]
+            numbers = map(local_ids.__getitem__, words)
+            ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
+            new_words = list(islice(local_ids, known, None))
+            has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(block)
+            if has_mark or any("\0" in word for word in new_words):
+                _refuse_marks(part.path, block)
+            lengths = np.array([len(sentence) + 2 for _, sentence in block])
+            documents = np.array([number for number, _ in block])
+            kept = np.ones(len(block), dtype=bool)
             if leave_out is not None:
-                hashes = np.concatenate(
-                    [hashes, leave_out.hashes(islice(local_ids, len(hashes), None))]
+                new = leave_out.hashes(islice(local_ids, len(hashes), None))
+                hashes = np.concatenate([hashes, new])
+                starts = np.cumsum(lengths) - lengths
+                kept = ~leave_out.find(hashes[ids], starts)
+            ids = ids[np.repeat(kept, lengths)]
+            lengths = lengths[kept]
+            starts = np.cumsum(lengths) - lengths
+            begins = np.diff(documents[kept], prepend=document) > 0
+            if len(starts):
+                document = int(documents[kept][-1])
+            yield _Block(ids, starts[begins], len(block) - len(starts))
+
+
+def _sentences(
+    part: TextRange, tokeniser: Tokeniser | None, document_numbers: Iterator[int]
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the sentences of a part of a file that have any words, each with the number
+    of its document.
+    """
+    documents = read_documents(part)
+    if tokeniser is None:
+        for document in documents:
+            number = next(document_numbers)
+            for words in document.sentences():
+                if words:
+                    yield number, words
+        return
+    number = next(document_numbers)
+    for line in tokeniser.lines(lines_of(documents)):
+        if line:
+            yield number, line.split()
+        else:
+            number = next(document_numbers)
+
+
+def _refuse_marks(path: AnyPath, block: Sequence[tuple[int, list[str]]]) -> None:
+    """Raise an `InputError` for the word that a corpus cannot hold: a mark of sentence
+    boundaries, or the zero byte, which ends a string in fastText.
+    """
+    for _, sentence in block:
+        for word in sentence:
+            if word in (BEGIN, END) or "\0" in word:
+                line = " ".join(sentence)
+                raise InputError(
+                    f"{path} holds {word!r}, which marks an end, in the line "
+                    f"{line!r:.200}"
                 )
-                kept &= ~leave_out.find(hashes[ids], starts)
-            document = new_document + np.cumsum(
-                blank
-            )  # in the block; 0 is the one from before it
-            documents_kept = document[kept]
-            begins = np.diff(documents_kept, prepend=0) > 0
-            new_document = bool(
-                document[-1] > (documents_kept[-1] if len(documents_kept) else 0)
-            )
-            lengths = np.diff(starts, append=len(ids))
-            if not kept.all():
-                ids = ids[np.repeat(kept, lengths)]
-                starts = np.cumsum(lengths[kept]) - lengths[kept]
-            yield ids, starts[begins], int((~blank).sum() - kept.sum())
 
 
 def shard_ends(
@@ -341,16 +353,19 @@ def shard_ends(
 
     A shard ends where a document ends, if one does between 0.9 and 1.1 of its size,
     else where a sentence ends (long sentences are not cut).
+
+    Args:
+        ids: uint32 [n], of a piece.
+        documents: int64, the positions where its documents begin.
+        shard_tokens: the wanted size.
     """
     start = 0
     sentences = np.append(np.flatnonzero(ids == _BEGIN_ID), len(ids))
     while len(ids) - start >= 1.5 * shard_tokens:
-        near = int(
-            np.searchsorted(documents, start + max(1, math.ceil(0.9 * shard_tokens)))
-        )
-        if near < len(documents) and documents[near] <= start + math.floor(
-            1.1 * shard_tokens
-        ):
+        earliest = start + max(1, math.ceil(0.9 * shard_tokens))
+        latest = start + math.floor(1.1 * shard_tokens)
+        near = int(np.searchsorted(documents, earliest))
+        if near < len(documents) and documents[near] <= latest:
             start = int(documents[near])
         else:
             start = int(sentences[np.searchsorted(sentences, start + shard_tokens)])

@@ -2,7 +2,6 @@
 processes?
 """
 
-import argparse
 import os
 import signal
 from collections import deque
@@ -10,15 +9,20 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import active_children, get_context
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from elmoc.process import available_cores, end_with_parent
+from msgspec import Meta
+
+from elmoc.process import end_with_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# The setting of all commands that start workers.
+Workers = Annotated[int, Meta(ge=1, description="processes", extra={"metavar": "N"})]
 # Items under way for each worker: an endless iterable of items is not read into memory.
 _LOOK_AHEAD = 4
-# What a worker does with items: it is forked with it, not sent it.
+# The function that a worker applies: the worker is forked with it, since not every
+# function can be sent to a process.
 _function: Callable[[Any], Any] | None = None
 
 
@@ -26,7 +30,7 @@ def parallel_map(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Iterator[Result]:
     """Yield `function(item)` for all items, in their order, computed by forked
-    processes; by this one where it is one.
+    processes; by this process where `workers` is 1.
 
     Workers see what this process had in memory, and end with it. An exception of
     `function` is raised here.
@@ -48,9 +52,9 @@ def parallel_map(
             yield pending.popleft().result()
             pending.extend(islice(futures, 1))
     except KeyboardInterrupt:
+        # Training of fastText takes hours, and its process may be the only one that
+        # was not interrupted.
         for worker in set(active_children()) - others:
-            # training of fastText takes hours, and may be the only process that was not
-            # interrupted
             worker.kill()
         raise
     finally:
@@ -60,30 +64,11 @@ def parallel_map(
 def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # an interrupted worker ends without a traceback
+    # An interrupted worker ends without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     end_with_parent(parent, signal.SIGKILL)
 
 
 def _do(item: Any) -> Any:
     assert _function is not None
     return _function(item)
-
-
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    """Add `--workers`, which is one for each core by default."""
-    parser.add_argument(
-        "--workers",
-        type=positive,
-        default=available_cores(),
-        metavar="N",
-        help="processes (all cores)",
-    )
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 on, as the type of a command-line option."""
-    if (number := int(text)) < 1:
-        raise ValueError
-    return number

@@ -76,7 +76,12 @@ class TextDocument:
 
 
 class TextReader(ABC):
-    """How one kind of text is read: all that differs from one kind to another."""
+    """How one kind of text is read: all that differs from one kind to another.
+
+    tokenised: whether its documents come divided into words.
+    """
+
+    tokenised = False
 
     @abstractmethod
     def takes(self, path: AnyPath) -> bool:
@@ -178,6 +183,8 @@ class _JsonDocument(msgspec.Struct):
 
 class JsonDocuments(TextReader):
     """Tokenised documents as JSON lines; a line is in memory as a whole."""
+
+    tokenised = True
 
     def takes(self, path: AnyPath) -> bool:
         """Files called `.jsonl` or `.jsonlines`, compressed or not."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from data_scripts.build_corpus import build_corpus
+from data_scripts.corpus import CorpusOptions, make_corpus
 from elmoc.corpus import Corpus
 
 
@@ -24,7 +24,7 @@ def small_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def _corpus_of_small_text(small_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "corpus"
-    build_corpus([str(small_text)], path)
+    make_corpus(small_text, path, CorpusOptions(tokenised="yes", workers=1))
     return path
 
 

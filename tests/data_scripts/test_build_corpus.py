@@ -8,14 +8,17 @@ import sys
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from data_scripts.build_corpus import default_shard_tokens, main
+from data_scripts.build_corpus import main
 from data_scripts.parts import pieces as parts
+from data_scripts.parts import shards
+from data_scripts.parts.shards import default_shard_tokens
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus, plain_overlap
 
-from data_scripts import build_corpus as module
+from data_scripts import corpus as module
 
 Fails = Callable[[int], str]
 
@@ -110,11 +113,16 @@ def test_a_document_is_not_cut_where_another_starts_nearby(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("stop_in", "call", "killed"),
-    [("number_piece", 3, True), ("merge_lexicons", 1, False), ("save_array", 3, True), ("finish_corpus", 1, False)],
+    ("place", "stop_in", "call", "killed"),
+    [
+        (module, "number_piece", 3, True),
+        (module, "merge_lexicons", 1, False),
+        (shards, "save_array", 3, True),
+        (module, "finish_corpus", 1, False),
+    ],
 )
 def test_killed_or_interrupted_and_run_again(
-    text_files: list[Path], tmp_path: Path, monkeypatch, stop_in: str, call: int, killed: bool
+    text_files: list[Path], tmp_path: Path, monkeypatch, place: ModuleType, stop_in: str, call: int, killed: bool
 ) -> None:
     """It goes on with the pieces that are there, and ends with the same corpus, as one of two workers is."""
     options = ["--shard-tokens", "300", "--workers"]
@@ -122,7 +130,7 @@ def test_killed_or_interrupted_and_run_again(
     command = [f"{tmp_path}/in", f"{tmp_path}/again", *options, "1"]
 
     def build_and_end() -> None:
-        calls, real = [], getattr(module, stop_in)
+        calls, real = [], getattr(place, stop_in)
 
         def end(*arguments, **more):
             calls.append(1)
@@ -130,7 +138,7 @@ def test_killed_or_interrupted_and_run_again(
                 signal.raise_signal(signal.SIGKILL if killed else signal.SIGINT)
             return real(*arguments, **more)
 
-        setattr(module, stop_in, end)
+        setattr(place, stop_in, end)
         sys.exit(main(command))
 
     process = get_context("fork").Process(target=build_and_end)

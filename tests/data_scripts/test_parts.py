@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_scripts.build_corpus import SHORTEST_END, held_out_ends, main
-from data_scripts.parts import pieces as module
-from data_scripts.parts.pieces import NumberedPiece, Segment, TextPiece, cut_pieces, number_piece, read_blocks
+from data_scripts.build_corpus import main
+from data_scripts.parts.pieces import NumberedPiece, TextPiece, cut_pieces, number_piece
+from data_scripts.parts.shards import SHORTEST_END, held_out_ends
 from data_scripts.parts.workers import parallel_map
 from elmoc.corpus import Corpus, Shard
-from elmoc.errors import InputError
+from elmoc.text.documents import TextRange, lines_of, read_documents
 
 
 def sentences_of(corpus: Corpus, shards: list[Shard]) -> list[list[str]]:
@@ -61,8 +61,8 @@ def test_what_is_held_out_is_from_all_of_the_text(tmp_path: Path, monkeypatch: p
 
 def numbered_piece(folder: Path, text: str, shard_tokens: int) -> NumberedPiece:
     (folder / "text").write_text(text)
-    piece = TextPiece((Segment(str(folder / "text")),), False, shard_tokens)
-    number_piece(piece, folder / "piece", None)
+    piece = TextPiece((TextRange(folder / "text"),), False, shard_tokens)
+    number_piece(piece, folder / "piece", None, {})
     return NumberedPiece(piece, folder / "piece")
 
 
@@ -83,22 +83,16 @@ def test_an_end_has_about_the_wanted_tokens(tmp_path: Path, tokens: int, sentenc
     assert (len(before.sentences) + len(end.sentences), len(end.sentences)) == (100, sentences)
 
 
-def test_blocks_and_pieces_give_back_every_line(tmp_path: Path) -> None:
+def test_pieces_give_back_every_line(tmp_path: Path) -> None:
     lines = ["é" * length for length in [0, 1, 50, 3000, 5, 70_000, 0, 0, 40_000] * 9]
     (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
-    pieces = cut_pieces([tmp_path / "a"], 4000, False)
+    for name in "bcd":
+        (tmp_path / name).write_text("\n".join(lines[:4]))
+    pieces = cut_pieces([tmp_path / name for name in "abcd"], 4000, False)
     assert len(pieces) > 5
-    text = "".join(text for piece in pieces for each in piece.segments for text in read_blocks(each, block_bytes=700))
-    assert text.removesuffix("\n").split("\n") == lines
-
-
-def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 50)
-    (tmp_path / "a").write_text(f"{'a' * 50}\n\n{'b' * 40}\nc\n{'d' * 50}")
-    assert "".join(read_blocks(Segment(str(tmp_path / "a")), 7)) == (tmp_path / "a").read_text() + "\n"
-    (tmp_path / "b").write_text("a\n" + "b" * 100)
-    with pytest.raises(InputError, match="/b: "):
-        list(read_blocks(Segment(str(tmp_path / "b")), 7))
+    assert [part.path.name for part in pieces[-1].parts] == ["b", "c", "d"], "small files are one piece"
+    parts = [part for piece in pieces for part in piece.parts]
+    assert [line for part in parts for line in lines_of(read_documents(part))] == lines + 3 * lines[:4]
 
 
 def end_by_kill(number: int) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from data_scripts.train_fasttext import train_fasttext
+from data_scripts.train_fasttext import FastTextOptions, train_fasttext
 from tests.elmoc.test_corpus import write_corpus
 
 
@@ -11,5 +11,6 @@ from tests.elmoc.test_corpus import write_corpus
 def fasttext_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny trained fastText model: three words and the end of the sentence."""
     folder = tmp_path_factory.mktemp("fasttext")
-    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", dim=4, epoch=1, bucket=20, minCount=1)
+    options = FastTextOptions(dim=4, epochs=1, buckets=20, min_count=1, workers=1)
+    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", options)
     return folder / "v.bin"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from data_scripts.build_vectors import build_vectors
+from data_scripts.build_vectors import TableOptions, build_vectors
 from elmoc.__main__ import main as elmoc_main
 from elmoc.corpus import Corpus
 from elmoc.features.reader import FeatureFile
@@ -35,7 +35,7 @@ def corpus(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Cor
     path = tmp_path_factory.mktemp("configs") / "corpus"
     shutil.copytree(tiny_corpus.path, path)
     for seed, name in enumerate(TABLES):
-        build_vectors(Corpus(path), f"random:{seed}:8", name=name)
+        build_vectors(Corpus(path), f"random:{seed}:8", name, TableOptions(workers=1))
     return Corpus(path)
 
 

@@ -1,0 +1,170 @@
+"""Tokenising: how the raw text of a file becomes tokenised sentences.
+
+Raw text: blank lines separate documents (or paragraphs) and stay document boundaries.
+Lines wrapped to a width are joined first (decided once a file, see `looks_wrapped`),
+any other line is split into sentences on its own. Text that is tokenised already passes
+through line for line. That is decided once a file, from its first megabyte: it is
+tokenised when more of its punctuation stands apart than touches a word
+(`looks_tokenised`). The output counts as tokenised, so tokenising it again changes
+nothing. Byte order marks are left out wherever they stand, and the lines `<doc …>` and
+`</doc>` of WikiExtractor are blank lines.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Literal
+
+from data_scripts.parts.workers import parallel_map
+from elmoc.batches import buffered
+from elmoc.text.documents import TextRange, lines_of, read_documents, reader_of
+from elmoc.text.named_files import AnyPath
+from elmoc.text.suitable import first_lines
+from elmoc.text.tokenizer import (
+    BYTE_ORDER_MARK,
+    SENTENCE_ENDS,
+    looks_tokenised,
+    looks_wrapped,
+    sentence_splitter,
+    tokenise_paragraph,
+)
+
+# "auto" asks the beginning of the text.
+Answer = Literal["auto", "yes", "no"]
+# Characters of the beginning: enough to learn a language's abbreviations from.
+SAMPLE_CHARACTERS = 1_000_000
+# Characters that a worker is given at once.
+_BLOCK_CHARACTERS = 1 << 18
+# Characters that are tokenised at once, which takes a hundred times their memory.
+_LONGEST_PARAGRAPH = 1 << 20
+_OF_WIKIEXTRACTOR = re.compile(r"\s*(?:<doc\s+id=.*>|</doc>)\s*")
+
+
+class Tokeniser:
+    """What the lines of one file become; abbreviations are learned from its beginning.
+
+    Args:
+        path: the file.
+        tokenised: whether its text is tokenised already.
+        wrapped: whether its lines are wrapped to a width.
+
+    Raises:
+        InputError: the file cannot be read, or is not of the kind that it seems to be.
+
+    path: the file.
+    tokenised: its lines pass as they are.
+    wrapped: its lines are joined, where they are not tokenised.
+    """
+
+    def __init__(
+        self, path: AnyPath, *, tokenised: Answer = "auto", wrapped: Answer = "auto"
+    ) -> None:
+        reader = reader_of(path)
+        reader.check(path)
+        lines = lines_of(read_documents(TextRange(path)))
+        sample = [
+            _without_markup(each) for each in first_lines(lines, SAMPLE_CHARACTERS)
+        ]
+        self.path = path
+        self._sample = "\n".join(sample)
+        self.tokenised = tokenised == "yes"
+        if tokenised == "auto":
+            self.tokenised = reader.tokenised or looks_tokenised(self._sample)
+        self.wrapped = wrapped == "yes"
+        if wrapped == "auto":
+            self.wrapped = looks_wrapped(sample)
+
+    def lines(self, lines: Iterable[str], *, workers: int = 1) -> Iterator[str]:
+        """The tokenised lines that lines of the file become: a sentence each, and a
+        blank line between documents.
+
+        Args:
+            lines: of the file, or of a part of it.
+            workers: processes.
+        """
+        lines = map(_without_markup, lines)
+        if self.tokenised:
+            return lines
+        paragraphs = _paragraphs(lines, self.wrapped)
+        blocks = buffered(paragraphs, len, most=_BLOCK_CHARACTERS)
+        tokenised = parallel_map(self._tokenise, blocks, workers)
+        return _single_blank_lines(chain.from_iterable(tokenised))
+
+    @cached_property
+    def _split(self) -> Callable[[str], Sequence[str]]:
+        """Cuts a paragraph into sentences. It is made where it is first needed, since
+        learning takes seconds.
+        """
+        return sentence_splitter(self._sample)
+
+    def _tokenise(self, paragraphs: Sequence[str]) -> list[str]:
+        """The sentences of paragraphs, as lines; "" for an empty one, where a document
+        ends.
+        """
+        lines = []
+        for paragraph in paragraphs:
+            if not paragraph:
+                lines.append("")
+                continue
+            sentences = tokenise_paragraph(paragraph, self._split)
+            lines += [" ".join(words) for words in sentences]
+        return lines
+
+
+def _without_markup(line: str) -> str:
+    """A line without byte order marks; "" for one of WikiExtractor, which begins or
+    ends an article.
+    """
+    line = line.replace(BYTE_ORDER_MARK, "")
+    return "" if _OF_WIKIEXTRACTOR.fullmatch(line) else line
+
+
+def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
+    """Lines, or the joined lines between blank lines; "" for every blank line.
+
+    A paragraph of more than `_LONGEST_PARAGRAPH` is cut.
+    """
+    waiting = ""
+    # The blank line at the end closes the last paragraph.
+    for line in chain(lines, [""]):
+        text = line.strip()
+        waiting += f" {text}"
+        while len(waiting) > _LONGEST_PARAGRAPH:
+            end = _place_to_cut(waiting)
+            yield waiting[:end].strip()
+            waiting = waiting[end:]
+        if text and wrapped:
+            continue
+        if waiting.strip():
+            yield waiting.strip()
+        if not text:
+            yield ""
+        waiting = ""
+
+
+def _place_to_cut(text: str) -> int:
+    """Where a long paragraph is cut: where a sentence seems to end, else between words,
+    else anywhere.
+    """
+    ends = [text.rfind(f"{mark} ", 0, _LONGEST_PARAGRAPH) for mark in SENTENCE_ENDS]
+    if max(ends) >= 0:
+        return max(ends) + 1
+    # From 1 on, since a paragraph in the making begins with a blank.
+    between_words = text.rfind(" ", 1, _LONGEST_PARAGRAPH)
+    return between_words + 1 if between_words >= 0 else _LONGEST_PARAGRAPH
+
+
+def _single_blank_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with one blank line where there were several, and none at the start or
+    end.
+    """
+    blank = False
+    started = False
+    for line in lines:
+        if line:
+            if blank and started:
+                yield ""
+            yield line
+            started = True
+        blank = not line
