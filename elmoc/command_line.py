@@ -102,14 +102,16 @@ def add_options(
     """Add an option for each field of a dataclass.
 
     A field without a default is a positional argument; a list takes one or more values.
-    A dictionary is no option, but what it may hold can be (`inside`). A truth value is `--name` and `--no-name`. What the `extra` of a field's `Meta` says
-    goes before that:
+    A truth value is `--name` and `--no-name`. A dictionary is an option where its text
+    is parsed (`parse`), or what it may hold is a group of options (`inside`). What the
+    `extra` of a field's `Meta` says goes before that:
 
         option     its name in a command, such as `--format`; also of a required option
         short      a second name, such as `-o`
         metavar    what stands for its value in the help
         flags      options that stand for a value: `{"--top": "top"}`
         repeat     a list is given one value at a time: `--set A=1 --set B=2`
+        parse      makes the value of the text; what it raises is a `ValueError`
         rare       only `--help-all` shows it
 
     Args:
@@ -148,7 +150,7 @@ def _add_fields(
             new_group = parser.add_argument_group(None if hidden else title)
             place = f"{path}{_INSIDE}"
             _add_fields(parser, new_group, inner, place, full, own, inside, hidden)
-        elif get_origin(each.type) is not dict:
+        elif get_origin(each.type) is not dict or "parse" in each.extra:
             _add_option(group, each, prefix, hidden, defaults)
 
 
@@ -186,7 +188,9 @@ def _add_option(
     if setting.type is bool:
         group.add_argument(*names, action=argparse.BooleanOptionalAction, **options)
         return
-    options["type"] = partial(_number_or_text, _item_type(setting.type))
+    options["type"] = extra.get(
+        "parse", partial(_number_or_text, _item_type(setting.type))
+    )
     if is_list:
         options["action"] = "append" if extra.get("repeat") else "extend"
         if not extra.get("repeat"):

@@ -190,6 +190,8 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
+# The folder of the project's configs.
+CONFIGS = Path(__file__).resolve().parent / "configs"
 # The sections whose `kind` chooses their dataclass, by its name in configs and model
 # directories; the first of each is the default.
 KINDS: dict[str, dict[str, Any]] = {

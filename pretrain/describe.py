@@ -13,9 +13,9 @@ from pretrain.data.batches import Batch, gather
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
-# operations of training for a weight of a matrix product, and a word: a multiplication
+# Operations of training for a weight of a matrix product, and a word: a multiplication
 # and an addition each for the output, for the gradient of the input, and for the
-# gradient of the weight
+# gradient of the weight.
 TRAINED = 6
 
 
@@ -24,55 +24,65 @@ def describe(setup: TrainingSetup) -> str:
     changes no weight.
     """
     data = setup.data
-    parts: dict[str, nn.Module] = {
-        "encoder": setup.encoder,
-        "output layer": setup.output_layers,
-    }
-    if setup.input_network is not None:
-        parts = {setup.input_network.title: setup.input_network, **parts}
-    counts = {
-        name: sum(parameter.numel() for parameter in part.parameters())
-        for name, part in parts.items()
-    }
     unit = data.corpus.unit
-    words = data.words_per_update
+    execution = setup.execution
     lines = [
-        f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(data.directions)}",
-        f"trainable parameters: {sum(counts.values()):,}",
-        *(
-            f"  {name}: {counts[name]:,} parameters, {operations_a_word(part) / 1e6:,.2f} MFLOP a word"
-            for name, part in parts.items()
-        ),
-        f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens"
-        + (
-            f", {data.targets.zero_rows:,} types without a target vector"
-            if data.reads_targets
-            else ""
-        ),
-        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} ({data.updates_per_epoch:,} an "
-        f"epoch), {setup.updates * words / 1e6:,.1f}M {unit}",
-        *([] if data.unread_text is None else [f"warning: {data.unread_text}"]),
+        f"encoder: {setup.encoder.config.sizes.description}, "
+        f"{' and '.join(data.directions)}"
     ]
-    seconds, peak = measure(setup)
-    return "\n".join(
-        [
-            *lines,
-            f"one update on {setup.execution.device} in {setup.execution.precision}, by {setup.implementation}:",
-            f"  {seconds:.3f} s, {words / seconds:,.0f} {unit}/s, peak memory {peak / 2**20:,.0f} MiB",
-        ]
+    lines += describe_parts(setup)
+    corpus = (
+        f"{data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens"
     )
+    if data.reads_targets:
+        corpus += f", {data.targets.zero_rows:,} types without a target vector"
+    lines.append(f"corpus: {corpus}")
+    words = data.words_per_update
+    lines.append(
+        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
+        f"({data.updates_per_epoch:,} an epoch), "
+        f"{setup.updates * words / 1e6:,.1f}M {unit}"
+    )
+    if data.unread_text is not None:
+        lines.append(f"warning: {data.unread_text}")
+    seconds, peak = measure(setup)
+    lines.append(
+        f"one update on {execution.device} in {execution.precision}, "
+        f"by {setup.implementation}:"
+    )
+    lines.append(
+        f"  {seconds:.3f} s, {words / seconds:,.0f} {unit}/s, "
+        f"peak memory {peak / 2**20:,.0f} MiB"
+    )
+    return "\n".join(lines)
+
+
+def describe_parts(setup: TrainingSetup) -> list[str]:
+    """The parameters of the run; for each part parameters and operations a word."""
+    parts: dict[str, nn.Module] = {}
+    if setup.input_network is not None:
+        parts[setup.input_network.title] = setup.input_network
+    parts["encoder"] = setup.encoder
+    parts["output layer"] = setup.output_layers
+    total = 0
+    lines = []
+    for name, part in parts.items():
+        count = sum(parameter.numel() for parameter in part.parameters())
+        total += count
+        mflop = operations_a_word(part) / 1e6
+        lines.append(f"  {name}: {count:,} parameters, {mflop:,.2f} MFLOP a word")
+    return [f"trainable parameters: {total:,}", *lines]
 
 
 def operations_a_word(module: nn.Module) -> int:
     """Floating-point operations of training in the products with the weights of a
     module, for a word.
 
-    All weights of two or more axes are taken for factors of products, lookups and
+    All weights of two or more axes count as factors of products, lookups and
     convolutions included.
     """
-    return TRAINED * sum(
-        parameter.numel() for parameter in module.parameters() if parameter.ndim > 1
-    )
+    matrices = [each.numel() for each in module.parameters() if each.ndim > 1]
+    return TRAINED * sum(matrices)
 
 
 def measure(setup: TrainingSetup) -> tuple[float, int]:
@@ -87,7 +97,8 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
     with closing(TrainStep(setup, setup.new_state())) as train_step:
         for batch in batches:
             started = time.perf_counter()
-            train_step(batch, 0.0)  # which waits for a GPU
+            # The step waits for a GPU.
+            train_step(batch, 0.0)
             seconds = time.perf_counter() - started
     return seconds, peak_memory(setup.execution.device)
 

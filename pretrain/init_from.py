@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, say
 from elmoc.model_directory import (
     ModelDirectory,
     OutputLayerRecord,
@@ -39,69 +39,88 @@ def initialise_from(
 
     Args:
         path: of the model or run directory, which is returned.
-        encoder, output_layers, network: of the run, which get its weights; the network
-            makes word vectors, if any does.
+        encoder: of the run; it gets the weights.
+        output_layers: of the run; they get the weights where they are of the same kind.
         record: what tells the output layers apart from others.
         data: whose vector tables the run reads.
+        network: makes the word vectors of the run, if any does; it gets the weights.
 
-    Raises `InputError` when the encoder, the directions or the input vectors differ.
+    Raises:
+        InputError: the encoder, the directions or the input vectors differ.
     """
     model = read_model_directory(path)
+    require_same_encoder(path, encoder, model)
+    if network is None:
+        require_same_inputs(path, data, model)
+    else:
+        stored = model.read_stored_vectors()
+        if stored is None or model.word_vectors.post_processing != "none":
+            raise InputError(
+                f"--init-from {path}: the model's word vectors are not from a "
+                f"{network.title}"
+            )
+        check_vectors(stored, model.word_vectors)
+        network.load(stored)
+    for direction in encoder.directions:
+        weights = model.encoder.direction(direction).state_dict()
+        encoder.direction(direction).load_state_dict(weights)
+    kept = model.output_layer
+    if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
+        say(
+            f"going on from {path}; it has no output layers for these targets, so they "
+            "start anew"
+        )
+        return model
+    names = [direction_name(direction) for direction in encoder.directions]
+    prefixes = tuple(f"{name}." for name in [SHARED, *names])
+    own = {}
+    for name, tensor in kept.weights.items():
+        if name.startswith(prefixes):
+            own[name] = tensor
+    with reading(f"{path}: heads.safetensors"):
+        output_layers.load_state_dict(own)
+    exact = not data.reads_targets
+    if kept.transform is not None and data.reads_targets:
+        exact = kept.transform.same_as(data.targets.transform)
+    how = "as it is" if exact else "though its targets may have had another transform"
+    say(f"going on from {path}, {how}")
+    return model
+
+
+def require_same_encoder(
+    path: str, encoder: BidirectionalEncoder, model: ModelDirectory
+) -> None:
+    """Raise an `InputError` where the encoder of a model has other sizes, or lacks a
+    direction.
+    """
     ours = encoder.config.to_dict()
     theirs = model.encoder.config.to_dict()
     for name in ours | theirs:
         if name != "dropout" and ours.get(name) != theirs.get(name):
             raise InputError(
-                f"--init-from {path}: {name} is {ours.get(name)} here, and {theirs.get(name)} there"
+                f"--init-from {path}: {name} is {ours.get(name)} here, and "
+                f"{theirs.get(name)} there"
             )
-    if not set(encoder.directions) <= set(model.encoder.directions):
+    directions = model.encoder.directions
+    if not set(encoder.directions) <= set(directions):
         raise InputError(
-            f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only"
+            f"--init-from {path}: the model has the directions "
+            f"{', '.join(directions)} only"
         )
-    if network is not None:
-        stored = model.read_stored_vectors()
-        if stored is None or model.word_vectors.post_processing != "none":
-            raise InputError(
-                f"--init-from {path}: the model's word vectors are not from a {network.title}"
-            )
-        check_vectors(stored, model.word_vectors)
-        network.load(stored)
-    elif not data.inputs.source.same_as(
-        model.word_vectors
-    ) or not data.inputs.transform.same_as(model.transform):
+
+
+def require_same_inputs(path: str, data: TrainingData, model: ModelDirectory) -> None:
+    """Raise an `InputError` where the table of inputs was not made from a model's word
+    vectors.
+    """
+    vectors = model.word_vectors
+    is_same = data.inputs.source.same_as(vectors)
+    if not is_same or not data.inputs.transform.same_as(model.transform):
         raise InputError(
-            f"--init-from {path}: the table {data.inputs.name} was not made as the model's word vectors were "
-            f"({model.word_vectors.origin}, {model.word_vectors.post_processing}): make one by build_vectors --like"
+            f"--init-from {path}: the table {data.inputs.name} was not made as the "
+            f"model's word vectors were ({vectors.origin}, {vectors.post_processing}): "
+            "make one by build_vectors --like"
         )
-    for direction in encoder.directions:
-        encoder.direction(direction).load_state_dict(
-            model.encoder.direction(direction).state_dict()
-        )
-    kept = model.output_layer
-    if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
-        print(
-            f"going on from {path}; it has no output layers for these targets, so they start anew"
-        )
-        return model
-    prefixes = (
-        f"{SHARED}.",
-        *(f"{direction_name(direction)}." for direction in encoder.directions),
-    )
-    with reading(f"{path}: heads.safetensors"):
-        output_layers.load_state_dict(
-            {
-                name: each
-                for name, each in kept.weights.items()
-                if name.startswith(prefixes)
-            }
-        )
-    exact = not data.reads_targets or (
-        kept.transform is not None and kept.transform.same_as(data.targets.transform)
-    )
-    print(
-        f"going on from {path}, {'as it is' if exact else 'though its targets may have had another transform'}"
-    )
-    return model
 
 
 def read_stored_vectors(
@@ -110,28 +129,32 @@ def read_stored_vectors(
     """The stored vectors that the table of inputs was made from, read now: they may be
     gone when a model is exported.
 
-    They are looked for in the models that the run has exported and begun with, and
-    where they were. None where the table was made from others. Of vectors that cannot
-    be found, or have changed, a warning is printed.
+    A warning is printed where they cannot be found, or have changed.
+
+    Args:
+        source: of the table.
+        own_model: the model that the run has exported.
+        before: the vectors of the model that the run started from.
+
+    Returns:
+        None where the table was made from vectors of another kind.
     """
     if not source.origin.endswith(".safetensors"):
         return None
-    copies = [
-        None if own_model is None else own_model / source.file_name,
-        before,
-        Path(source.origin),
-    ]
-    file = next(
-        (each for each in copies if isinstance(each, Path) and each.is_file()),
-        Path(source.origin),
-    )
+    copies = [Path(source.origin)]
+    if isinstance(before, Path):
+        copies.insert(0, before)
+    if own_model is not None:
+        copies.insert(0, own_model / source.file_name)
+    there = [each for each in copies if each.is_file()]
     try:
-        stored: StoredVectors = read_stored(file)
+        stored: StoredVectors = read_stored(there[0] if there else copies[-1])
         check_vectors(stored, source)
         return stored
     except (InputError, OSError) as error:
-        print(
-            f"warning: models of this run will not hold their word vectors ({error}): use them with --vectors",
+        say(
+            f"warning: models of this run will not hold their word vectors ({error}): "
+            "use them with --vectors",
             file=sys.stderr,
         )
         return None

@@ -3,15 +3,18 @@
 python -m pretrain.join RUN_FORWARD RUN_BACKWARD MODEL
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
-from torch import Tensor
+from msgspec import Meta
 
+from elmoc.command_line import run_main
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, say
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.model_directory import (
     ModelDirectory,
@@ -21,66 +24,83 @@ from elmoc.model_directory import (
 )
 
 
-def join(forward_path: str, backward_path: str, output: str) -> None:
+@dataclass(frozen=True)
+class JoinCommand:
+    """The command line."""
+
+    forward: Annotated[
+        str, Meta(description="run or model directory with the forward direction")
+    ]
+    backward: Annotated[
+        str, Meta(description="run or model directory with the backward direction")
+    ]
+    output: Annotated[Path, Meta(description="the model directory to write")]
+
+
+def join(forward_path: str, backward_path: str, output: Path | str) -> None:
     """Write one model directory with the forward half of one model and the backward
     half of another.
 
-    Raises `InputError` when a direction is missing or the two do not fit (sizes, word
-    vectors, targets).
+    Raises:
+        InputError: a direction is missing, or the two do not fit: sizes, word vectors,
+            targets.
     """
     with locked(output):
         refuse_existing(output)
-        models = {
-            "forward": read_model_directory(forward_path),
-            "backward": read_model_directory(backward_path),
-        }
-        if problem := misfit(**models):
+        forward = read_model_directory(forward_path)
+        backward = read_model_directory(backward_path)
+        problem = misfit(forward, backward)
+        if problem is not None:
             raise InputError(
-                f"{forward_path} (forward) and {backward_path} (backward) do not fit: look at {problem}"
+                f"{forward_path} (forward) and {backward_path} (backward) do not fit: "
+                f"look at {problem}"
             )
-        write_model_directory(output, joined(**models))
-    print(f"{output}: both directions in one model")
+        write_model_directory(output, joined(forward, backward))
+    say(f"{output}: both directions in one model")
 
 
 def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
     """What keeps two models from being the halves of one; None where nothing does."""
-    fits = {
-        "the directions": "forward" in forward.encoder.directions
-        and "backward" in backward.encoder.directions,
-        "the encoder's sizes": forward.encoder.config == backward.encoder.config,
-        "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
-        "the output layers": forward.output_layer.is_like(backward.output_layer),
-        "the processing of the word vectors": forward.transform.same_as(
-            backward.transform
-        ),
-    }
-    return next((what for what, fit in fits.items() if not fit), None)
+    if "forward" not in forward.encoder.directions:
+        return "the directions"
+    if "backward" not in backward.encoder.directions:
+        return "the directions"
+    if forward.encoder.config != backward.encoder.config:
+        return "the encoder's sizes"
+    if not forward.word_vectors.same_as(backward.word_vectors):
+        return "the word vectors"
+    if not forward.output_layer.is_like(backward.output_layer):
+        return "the output layers"
+    if not forward.transform.same_as(backward.transform):
+        return "the processing of the word vectors"
+    return None
 
 
 def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
     """The model with the directions of two models.
 
-    Of output layers that the directions of a model share, the two models have two
-    different ones: they are left out.
+    Output layers that the directions of a model share are left out: the two models have
+    two different ones.
     """
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
-    weights: dict[str, Tensor] = {}
+    weights = {}
     for direction, model in zip(DIRECTIONS, (forward, backward), strict=True):
-        encoder.direction(direction).load_state_dict(
-            model.encoder.direction(direction).state_dict()
-        )
-        own = model.output_layer.weights or {}
+        half = model.encoder.direction(direction)
+        encoder.direction(direction).load_state_dict(half.state_dict())
         prefix = f"{direction_name(direction)}."
-        weights |= {
-            name: tensor for name, tensor in own.items() if name.startswith(prefix)
-        }
-    mine = forward.output_layer.transform
-    theirs = backward.output_layer.transform
-    same = weights and mine is not None and theirs is not None and mine.same_as(theirs)
+        for name, tensor in (model.output_layer.weights or {}).items():
+            if name.startswith(prefix):
+                weights[name] = tensor
+    # The transform of the targets stays with output layers that were trained for it.
+    transform = forward.output_layer.transform
+    other = backward.output_layer.transform
+    same = transform is not None and other is not None and transform.same_as(other)
+    if not (weights and same):
+        transform = None
     return ModelDirectory(
         encoder=encoder,
         output_layer=OutputLayerRecord(
-            forward.output_layer.config, weights or None, mine if same else None
+            forward.output_layer.config, weights or None, transform
         ),
         transform=forward.transform,
         word_vectors=forward.word_vectors,
@@ -90,19 +110,13 @@ def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m pretrain.join", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument(
-        "forward", help="run or model directory with the forward direction"
-    )
-    parser.add_argument(
-        "backward", help="run or model directory with the backward direction"
-    )
-    parser.add_argument("output", help="the model directory to write")
-    arguments = parser.parse_args(argv)
-    return run_command(
-        lambda: join(arguments.forward, arguments.backward, arguments.output)
+    """Run the command; returns its exit status."""
+    return run_main(
+        JoinCommand,
+        lambda given: join(given.forward, given.backward, given.output),
+        argv,
+        prog="python -m pretrain.join",
+        description="Join two runs of one direction each to one model directory.",
     )
 
 

@@ -11,48 +11,51 @@ from pretrain.config import KINDS, RunConfig, toml_value
 
 HEAD = """# Settings of a training run
 
-`python -m pretrain CONFIG.toml RUN` reads them from the file; `--set section.key=value` overrides one. What neither
-names has its default, which is the paper's. `parent = "other.toml"` in a file begins with the settings of another one.
-In `input_layer`, `encoder` and `output_layer`, `kind` chooses which other keys there are.
+`python -m pretrain CONFIG.toml RUN` reads them from the file, and
+`--set section.key=value` overrides one of them. In Python they are the fields of
+`pretrain.RunConfig`. A setting that is not given has its default, which is the paper's.
+`parent = "other.toml"` in a file begins with the settings of another file. In
+`input_layer`, `encoder` and `output_layer`, `kind` chooses which other keys there are.
 """
 
 
 def page() -> str:
-    """The page: a table for each section and kind; what an earlier kind has with the
-    same default is only named.
+    """The page: a table for each section and kind. Keys that an earlier kind of the
+    section has with the same default are only named.
     """
     parts = [HEAD]
     for section, kind in typing.get_type_hints(RunConfig).items():
         before: set[str] = set()
         for name, settings in KINDS.get(section, {"": kind}).items():
-            doc, rows = described(settings)
-            parts += [
-                f"## {section}.kind = {name}\n" if name else f"## {section}\n",
-                f"{doc}\n",
-            ]
-            if new := [row for row in rows if row not in before]:
-                parts += ["| key | default | meaning |", "|---|---|---|", *new, ""]
-            if same := [
-                row.split(" | ")[0].removeprefix("| ") for row in rows if row in before
-            ]:
-                parts += [f"As above: {', '.join(same)}.\n"]
-            before |= set(rows)
+            title = f"{section}.kind = {name}" if name else section
+            doc = inspect.cleandoc(settings.__doc__ or "").partition("\n\n")[0]
+            parts.append(f"## {title}\n")
+            parts.append(doc.replace("\n", " ") + "\n")
+            rows = rows_of(settings)
+            new = [row for key, row in rows.items() if row not in before]
+            same = [f"`{key}`" for key, row in rows.items() if row in before]
+            if new:
+                parts += ["| key | default | meaning |", "|---|---|---|"]
+                parts += new
+                parts.append("")
+            if same:
+                parts.append(f"As above: {', '.join(same)}.\n")
+            before.update(rows.values())
     return "\n".join(parts)
 
 
-def described(kind: type) -> tuple[str, list[str]]:
-    """What a dataclass of settings is, and a row for each key with its default and its
-    meaning.
-    """
-    rows = []
+def rows_of(kind: type) -> dict[str, str]:
+    """A row of the table for each key of a dataclass: its default and its meaning."""
+    rows = {}
     for each in settings_of(kind):
         meaning = each.help
+        # Most meanings name the choices.
         if not all(choice in meaning for choice in each.choices):
             choices = ", ".join(f"`{choice}`" for choice in each.choices)
             meaning = f"{meaning} ({choices})" if meaning else choices
-        rows.append(f"| `{each.name}` | `{toml_value(each.default)}` | {meaning} |")
-    doc = inspect.cleandoc(kind.__doc__ or "")
-    return doc.split("\n\n")[0].replace("\n", " "), rows
+        default = toml_value(each.default)
+        rows[each.name] = f"| `{each.name}` | `{default}` | {meaning} |"
+    return rows
 
 
 if __name__ == "__main__":

@@ -2,30 +2,36 @@
 it trained?
 """
 
-import argparse
 import os
-import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 from elmoc.files.compression import open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path
-from elmoc.model_directory import read_model_directory
-from elmoc.settings import parse_duration
+from elmoc.jobs import run_job
+from elmoc.settings import checked, convert, option_name, parse_duration
 from elmoc.text.documents import estimate_text_bytes
-from elmoc.text.named_files import find_named_files, split_name
+from elmoc.text.named_files import find_named_files
 from elmoc.word_vectors.opening import open_word_vectors
-from elmoc.word_vectors.sources import TRANSFORMS
-from pretrain import CONFIGS
-from pretrain.config import RunConfig, differences, load_config, toml_value
+from pretrain.config import CONFIGS, RunConfig, differences, load_config
+from pretrain.options import TrainOptions
+from pretrain.recipe.adapting import (
+    GENERAL_HELD_OUT,
+    GENERAL_TEXT,
+    Material,
+    Parent,
+)
+from pretrain.recipe.options import RecipeOptions
 from pretrain.recipe.steps import Step
 from pretrain.run.directory import RunDirectory
+from pretrain.trained_run import TrainedRun, train_encoder
 
 # small.toml (9.8 million parameters) reads a quarter to a half of the words that
 # fast.toml (2.5 million) reads in the same time, and is ahead once it has read some ten
@@ -44,130 +50,167 @@ UPDATES_AT_LEAST = 40
 STREAMS_AT_LEAST = 4
 # Held-out tokens of general text, at most, that an adapted model is evaluated on.
 GENERAL_HELD_OUT_TOKENS = 50_000
-# the kind of text that an adapted model (`--init-from`) reads beside the new text
-GENERAL = "general"
-# An adapted model is trained with the settings of the training before it (the sections
-# `_KEPT`, without `_NOT_KEPT`, which are of a run), at half of its learning rate: its
-# output layer and encoder are near their end.
-_KEPT = ("encoder", "output_layer", "train", "optimiser")
-_NOT_KEPT = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
-_SLOWER = 0.5
-# Options that decide the content of the output: a recipe that goes on needs the same.
-_FIXED = (
-    "text",
-    "held_out",
-    "leave_out",
-    "vectors",
-    "fasttext",
-    "targets",
-    "init_from",
-    "general",
-    "general_share",
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """The content of `begun.json`: the options that decide what is made. A recipe that
+    goes on needs the same.
+    """
+
+    text: list[str]
+    held_out: list[str]
+    leave_out: list[str]
+    vectors: str | None
+    fasttext: dict[str, Any] | None
+    targets: str
+    init_from: str | None
+    general: str | None
+    general_share: float
+    config: str
 
 
 class Recipe:
-    """The steps to a model; `given` is the command line.
+    """The steps to a model.
 
-    Raises `InputError` for what cannot be used of it, before anything is made.
+    trained: the run, once the training step has been run.
+
+    Args:
+        text: files of tokenised text, each PATH or NAME=PATH.
+        output: the run directory.
+        options: see `RecipeOptions`.
+
+    Raises:
+        InputError: for impossible options, before anything is made.
     """
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self.given = given
-        self.output: Path = given.output
-        self.record = self.output / "begun.json"
-        self.corpus = self.output / "corpus"
-        self.sets = [
-            *given.set,
-            f"data.corpus={self.corpus}",
-        ]  # settings that `--set` gives the training
-        self.vectors = self.target_vectors = given.vectors or str(
-            self.output / "vectors.bin"
-        )
-        self.targets = given.targets
-        self.adapted = str(
-            self.output / "adapt.toml"
-        )  # written where a model is adapted without --config
-        self.general: str | None = None
-        self.texts = list(given.text)
-        self.held_out = list(given.held_out)
-        self.model = (
-            None if given.init_from is None else read_model_directory(given.init_from)
-        )
-        if self.model is not None:
-            self._start_from_model()
-        if any(each.partition("=")[0].strip() == "data.corpus" for each in given.set):
-            raise InputError(
-                "--set data.corpus: the corpus is made here, of the text: leave it out"
+    def __init__(self, text: list[str], output: Path, options: RecipeOptions) -> None:
+        self.trained: TrainedRun | None = None
+        self.record = output / "begun.json"
+        self._text = text
+        self._output = output
+        self._options = options = checked(options, option_name)
+        self._corpus = output / "corpus"
+        # The config of a model that is adapted without one.
+        self._adapted = output / "adapt.toml"
+        self._parent = None
+        if options.init_from is None:
+            vectors = options.vectors or str(output / "vectors.bin")
+            self._material = Material(
+                texts=text,
+                held_out=options.held_out,
+                vectors=vectors,
+                target_vectors=vectors,
+                targets=options.targets,
             )
-        if given.fasttext and (given.vectors or self.model):
+        else:
+            self._parent = Parent(options.init_from)
+            self._material = self._parent.material(text, output, options)
+            if options.config is None:
+                self._parent.require_settings()
+        self._makes_vectors = options.vectors is None and self._parent is None
+        self._require_possible()
+        self._before = None
+        if self.record.exists():
+            before = read_json(self.record)
+            self._before = convert(before, Begun, where=str(self.record))
+        config = options.config
+        if config is None and self._before is not None:
+            config = self._before.config
+        self.config = config or self._suitable_config()
+        self._writes_config = options.config is None and self._parent is not None
+        if not self._writes_config:
+            self._load_config()
+
+    def _require_possible(self) -> None:
+        """Raise an `InputError` for options that do not go together, a wrong time, or
+        word vectors that cannot be read.
+        """
+        options = self._options
+        for override in options.overrides:
+            if override.partition("=")[0].strip() == "data.corpus":
+                raise InputError(
+                    "--set data.corpus: the corpus is made here, of the text: leave it "
+                    "out"
+                )
+        if options.fasttext and not self._makes_vectors:
             raise InputError(
-                "--fasttext is for word vectors that are trained here, without --vectors and --init-from"
+                "--fasttext is for word vectors that are trained here, without "
+                "--vectors and --init-from"
             )
-        if given.targets not in TRANSFORMS:
-            raise InputError(
-                f"--targets must be one of {', '.join(TRANSFORMS)}, not {given.targets}"
-            )
-        if given.max_time is not None:
-            parse_duration(given.max_time)
-        if (given.vectors or self.model) and not (
-            self.corpus / "vectors/target.json"
-        ).exists():
-            open_word_vectors(self.vectors, only=[])
-        self.config = (
-            given.config or self._begun().get("config") or self._suitable_config()
-        )
-        self.writes_config = self.config == self.adapted and not given.config
-        if not self.writes_config:
-            load_config(self.config, self.sets)
+        if options.max_time is not None:
+            parse_duration(options.max_time)
+        tables_are_made = (self._corpus / "vectors/target.json").exists()
+        if not self._makes_vectors and not tables_are_made:
+            open_word_vectors(self._material.vectors, only=[])
 
     def begin(self) -> None:
         """Write down how the output was begun, and the config of a model that is
         adapted without one.
 
-        Raises `InputError` when the output was begun otherwise, or by something else,
-        or for settings that cannot be.
+        Raises:
+            InputError: the output was begun otherwise, or by something else, or the
+                settings are impossible.
         """
-        now = {name: getattr(self.given, name) for name in _FIXED} | {
-            "config": self.config
-        }
-        not_made = {".begun.json.lock", self.record.name, Path(self.adapted).name}
-        if any(each.name not in not_made for each in self.output.iterdir()):
-            if not self.record.exists():
-                raise InputError(
-                    f"{self.output} is not empty, and not begun by this command: choose another directory"
-                )
-            # options of fastText decide nothing until it has trained: a mistake in them
-            # can be mended
-            not_used = (
-                {} if Path(self.vectors).exists() else {"fasttext": self.given.fasttext}
-            )
-            if differing := differences(self._begun() | not_used, now):
-                raise InputError(
-                    f"{self.output} was begun with another {', '.join(differing)}: choose another one"
-                )
-        write_json(self.record, now)
-        if self.writes_config:
-            self._write_adapted()
-            load_config(self.config, self.sets)
+        options = self._options
+        now = Begun(
+            text=self._text,
+            held_out=options.held_out,
+            leave_out=options.leave_out,
+            vectors=options.vectors,
+            fasttext=options.fasttext,
+            targets=options.targets,
+            init_from=options.init_from,
+            general=options.general,
+            general_share=options.general_share,
+            config=self.config,
+        )
+        not_made = (".begun.json.lock", self.record.name, self._adapted.name)
+        if any(each.name not in not_made for each in self._output.iterdir()):
+            self._require_same(now)
+        write_json(self.record, asdict(now))
+        if self._writes_config and self._parent is not None:
+            self._parent.write_settings(self._adapted)
+            self._load_config()
 
-    def _begun(self) -> dict[str, Any]:
-        return read_json(self.record) if self.record.exists() else {}
+    def _require_same(self, now: Begun) -> None:
+        before = self._before
+        if before is None:
+            raise InputError(
+                f"{self._output} is not empty, and not begun by this command: choose "
+                "another directory"
+            )
+        # Options of fastText decide nothing until it has trained: a mistake in them can
+        # be mended.
+        if not Path(self._material.vectors).exists():
+            before = replace(before, fasttext=now.fasttext)
+        differing = differences(asdict(before), asdict(now))
+        if differing:
+            raise InputError(
+                f"{self._output} was begun with another {', '.join(differing)}: choose "
+                "another one"
+            )
+
+    def _load_config(self) -> RunConfig:
+        config = load_config(self.config, self._options.overrides)
+        return replace(config, data=replace(config.data, corpus=str(self._corpus)))
 
     def _suitable_config(self) -> str:
         """The config that suits the text and the time; says which."""
-        if self.model is not None:
-            return self.adapted
+        if self._parent is not None:
+            return str(self._adapted)
         words = self._words()
-        gpu = accelerator() is not None
-        limit = self.given.max_time
-        large = words >= SMALL_FROM_WORDS and (
-            gpu or limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
-        )
-        name = ("gpu.toml" if gpu else "small.toml") if large else "fast.toml"
-        time = limit or "no limit of time"
-        print(
-            f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)"
+        limit = self._options.max_time
+        is_large = words >= SMALL_FROM_WORDS
+        has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
+        name = "fast.toml"
+        if is_large and accelerator() is not None:
+            name = "gpu.toml"
+        elif is_large and has_time:
+            name = "small.toml"
+        say(
+            f"config: {name}, for about {words / 1e6:,.1f} million words and "
+            f"{limit or 'no limit of time'} (--config takes another)"
         )
         return str(CONFIGS / name)
 
@@ -175,244 +218,139 @@ class Recipe:
         """About how many words the text has, by the bytes that a word takes at its
         beginning.
         """
-        files = find_named_files(self.given.text)
+        files = find_named_files(self._text)
         with open_binary(next(iter(files))) as text:
             start = text.read(SAMPLE_BYTES)
-        return (
-            sum(map(estimate_text_bytes, files))
-            * len(start.split())
-            // max(1, len(start))
-        )
+        total = sum(map(estimate_text_bytes, files))
+        return total * len(start.split()) // max(1, len(start))
 
     def steps(self) -> list[Step]:
         """The steps in their order."""
-        given = self.given
-        corpus = self.corpus
-        steps = []
-        if self.general is not None:
-            general = self.output / "general.txt"
-            held_out = self.output / "general_held_out.txt"
-            share = given.general_share / (1 - given.general_share)
-            tokens = round(share * self._words())
-            steps.append(
-                Step(
-                    "general text",
-                    lambda: self._write_text(general, max(1, tokens)),
-                    general,
-                )
-            )
-            steps.append(
-                Step(
-                    "general text, held out",
-                    lambda: self._write_text(held_out, None),
-                    held_out,
-                )
-            )
-        options = ["--held-out", *self.held_out] if self.held_out else []
-        options += ["--leave-out", *given.leave_out] if given.leave_out else []
-        build = ["data_scripts.build_corpus", *self.texts, corpus, *options]
-        steps.append(
-            Step("a corpus of the text", lambda: build, corpus / "corpus.json")
-        )
-        if not (given.vectors or self.model):
-            fasttext = [
-                "data_scripts.train_fasttext",
-                corpus,
-                self.vectors,
-                *shlex.split(given.fasttext or ""),
-            ]
-            steps.append(
-                Step(
-                    "fastText vectors of the corpus",
-                    lambda: fasttext,
-                    Path(self.vectors),
-                )
-            )
-        like = ["--like", given.init_from] if self.model else []
-        inputs = [
-            "data_scripts.build_vectors",
-            corpus,
-            self.vectors,
-            "--name",
-            "input",
-            *like,
-        ]
-        targets = [
-            "data_scripts.build_vectors",
-            corpus,
-            self.target_vectors,
-            "--name",
-            "target",
-        ]
-        targets += ["--post-process", self.targets]
-        steps.append(
-            Step(
-                "input vectors of every word type",
-                lambda: inputs,
-                corpus / "vectors/input.json",
-            )
-        )
-        steps.append(
-            Step(
-                "target vectors of every word type",
-                lambda: targets,
-                corpus / "vectors/target.json",
-            )
-        )
+        steps = self._steps_of_general_text() + self._steps_of_corpus()
         steps.append(Step("training", self._train))
-        if given.bundle:
+        if self._options.bundle:
             steps.append(Step("word vectors for the model directory", self._bundle))
         return steps
 
-    def _train(self) -> Sequence[object]:
-        corpus = Corpus(self.corpus)
-        config = load_config(self.config, self.sets)
+    def _steps_of_general_text(self) -> list[Step]:
+        """Samples of the general text and of its held-out part; the kinds of the first
+        are in the proportions in which the model's training read them.
+        """
+        general = self._material.general
+        if general is None or self._parent is None:
+            return []
+        share = self._options.general_share / (1 - self._options.general_share)
+        times = []
+        for name in Corpus(general).sources:
+            weight = self._parent.weight_of(name)
+            if weight is not None:
+                times.append(f"{name}={weight}")
+        target = self._output / GENERAL_TEXT
+        text = {
+            "corpus": general,
+            "target": target,
+            "tokens": max(1, round(share * self._words())),
+            "sources": times,
+        }
+        held_out_target = self._output / GENERAL_HELD_OUT
+        held_out = {
+            "corpus": general,
+            "target": held_out_target,
+            "tokens": GENERAL_HELD_OUT_TOKENS,
+            "held_out": True,
+        }
+        return [
+            _job("general text", "data_scripts.write_text", text, target),
+            _job(
+                "general text, held out",
+                "data_scripts.write_text",
+                held_out,
+                held_out_target,
+            ),
+        ]
+
+    def _steps_of_corpus(self) -> list[Step]:
+        """The corpus directory, word vectors, and tables of them for the corpus."""
+        options = self._options
+        material = self._material
+        corpus = self._corpus
+        text = {
+            "files": material.texts,
+            "corpus": corpus,
+            "held_out": material.held_out,
+            "leave_out": options.leave_out,
+        }
+        fasttext = {"corpus": corpus, "output": material.vectors}
+        inputs = {
+            "corpus": corpus,
+            "origin": material.vectors,
+            "name": "input",
+            "like": options.init_from,
+        }
+        targets = {
+            "corpus": corpus,
+            "origin": material.target_vectors,
+            "name": "target",
+            "transform": material.targets,
+        }
+        steps = [
+            _job(
+                "a corpus of the text",
+                "data_scripts.build_corpus",
+                text,
+                corpus / "corpus.json",
+            )
+        ]
+        if self._makes_vectors:
+            steps.append(
+                _job(
+                    "fastText vectors of the corpus",
+                    "data_scripts.train_fasttext",
+                    fasttext | (options.fasttext or {}),
+                    Path(material.vectors),
+                )
+            )
+        for table in (inputs, targets):
+            steps.append(
+                _job(
+                    f"{table['name']} vectors of every word type",
+                    "data_scripts.build_vectors",
+                    table,
+                    corpus / f"vectors/{table['name']}.json",
+                )
+            )
+        return steps
+
+    def _train(self) -> None:
+        corpus = Corpus(self._corpus)
+        config = self._load_config()
         streams = _streams_for(corpus.train_tokens, config)
-        fewer = [f"train.streams={streams}"] if streams < config.train.streams else []
-        sets = [f"--set={each}" for each in [*self.sets, *fewer]]
-        begun = ["--resume"] if RunDirectory(self.output).config.exists() else []
-        if self.model is not None and not begun:
-            begun = ["--init-from", self.given.init_from]
-        time = (
-            [] if self.given.max_time is None else ["--max-time", self.given.max_time]
+        config = replace(config, train=replace(config.train, streams=streams))
+        options = TrainOptions(
+            init_from=self._options.init_from, max_time=self._options.max_time
         )
-        return ["pretrain", self.config, self.output, *sets, *begun, *time]
+        self.trained = train_encoder(config, self._output, options)
 
     def _bundle(self) -> None:
-        """Put the file of the word vectors into the model directory; a link of those
-        that were trained here.
+        """Put the file of the word vectors into the model directory; a link where they
+        were trained here.
         """
-        source = Path(self.vectors)
-        target = RunDirectory(self.output).model / Path(self.vectors).name
-        if source.is_file() and not target.exists():
-            with atomic_path(target) as partial:
+        source = Path(self._material.vectors)
+        target = RunDirectory(self._output).model / source.name
+        if not source.is_file() or target.exists():
+            return
+        with atomic_path(target) as partial:
+            if self._makes_vectors:
                 partial.unlink()
-                (shutil.copyfile if self.given.vectors or self.model else os.link)(
-                    source, partial
-                )
+                os.link(source, partial)
+            else:
+                # Whoever gave the file may write into it.
+                shutil.copyfile(source, partial)
 
-    def _start_from_model(self) -> None:
-        """Take the word vectors, the kind of targets and the general text of the model
-        to go on from.
-        """
-        assert self.model is not None
-        assert self.model.path is not None
-        targets = self.model.output_layer.target_vectors(str(self.model.path))
-        if targets is None:
-            raise InputError(
-                f"{self.given.init_from} was not trained against word vectors: use `python -m pretrain`"
-            )
-        if not self.given.config and "schedule.base" not in self._training().get(
-            "recipe", {}
-        ):
-            raise InputError(
-                f"{self.given.init_from} does not say how it was trained: give --config"
-            )
-        if not 0 < self.given.general_share < 1:
-            raise InputError(
-                "--general-share must be above 0 and below 1 (--general none leaves general text out)"
-            )
-        source = self.model.word_vectors
-        bundled = self.model.path / source.file_name
-        self.vectors = self.given.vectors or (
-            str(bundled) if bundled.exists() else source.origin
-        )
-        packed = self.model.training.get(
-            "packed", {}
-        )  # whose vectors stand for the ones that it was trained against
-        same = targets.fingerprint in (
-            source.fingerprint,
-            packed.get("word_vectors_fingerprint"),
-        )
-        self.target_vectors = self.vectors if same else targets.origin
-        self.targets = targets.post_processing
-        self.general = self.given.general
-        if self.general is None:
-            corpus = str(self._training().get("corpus"))
-            there = (Path(corpus) / "corpus.json").exists() or (
-                self.output / "general.txt"
-            ).exists()
-            self.general = corpus if there else "none"
-            print(
-                f"general text: {corpus if there else f'none, since {corpus} is not here (give --general CORPUS)'}"
-            )
-        self.general = None if self.general == "none" else self.general
-        new = {split_name(text)[0] or "new" for text in self.texts}
-        if GENERAL in new:
-            raise InputError(
-                f"{GENERAL}=… is what general text is called here: give your text another name"
-            )
-        self.texts = [
-            text if split_name(text)[0] else f"new={text}" for text in self.texts
-        ]
-        name = new.pop() if len(new) == 1 else "new"
-        self.held_out = [
-            text if split_name(text)[0] else f"{name}={text}" for text in self.held_out
-        ]
-        if self.general is not None:
-            self.texts.append(f"{GENERAL}={self.output / 'general.txt'}")
-            self.held_out.append(f"{GENERAL}={self.output / 'general_held_out.txt'}")
 
-    def _training(self) -> Mapping[str, Any]:
-        """What the model says of its training; of directions that were trained apart
-        and joined, of the first.
-        """
-        assert self.model is not None
-        training: Mapping[str, Any] = self.model.training
-        while isinstance(half := training.get("forward"), Mapping):
-            training = half
-        return training
-
-    def _write_text(self, path: Path, tokens: int | None) -> list[object]:
-        """A sample of the general text, or of its held-out part (`tokens` None), with
-        its kinds in the proportions in which the model's training read them.
-        """
-        assert self.general is not None
-        weights = self._training().get("recipe", {}).get("data.sources", {})
-        known = [
-            f"{name}={weights[name]}"
-            for name in Corpus(self.general).sources
-            if name in weights
-        ]
-        sources = ["--sources", *known] if known and tokens else []
-        of_split = (
-            ["--tokens", tokens]
-            if tokens
-            else ["--tokens", GENERAL_HELD_OUT_TOKENS, "--held-out"]
-        )
-        return ["data_scripts.write_text", self.general, path, *of_split, *sources]
-
-    def _write_adapted(self) -> None:
-        """Write the settings of going on with the model."""
-        recipe = self._training()["recipe"]
-        settings: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
-        for key, value in recipe.items():
-            section, _, name = key.partition(".")
-            if section in _KEPT and key not in _NOT_KEPT and value is not None:
-                settings[section][name] = value
-        assert self.model is not None
-        directions = list(self.model.encoder.directions)
-        settings["train"] |= {
-            "directions": directions,
-            "epochs": 2.0,
-            "mix_shards": 20,
-            "precision": "auto",
-        }
-        rate = _SLOWER * recipe["schedule.base"]
-        settings["schedule"] = {
-            "base": rate,
-            "linear_warmup_updates": 20,
-            "linear_cooldown": 0.6,
-        }
-        lines = []
-        for section, values in settings.items():
-            lines += [
-                f"[{section}]",
-                *(f"{name} = {toml_value(each)}" for name, each in values.items()),
-                "",
-            ]
-        with atomic_path(self.adapted) as partial:
-            partial.write_text("\n".join(lines), encoding="utf-8")
+def _job(title: str, module: str, options: dict[str, Any], output: Path) -> Step:
+    """A command of another room, which is run in a process of its own."""
+    return Step(title, partial(run_job, module, options), output)
 
 
 def _streams_for(tokens: int, config: RunConfig) -> int:

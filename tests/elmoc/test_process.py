@@ -1,8 +1,6 @@
 """Processes: how threads wait, memory that is kept, cores, and children that end with their parent."""
 
-import os
 import platform
-import signal
 import subprocess
 import sys
 
@@ -44,33 +42,3 @@ print("is left alone")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "goes on\n", "")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_child_is_asked_to_stop_once_and_waited_for(number: int) -> None:
-    code = """
-import os, signal, sys
-from pretrain.recipe.steps import run_child
-child = '''
-import signal, time
-def stop(number, frame):
-    print("asked", flush=True)
-    time.sleep(0.2)
-    raise SystemExit(130)
-signal.signal(signal.SIGINT, stop)
-signal.signal(signal.SIGTERM, stop)
-print("runs", flush=True)
-time.sleep(60)
-'''
-try:
-    run_child([sys.executable, "-c", child], environment=dict(os.environ))
-except KeyboardInterrupt:
-    print("stopped")
-"""
-    command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == "runs\n"
-        os.killpg(parent.pid, number)  # as a terminal does; the child is in another group
-        said = parent.stdout.read().split()
-    assert said == (["asked"] if number == signal.SIGKILL else ["asked", "stopped"])

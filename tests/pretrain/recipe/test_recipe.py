@@ -1,11 +1,16 @@
 """The recipe: from a little text to a model with its card, from a model to one adapted to new text, and resumed."""
 
 import importlib
+import io
 import json
+import os
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -18,7 +23,8 @@ from elmoc.weights import contiguous, packed_weights
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.recipe.__main__ import main, parser
+from pretrain.recipe.__main__ import main
+from pretrain.recipe.options import RecipeOptions, options_in
 from pretrain.recipe.plan import Recipe
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
@@ -26,7 +32,8 @@ from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
 
 from elmoc import ElmoC
-from pretrain.recipe import steps
+from pretrain import TrainedRun, make_model, train_encoder
+from pretrain.recipe import plan
 
 Fails = Callable[[int], str]
 OF_RUN = {
@@ -44,24 +51,33 @@ SETTINGS = OF_RUN | {
 }
 
 
-@pytest.fixture
-def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Have the steps of recipes run in this process, where PyTorch is loaded; gives the command lines that were run."""
-    lines: list[list[str]] = []
+Jobs = list[tuple[str, dict[str, Any]]]
 
-    def run_here(arguments: Sequence[object]) -> None:
-        module, *words = map(str, arguments)
-        lines.append([module, *words])
-        package = importlib.import_module(module)
-        main = package.main if hasattr(package, "main") else importlib.import_module(f"{module}.__main__").main
-        status = main([*words, *(["--workers", "1"] if "data_scripts.build" in module else [])])
+
+@pytest.fixture
+def jobs_here(monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    """Have the jobs of recipes read their JSON and run in this process, where PyTorch is loaded; gives modules and
+    options of the jobs that were run, and of trainings."""
+    jobs: Jobs = []
+
+    def run_here(module: str, options: dict[str, Any]) -> None:
+        jobs.append((module, options))
+        given = options | ({"workers": 1} if "data_scripts.build" in module else {})
+        content = msgspec.json.encode(given, enc_hook=os.fspath)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        status = importlib.import_module(module).main(["--json", "-"])
         if status == 130:
             raise KeyboardInterrupt
         if status:
             raise InputError(f"{module} ended with status {status}")
 
-    monkeypatch.setattr(steps, "run_module", run_here)
-    return lines
+    def train_here(*arguments: Any) -> TrainedRun:
+        jobs.append(("pretrain", {}))
+        return train_encoder(*arguments)
+
+    monkeypatch.setattr(plan, "run_job", run_here)
+    monkeypatch.setattr(plan, "train_encoder", train_here)
+    return jobs
 
 
 @pytest.fixture
@@ -80,7 +96,7 @@ def recipe(*words: object, **settings: object) -> int:
 
 
 def test_text_becomes_a_model_with_a_card(
-    texts: list[str], tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
+    texts: list[str], tmp_path: Path, jobs_here: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
     of_card = ["--set=card.name=Ada's", "--set=card.licence=CC BY 4.0"]
@@ -91,11 +107,11 @@ def test_text_becomes_a_model_with_a_card(
     others = ("--targets=white", "--fasttext=--dim 8")
     for wrong in ("--set=encoder.layers=0", "--max-time=soon", "--set=data.corpus=other", *others):
         assert recipe(*texts, out, *options, wrong) == 1
-    assert not steps_here, "what cannot be is found before anything is made"
+    assert not jobs_here, "what cannot be is found before anything is made"
     assert not out.exists()
     assert recipe(*texts, out, *options) == 0
     commands = ["data_scripts.build_corpus", "data_scripts.build_vectors", "data_scripts.build_vectors", "pretrain"]
-    assert [line[0] for line in steps_here] == commands
+    assert [module for module, _ in jobs_here] == commands
     assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
     assert VectorTable(Corpus(out / "corpus"), "target").source.post_processing == "whiten"
     (tmp_path / "vectors.bin").unlink()
@@ -105,30 +121,29 @@ def test_text_becomes_a_model_with_a_card(
     assert "CC BY 4.0" in card
     assert "by source (cosine, accuracy@10): one " in capsys.readouterr().out
     files = {path: path.read_bytes() for path in (out / "model").iterdir()}
-    steps_here.clear()
+    jobs_here.clear()
     assert recipe(*texts, out, *options) == 0, "it is finished"
-    assert [line[0] for line in steps_here] == ["pretrain"]
-    assert "--resume" in steps_here[0]
+    assert [module for module, _ in jobs_here] == ["pretrain"]
     assert {path: path.read_bytes() for path in (out / "model").iterdir()} == files
 
 
 def test_it_goes_on_only_as_it_was_begun(
     texts: list[str],
     tmp_path: Path,
-    steps_here: list[list[str]],
+    jobs_here: Jobs,
     error_line: Fails,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml", "--vectors", "random:1:8"]
     (tmp_path / "empty.txt").write_text("")
     assert recipe(*texts, out, *config, "--leave-out", tmp_path / "missing.txt") == 1
-    steps_here.clear()
+    jobs_here.clear()
     assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 1, "nothing was made yet of the other text"
-    assert [line[0] for line in steps_here] == ["data_scripts.build_corpus"]
+    assert [module for module, _ in jobs_here] == ["data_scripts.build_corpus"]
     (tmp_path / "empty.txt").write_text((tmp_path / "one.txt").read_text())
-    steps_here.clear()
+    jobs_here.clear()
     assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config, train__window=200) == 1, "too little text"
-    assert steps_here[-1][0] == "pretrain"
+    assert jobs_here[-1][0] == "pretrain"
     capsys.readouterr()
     assert "text" in error_line(recipe(*texts, out, *config))
     assert "vectors" in error_line(recipe(f"one={tmp_path / 'empty.txt'}", out, *config, "--vectors", "random:2:8"))
@@ -139,15 +154,12 @@ def test_it_goes_on_only_as_it_was_begun(
 
 
 def test_own_vectors_are_trained_and_take_no_room_twice(
-    texts: list[str], tmp_path: Path, steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    texts: list[str], tmp_path: Path, jobs_here: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_vectors(words: list[str]) -> int:
-        if "--mixn" in words:
-            return 2
-        Path(words[1]).write_bytes(fasttext_bytes())
-        return 0
+    def write_vectors(_corpus: Corpus, output: Path, _options: object) -> None:
+        output.write_bytes(fasttext_bytes())
 
-    monkeypatch.setattr("data_scripts.train_fasttext.main", write_vectors)
+    monkeypatch.setattr("data_scripts.train_fasttext.train_fasttext", write_vectors)
     out, left_out = tmp_path / "out", tmp_path / "dev.txt"
     left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
     options = ["--bundle", "--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
@@ -156,7 +168,8 @@ def test_own_vectors_are_trained_and_take_no_room_twice(
         own = ["--config", tmp_path / "tiny.toml", "--fasttext", fasttext]
         assert recipe(*texts, out, *own, *options) == status, "a mistake can be mended until there are vectors"
     assert (out / "model/vectors.bin").samefile(out / "vectors.bin")
-    assert steps_here[2][2:] == [str(out / "vectors.bin"), "--minn", "2", "--maxn", "5"]
+    sizes = {"minn": 2, "maxn": 5}
+    assert jobs_here[2][1] == {"corpus": out / "corpus", "output": str(out / "vectors.bin"), **sizes}
     corpus = Corpus(out / "corpus")
     assert set(corpus.held_out_sources) == {"one", "two"}
     assert sum(shard.tokens for shard in corpus.held_out if shard.source == "one") == 5 * 40
@@ -181,15 +194,14 @@ def test_the_config_follows_from_text_time_and_machine(
     monkeypatch.setattr("pretrain.recipe.plan.accelerator", lambda: torch.device("cuda") if gpu else None)
     monkeypatch.setattr("pretrain.recipe.plan.estimate_text_bytes", lambda _file: 4 * words)
     (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
-    given = ["--max-time", time] if time else []
-    recipe = Recipe(parser().parse_args([str(tmp_path / "text.txt"), str(tmp_path / "out"), *given]))
+    recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions(max_time=time))
     assert Path(recipe.config).name == config
 
 
 def test_words_of_more_bytes_are_not_taken_for_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pretrain.recipe.plan.SMALL_FROM_WORDS", 1000)
     (tmp_path / "text.txt").write_text("предложение .\n" * 300)  # 600 words, 7,500 bytes
-    recipe = Recipe(parser().parse_args([str(tmp_path / "text.txt"), str(tmp_path / "out")]))
+    recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions())
     assert Path(recipe.config).name == "fast.toml"
 
 
@@ -217,13 +229,13 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     model: Path,
     new_text: Path,
     tmp_path: Path,
-    steps_here: list[list[str]],
+    jobs_here: Jobs,
     capsys: pytest.CaptureFixture[str],
     inside: str,
 ) -> None:
     out = tmp_path / "out"
     assert adapt(model / inside, new_text, out, "--set", "card.licence=CC BY 4.0") == 0
-    assert [line[0].removeprefix("data_scripts.") for line in steps_here] == [
+    assert [module.removeprefix("data_scripts.") for module, _ in jobs_here] == [
         *("write_text", "write_text", "build_corpus", "build_vectors", "build_vectors", "pretrain")
     ]
     printed = capsys.readouterr().out
@@ -242,18 +254,18 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     adapted = read_model_directory(out)
     assert adapted.training["started_from"]["licence"] == "CC0"
     assert ElmoC.from_pretrained(out).embed(["new1", "w2"]).shape == (3, 2, 16)
-    steps_here.clear()
+    jobs_here.clear()
     assert adapt(model / inside, new_text, out, "--set", "card.licence=CC BY 4.0") == 0
-    assert [line[0] for line in steps_here] == ["pretrain"]
+    assert [module for module, _ in jobs_here] == ["pretrain"]
 
 
 def test_without_general_text_and_what_cannot_be_adapted(
-    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
+    model: Path, new_text: Path, tmp_path: Path, jobs_here: Jobs, error_line: Fails
 ) -> None:
     for wrong in ([f"general={new_text}"], [new_text, "--general-share=30"], [new_text, "--set=train.epoch=3"]):
         assert adapt(model, *wrong[:1], tmp_path / "out", *wrong[1:]) == 1
     assert adapt(model, new_text, tmp_path / "out", "--vectors", "random:9:8", "--general", "none") == 1
-    assert [line[0].removeprefix("data_scripts.") for line in steps_here] == ["build_corpus", "build_vectors"]
+    assert [module.removeprefix("data_scripts.") for module, _ in jobs_here] == ["build_corpus", "build_vectors"]
     own = tmp_path / "own.toml"
     own.write_text(settings := "encoder = { projection_size = 8, cell_size = 12 }\n")
     for config in (["--config", own], []):
@@ -262,7 +274,7 @@ def test_without_general_text_and_what_cannot_be_adapted(
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
 
 
-def test_the_model_of_the_checkout_can_be_adapted(new_text: Path, tmp_path: Path, steps_here: list[list[str]]) -> None:
+def test_the_model_of_the_checkout_can_be_adapted(new_text: Path, tmp_path: Path, jobs_here: Jobs) -> None:
     english = Path(__file__).parents[3] / "models" / "english"
     assert adapt(english, new_text, tmp_path / "out", "--general", "none") == 0
     adapted, parent = ElmoC.from_pretrained(tmp_path / "out" / "model"), ElmoC.from_pretrained(english)
@@ -271,7 +283,7 @@ def test_the_model_of_the_checkout_can_be_adapted(new_text: Path, tmp_path: Path
 
 
 def test_a_packed_model_goes_on_with_its_own_vectors(
-    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
+    model: Path, new_text: Path, tmp_path: Path, jobs_here: Jobs
 ) -> None:
     parent = ElmoC.from_pretrained(model)
     words = [f"neww{number}" for number in range(15)]
@@ -293,3 +305,31 @@ def test_a_packed_model_goes_on_with_its_own_vectors(
     assert adapted.directory.weight_type == "float32"
     assert "packed_from" not in adapted.sentence_encoder.identity
     assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
+
+
+def test_options_of_fasttext_are_read_from_a_text() -> None:
+    assert options_in("--minn 2 --max-n=5 --name 'a b' --fast") == {"minn": 2, "max_n": 5, "name": "a b", "fast": True}
+    with pytest.raises(ValueError, match="2"):
+        options_in("2 --minn")
+
+
+def test_a_damaged_record_of_a_recipe_is_named(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
+    (tmp_path / "out").mkdir()
+    for damaged in ("[]", '{"text": 3}', "{"):
+        (tmp_path / "out/begun.json").write_text(damaged)
+        assert str(tmp_path / "out/begun.json") in error_line(recipe(*texts, tmp_path / "out"))
+
+
+@pytest.mark.slow
+def test_every_step_is_run_in_a_process_of_its_own(texts: list[str], tmp_path: Path) -> None:
+    overrides = [f"{name}={value}" for name, value in SETTINGS.items()]
+    sizes = {"dim": 8, "epochs": 1, "buckets": 100, "workers": 1}
+    options = RecipeOptions(config=str(tmp_path / "tiny.toml"), fasttext=sizes, overrides=overrides)
+    first = make_model(texts, tmp_path / "first", options)
+    assert first.finished
+    assert first.updates == 4
+    adapted = make_model(
+        tmp_path / "two.txt", tmp_path / "second", RecipeOptions(init_from=str(first.path), overrides=overrides)
+    )
+    assert {"new/cosine", "general/cosine"} <= adapted.evaluation.keys()
+    assert ElmoC.from_pretrained(adapted.model).embed(["w1"]).shape == (3, 1, 16)

@@ -1,10 +1,9 @@
-"""Steps: what is finished is skipped, and a command that fails ends them."""
+"""Steps: what is finished is skipped, and a step that is stopped ends them."""
 
 from pathlib import Path
 
 import pytest
-from elmoc.errors import InputError
-from pretrain.recipe.steps import Step, run_module, run_steps
+from pretrain.recipe.steps import Step, run_steps
 
 
 def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,8 +19,10 @@ def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "step 1 of 3: one: done before" in capsys.readouterr().out
 
 
-def test_a_command_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "fails.py").write_text("raise SystemExit(3)")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="the command above ended with status 3"):
-        run_module(["fails"])
+def test_a_step_that_is_stopped_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_steps([Step("one", stop), Step("two", stop)])
+    assert "stopped in step 1 of 2" in capsys.readouterr().out
