@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from elmoc.model import ElmoC, with_encoder
 
-NORM_EPSILON = 1e-13  # AllenNLP's, which is added to the variance
+# Added to the variance, as AllenNLP does.
+NORM_EPSILON = 1e-13
 
 
 class LayerStates(nn.Module):
@@ -25,19 +26,20 @@ class LayerStates(nn.Module):
 
     Without `requires_grad` the encoder is `elmo`'s, runs without autograd and dropout
     whatever the mode, and is no part of the state dict. Trained on, it is a copy, a
-    submodule like any other. The word vectors are never trained
-    on and never in the state dict: the module is made from the same model to load one.
+    submodule like any other. The word vectors are never trained on and never in the
+    state dict: the module is made from the same model to load one.
     """
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
         super().__init__()
         self._elmo = elmo
-        self.encoder = (
-            deepcopy(elmo.encoder).requires_grad_().train() if requires_grad else None
-        )
-        self.register_buffer(
-            "_place", torch.empty(0, device=elmo.device), persistent=False
-        )  # moves with the module
+        self.encoder = None
+        if requires_grad:
+            # The model itself never changes.
+            self.encoder = deepcopy(elmo.encoder).requires_grad_().train()
+        # It moves with the module, and so tells where it is and in which type.
+        place = torch.empty(0, device=elmo.device)
+        self.register_buffer("_place", place, persistent=False)
 
     @property
     def elmo(self) -> ElmoC:
@@ -47,15 +49,17 @@ class LayerStates(nn.Module):
         return with_encoder(self._elmo, deepcopy(self.encoder).requires_grad_(False))
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool
-        [B, T + 2], where none is.
+        """Compute the layer states of a batch.
+
+        Returns:
+            Layer states [B, L + 1, T + 2, 2P], zeros where there is padding; and bool
+            [B, T + 2], true where there is none.
         """
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:
-            return place.new_zeros(
-                0, self._elmo.layers, 2, self._elmo.width
-            ), place.new_zeros(0, 2, dtype=torch.bool)
+            states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
+            return states, place.new_zeros(0, 2, dtype=torch.bool)
         if self.encoder is None and self._elmo.device != place.device:
             self._elmo = self._elmo.to(place.device)
         inner = self._elmo.sentence_encoder
@@ -95,53 +99,52 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = (
-            torch.zeros(layers)
-            if weights is None
-            else torch.tensor(weights, dtype=torch.get_default_dtype())
-        )
+        values = torch.zeros(layers)
+        if weights is not None:
+            values = torch.tensor(weights, dtype=torch.get_default_dtype())
         self.weights = nn.Parameter(values, requires_grad=trainable)  # [L + 1]
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
         self.layer_norm = layer_norm
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Layer states [B, L + 1, T, D], and the bool mask [B, T], true where a word is
-        → [B, T, D].
+        """Mix the layers.
+
+        Args:
+            states: [B, L + 1, T, D].
+            mask: bool [B, T], true where there is a word; by default everywhere.
+
+        Returns:
+            [B, T, D].
         """
         if self.layer_norm:
-            mask = (
-                torch.ones_like(states[:, 0, :, 0], dtype=torch.bool)
-                if mask is None
-                else mask
-            )
+            if mask is None:
+                mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool)
             kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]
             count = mask.sum().clamp(min=1) * states.shape[-1]
-            mean = (states * kept).sum(
-                (0, 2, 3), keepdim=True
-            ) / count  # [1, L + 1, 1, 1]
-            variance = ((states - mean).square() * kept).sum(
-                (0, 2, 3), keepdim=True
-            ) / count
-            states = (states - mean) / (variance + NORM_EPSILON).sqrt()
+            total = (states * kept).sum((0, 2, 3), keepdim=True)  # [1, L + 1, 1, 1]
+            centred = states - total / count
+            squares = (centred.square() * kept).sum((0, 2, 3), keepdim=True)
+            states = centred / (squares / count + NORM_EPSILON).sqrt()
         return self.gamma * torch.einsum("l,bltd->btd", self.weights.softmax(0), states)
 
 
 class ElmoRepresentations(NamedTuple):
-    """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens."""
+    """A batch of B sentences, the longest of T tokens, as an `ElmoEmbedding` has it.
 
-    representations: list[
-        Tensor
-    ]  # [B, T, 2P] for each scalar mix; zeros where there is padding
-    mask: Tensor  # bool [B, T], where there is a token
+    representations: [B, T, 2P] for each scalar mix; zeros where there is padding.
+    mask: bool [B, T], true where there is a token.
+    """
+
+    representations: list[Tensor]
+    mask: Tensor
 
 
 class ElmoEmbedding(nn.Module):
     """Scalar mixes of the layer states of sentences, with dropout (Peters et al. 2018,
     Section 3.2).
 
-        embedding = ElmoEmbedding(ElmoC.from_pretrained("runs/quickstart/run"),
-        dropout=0.2) representations, mask = embedding([["The", "cat", "sat", "."],
-        ["Stop", "!"]])
+        embedding = ElmoEmbedding(ElmoC.from_pretrained("runs/mine"), dropout=0.2)
+        representations, mask = embedding([["The", "cat", "sat", "."], ["Stop", "!"]])
 
     What AllenNLP's `Elmo` does, for lists of tokens. The state dict holds the mixes,
     and the encoder where that is trained on; never the word vectors.
@@ -170,15 +173,16 @@ class ElmoEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.states = LayerStates(elmo, requires_grad=requires_grad)
-        self.mixes = nn.ModuleList(
-            ScalarMix(
+        mixes = []
+        for _ in range(num_output_representations):
+            mix = ScalarMix(
                 elmo.layers,
                 weights=mix_weights,
                 layer_norm=layer_norm,
                 trainable=mix_weights is None,
             )
-            for _ in range(num_output_representations)
-        ).to(elmo.device)
+            mixes.append(mix)
+        self.mixes = nn.ModuleList(mixes).to(elmo.device)
         self.dropout = nn.Dropout(dropout)
 
     @property
@@ -196,8 +200,10 @@ class ElmoEmbedding(nn.Module):
     def forward(self, sentences: Sequence[Sequence[str]]) -> ElmoRepresentations:
         """The representations of a batch of lists of tokens, computed at once."""
         states, mask = self.states(sentences)
-        words = mask[:, 2:]  # n tokens with their two boundaries are n + 2 positions
-        mixed = [self.dropout(mix(states, mask)[:, 1:-1]) for mix in self.mixes]
-        return ElmoRepresentations(
-            [torch.where(words.unsqueeze(-1), each, 0.0) for each in mixed], words
-        )
+        # n tokens with their two boundaries are n + 2 positions.
+        words = mask[:, 2:]
+        representations = []
+        for mix in self.mixes:
+            mixed = self.dropout(mix(states, mask)[:, 1:-1])
+            representations.append(torch.where(words.unsqueeze(-1), mixed, 0.0))
+        return ElmoRepresentations(representations, words)

@@ -13,56 +13,77 @@ from elmoc.looking.figures import save_figure
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 
-# words on each side of a use that its label shows
+# Words on each side of a use that its label shows.
 LABEL_WORDS = 2
-# width and height that a label takes, as shares of the picture
+# Width and height that a label takes, as shares of the picture.
 _LABEL = np.array([0.2, 0.03])
 
 
 def draw_uses(
     elmo: ElmoC, uses: Sequence[Use], output: Path | str, *, title: str, layer: str
 ) -> None:
-    """Draw the uses in their first two principal components, with the words around as
-    many as there is room for.
+    """Draw the uses in their first two principal components, with the words around
+    those for which there is room.
 
-    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`;
-    `output` is replaced when it is there.
+    Args:
+        elmo: the encoder.
+        uses: at least three, whose vectors differ.
+        output: the file; it is replaced when it is there.
+        title: of the picture.
+        layer: as in `use_vectors`.
+
+    Raises:
+        InputError: there are too few uses, or their vectors are equal.
     """
     from matplotlib.figure import Figure  # of an extra
 
-    figure = Figure(figsize=(11, 8.5), layout="constrained")
     points = principal_components(use_vectors(elmo, uses, layer), 2)
     if len(uses) < 3 or not np.ptp(points[:, 0]) > 1e-6:
         raise InputError(
-            f"a picture needs 3 uses with different vectors, not {len(uses)}: give more text (no --layer 0)"
+            f"a picture needs 3 uses with different vectors, not {len(uses)}: give "
+            "more text (no --layer 0)"
         )
+    figure = Figure(figsize=(11, 8.5), layout="constrained")
     axes = figure.add_subplot()
     axes.scatter(points[:, 0], points[:, 1], s=22, alpha=0.65, linewidths=0)
     axes.set(xticks=[], yticks=[])
+    # Labels stand to the right of their points, also of the last one.
     axes.margins(0.08)
+    # Text of users may have `$`, which is no formula.
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
-    places = (points - points.min(axis=0)) / np.ptp(points, axis=0).clip(1e-12)
-    taken = list[np.ndarray]()
-    for index in np.random.default_rng(0).permutation(len(points)):
-        if all((abs(places[index] - other) > _LABEL).any() for other in taken):
-            taken.append(places[index])
-            before, after = uses[index].around(LABEL_WORDS)
-            context = " ".join(
-                [*before, uses[index].tokens[uses[index].position], *after]
-            )
-            axes.annotate(
-                "".join(each if each.isprintable() else " " for each in context),
-                points[index],
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize=7.5,
-                parse_math=False,
-            ).set_in_layout(False)
+    for index in _labelled(points):
+        axes.annotate(
+            _label(uses[index]),
+            points[index],
+            xytext=(4, 3),
+            textcoords="offset points",
+            fontsize=7.5,
+            parse_math=False,
+        ).set_in_layout(False)
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="Glyph .* missing"
-        )  # such characters are drawn as boxes
+        # Characters that the font lacks are drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         save_figure(figure, output)
+
+
+def _labelled(points: np.ndarray) -> list[int]:
+    """Which points get a label, so that no two overlap."""
+    places = points - points.min(axis=0)
+    # A second component of zeros is no reason to divide by zero.
+    places /= np.ptp(points, axis=0).clip(1e-12)
+    chosen: list[int] = []
+    # In a random order, so that labels are spread; the same each time.
+    for index in np.random.default_rng(0).permutation(len(points)):
+        distances = abs(places[chosen] - places[index])  # [labels, 2]
+        if (distances > _LABEL).any(axis=1).all():
+            chosen.append(index)
+    return chosen
+
+
+def _label(use: Use) -> str:
+    before, after = use.around(LABEL_WORDS)
+    text = " ".join([*before, use.tokens[use.position], *after])
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
@@ -70,9 +91,10 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     components (or all, if fewer).
     """
     directions = vectors.astype(np.float64)
-    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
-    left, scale, _ = np.linalg.svd(
-        directions - directions.mean(axis=0), full_matrices=False
-    )
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    # A word without a vector has layer 0 of zeros.
+    directions /= np.maximum(lengths, 1e-30)
+    centred = directions - directions.mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     components: np.ndarray = (left * scale)[:, :count]
     return components

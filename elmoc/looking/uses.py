@@ -14,14 +14,19 @@ from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 
-# words that are read, and words that are shown, on each side of the word
+# Words that the encoder reads on each side of the word: what is farther away hardly
+# changes a vector, and lines of thousands of words take memory.
 CONTEXT_WORDS = 200
+# Words that are shown on each side: they fit on two lines of a terminal.
 SHOWN_WORDS = 12
 
 
 class Use(NamedTuple):
-    """One occurrence of a word: its sentence, which of the tokens it is, and the line
-    of the text, from 1.
+    """One occurrence of a word.
+
+    tokens: the sentence, or the part of it around the word.
+    position: which of the tokens is the word.
+    line: the number of the line in the text, from 1.
     """
 
     tokens: tuple[str, ...]
@@ -30,10 +35,9 @@ class Use(NamedTuple):
 
     def around(self, most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """At most `most` words before it, and as many after it."""
-        return (
-            self.tokens[max(0, self.position - most) : self.position],
-            self.tokens[self.position + 1 : self.position + 1 + most],
-        )
+        first = max(0, self.position - most)
+        behind = self.position + 1
+        return self.tokens[first : self.position], self.tokens[behind : behind + most]
 
     def marked(self) -> str:
         """The sentence with the word in brackets, shortened to `SHOWN_WORDS` on each
@@ -41,47 +45,59 @@ class Use(NamedTuple):
         """
         before, after = self.around(SHOWN_WORDS)
         words = [*before, f"[{self.tokens[self.position]}]", *after]
-        cut_before = len(before) < self.position
-        cut_after = self.position + 1 + len(after) < len(self.tokens)
-        return " ".join(["…"] * cut_before + words + ["…"] * cut_after)
+        if len(before) < self.position:
+            words.insert(0, "…")
+        if self.position + 1 + len(after) < len(self.tokens):
+            words.append("…")
+        return " ".join(words)
 
 
 def find_uses(
     corpus: Path | str, word: str, *, most: int = 1000, ignore_case: bool = False
 ) -> tuple[list[Use], int]:
-    """The uses of a word in a text of one tokenised sentence a line, plain or `.gz`,
-    and how many there are.
+    """The uses of a word in a text, and their number.
 
-    Of more than `most` there is a sample, the same each time; equal sentences count
-    once. Raises `InputError` when there are none.
+    Args:
+        corpus: one tokenised sentence a line, plain or `.gz`.
+        word: the word.
+        most: of more uses there is a sample, the same each time; equal sentences count
+            once.
+        ignore_case: find it in upper and lower case.
+
+    Raises:
+        InputError: there is none.
     """
     generator = random.Random(0)
     count = 0
     kept = list[Use]()
     for number, line in enumerate(read_lines(corpus), 1):
-        tokens = (
-            line.split() if word in line or ignore_case else []
-        )  # most lines are passed over without being split
+        # Most lines are passed over without being split.
+        if word not in line and not ignore_case:
+            continue
+        tokens = line.split()
         for position in positions(tokens, word, ignore_case):
             count += 1
             first = max(0, position - CONTEXT_WORDS)
-            use = Use(
-                tuple(tokens[first : position + CONTEXT_WORDS + 1]),
-                position - first,
-                number,
-            )
+            context = tuple(tokens[first : position + CONTEXT_WORDS + 1])
+            use = Use(context, position - first, number)
             if len(kept) < most:
                 kept.append(use)
-            elif (
-                place := generator.randrange(count)
-            ) < most:  # each use is kept with the same probability
+                continue
+            # Each use is kept with the same probability (Vitter 1985, algorithm R).
+            place = generator.randrange(count)
+            if place < most:
                 kept[place] = use
     if not kept:
         raise InputError(
-            f"{corpus} has no token {shortened(word)!r}, as it is written here (see --ignore-case)"
+            f"{corpus} has no token {shortened(word)!r}, as it is written here (see "
+            "--ignore-case)"
         )
-    distinct = {use[:2]: use for use in sorted(kept, key=lambda use: -use.line)}
-    return sorted(distinct.values(), key=lambda use: (use.line, use.position)), count
+    # Of equal sentences the first line stays.
+    kept.sort(key=lambda use: (use.line, use.position))
+    distinct: dict[tuple[tuple[str, ...], int], Use] = {}
+    for use in kept:
+        distinct.setdefault((use.tokens, use.position), use)
+    return list(distinct.values()), count
 
 
 def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:
@@ -93,14 +109,16 @@ def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:
 
 
 def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
-    """float32 [n, 2P]: the vector of each use in its sentence; `layer` is `average`,
-    `top`, or a number from 0.
+    """float32 [n, 2P]: the vector of each use in its sentence.
+
+    Args:
+        elmo: the encoder.
+        uses: of a word.
+        layer: as `SentenceEncoder.choose_layers` takes it; of several layers the mean.
     """
-    names = {str(number): [number] for number in range(elmo.layers)}
-    names |= {"average": list(range(elmo.layers)), "top": [elmo.layers - 1]}
-    if layer not in names:
-        raise InputError(f"--layer takes {', '.join(names)}, not {shortened(layer)!r}")
+    _, select = elmo.sentence_encoder.choose_layers(layer)
     states = elmo.embed_sentences(use.tokens for use in uses)
+    vectors = []
     with progress_bar(
         iterable=states,
         total=len(uses),
@@ -109,10 +127,9 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
         leave=False,
         delay=2,
     ) as found:
-        vectors = [
-            each[names[layer], use.position].mean(0).numpy()  # [L', 2P] → [2P]
-            for use, each in zip(uses, found, strict=True)
-        ]
+        for use, each in zip(uses, found, strict=True):
+            chosen = select(each[:, use.position : use.position + 1])
+            vectors.append(chosen.reshape(-1, elmo.width).mean(0).numpy())
     return np.stack(vectors)
 
 
@@ -124,9 +141,8 @@ def nearest_uses(
     """
     vectors = use_vectors(elmo, [query, *uses], layer)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # A vector of zeros has the cosine 0 with all others.
     directions = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
     cosines = directions[1:] @ directions[0]
-    return [
-        (uses[index], float(cosines[index]))
-        for index in np.argsort(-cosines, kind="stable")[:top]
-    ]
+    order = np.argsort(-cosines, kind="stable")[:top]
+    return [(uses[index], float(cosines[index])) for index in order]
