@@ -9,7 +9,7 @@ from itertools import islice
 from torch import nn
 
 from elmoc.devices import peak_memory
-from pretrain.data.batches import Batch, gather
+from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
@@ -109,4 +109,4 @@ def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     maker = setup.data.batch_maker()
     own = setup.processes.stream_slice(setup.data.streams)
     windows = setup.data.windows(own=own)
-    return [gather(window, maker, device) for window in islice(windows, count)]
+    return [maker.batch(window).to(device) for window in islice(windows, count)]

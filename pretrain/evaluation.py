@@ -14,7 +14,7 @@ from msgspec import Meta
 from torch import Tensor
 
 from elmoc.encoders import EncoderState
-from pretrain.data.batches import BatchMaker, gather
+from pretrain.data.batches import BatchMaker
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Window, held_out_windows
 from pretrain.execution import Execution
@@ -191,7 +191,7 @@ def predict(
     predictions: dict[str, list[Tensor]] = {name: [] for name in directions}
     targets: dict[str, list[np.ndarray]] = {name: [] for name in directions}
     for window in windows:
-        batch = gather(window, maker, execution.device)
+        batch = maker.batch(window).to(execution.device)
         for direction in directions:
             encoder = state.encoder.direction(direction)
             layer = state.output_layers.direction(direction)

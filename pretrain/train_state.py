@@ -1,9 +1,10 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -17,42 +18,24 @@ from pretrain.input_layers import INPUT, InputNetwork
 from pretrain.optimiser import Progress
 from pretrain.output_layers import SHARED, OutputLayers
 
-# fields that a checkpoint holds as they are
-PLAIN = (
-    *("update", "updates", "words", "masked", "seconds", "max_seconds", "tenths"),
-    *("evaluation_seconds", "evaluation_words", "best_update", "best_score"),
-)
 
+@dataclass(kw_only=True)
+class Totals:
+    """The running totals of a run, which a checkpoint holds as they are.
 
-@dataclass
-class TrainState:
-    """Weights, optimiser, recurrent state, random state, data position, schedule, and
-    the running totals.
-
-    optimisers: one a direction (each is a model of its own), and one of each part that
-    the directions share.
-    generators: one a direction: dropout masks are drawn from it, so that one direction
-    alone draws the same.
-    input_network: makes word vectors, if the run trains one; the directions share it.
-    update, updates: updates done, and of the whole run.
-    words, masked: words read so far in each direction; targets that the loss left out,
-    over all directions.
-    seconds, max_seconds: of the run so far, evaluations included, and of the whole run
-    by `--max-time` (0: without).
+    update: updates done.
+    updates: of the whole run.
+    words: read so far in each direction.
+    masked: targets that the loss left out, over all directions.
+    seconds: of the run so far, evaluations included.
+    max_seconds: of the whole run by `--max-time` (0: without).
     tenths: whole tenths of the run at the last evaluation.
-    evaluation_seconds, evaluation_words: of one evaluation with `--max-time`, once
-    measured (0: not yet).
-    best_update, best_score: of the evaluation whose model is exported, by the metric
-    that chooses it.
+    evaluation_seconds: of one evaluation with `--max-time`, once measured (0: not yet).
+    evaluation_words: that one evaluation reads with `--max-time` (0: not yet known).
+    best_update: of the evaluation whose model is exported.
+    best_score: of that evaluation, by the metric that chooses it.
     """
 
-    encoder: BidirectionalEncoder
-    output_layers: OutputLayers
-    optimisers: dict[str, Optimizer]
-    generators: dict[str, torch.Generator]
-    recurrent: dict[str, EncoderState | None]
-    input_network: InputNetwork | None = None
-    position: Position = field(default_factory=Position)
     update: int = 0
     updates: int = 0
     words: int = 0
@@ -65,15 +48,62 @@ class TrainState:
     best_update: int | None = None
     best_score: float = float("-inf")
 
+
+@dataclass(kw_only=True)
+class StateRecord(Totals):
+    """The train state as a checkpoint holds it, in tensors and plain values.
+
+    encoder: weights by their names in model files.
+    heads: weights of the output layers.
+    input: weights of the input network; empty without one.
+    optimisers: the state of each optimiser, by direction or shared part.
+    generators: the state of each generator, by direction.
+    recurrent: of each direction the tensors of each layer; None is zero state.
+    position: of the next window: epoch, window, and the number of its group as `shard`.
+    device: the type of device that the generators are of.
+    """
+
+    encoder: dict[str, Any]
+    heads: dict[str, Any]
+    input: dict[str, Any]
+    optimisers: dict[str, dict[str, Any]]
+    generators: dict[str, Any]
+    recurrent: dict[str, list[tuple[Any, ...]] | None]
+    position: dict[str, int]
+    device: str
+
+
+@dataclass(kw_only=True)
+class TrainState(Totals):
+    """Weights, optimisers, recurrent state, random state, data position, schedule, and
+    the running totals.
+
+    optimisers: one a direction (each is a model of its own), and one of each part that
+        the directions share.
+    generators: one a direction: dropout masks are drawn from it, so that one direction
+        alone draws the same.
+    recurrent: the state of each direction before its next window; None is zero state.
+    input_network: makes word vectors, if the run trains one; the directions share it.
+    position: of the next window.
+    """
+
+    encoder: BidirectionalEncoder
+    output_layers: OutputLayers
+    optimisers: dict[str, Optimizer]
+    generators: dict[str, torch.Generator]
+    recurrent: dict[str, EncoderState | None]
+    input_network: InputNetwork | None = None
+    position: Position = field(default_factory=Position)
+
     @property
     def progress(self) -> Progress:
         """How far the run is; with `--max-time` there is time for the evaluation at the
         end.
         """
         if self.max_seconds:
-            return Progress(
-                self.seconds, max(1e-9, self.max_seconds - self.evaluation_seconds)
-            )
+            whole = self.max_seconds - self.evaluation_seconds
+            # an evaluation may take longer than the run has
+            return Progress(self.seconds, max(1e-9, whole))
         return Progress(self.update, self.updates)
 
     def parameters(self, name: str) -> list[Tensor]:
@@ -85,23 +115,24 @@ class TrainState:
         if name == INPUT:
             assert self.input_network is not None
             return list(self.input_network.parameters())
-        own = (
-            []
-            if self.output_layers.is_shared
-            else self.output_layers.direction(name).parameters()
-        )
-        return [*self.encoder.direction(name).parameters(), *own]
+        parameters: list[Tensor] = list(self.encoder.direction(name).parameters())
+        if not self.output_layers.is_shared:
+            parameters += self.output_layers.direction(name).parameters()
+        return parameters
 
     @property
     def shared_parts(self) -> list[str]:
         """The parts that the directions share: the network that makes word vectors, and
         the output layer, if any.
         """
+        parts = []
         # a network whose weights are tied has none of its own, and is no such part
-        of_input = self.input_network is not None and bool(
-            list(self.input_network.parameters())
-        )
-        return [INPUT] * of_input + [SHARED] * self.output_layers.is_shared
+        network = self.input_network
+        if network is not None and list(network.parameters()):
+            parts.append(INPUT)
+        if self.output_layers.is_shared:
+            parts.append(SHARED)
+        return parts
 
     def set_training(self, training: bool) -> None:
         """Put the modules into the mode of training or of evaluation."""
@@ -114,63 +145,77 @@ class TrainState:
         if self.input_network is None:
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
-        return functional.embedding(
-            places, self.input_network(rows)
-        )  # whose gradient knows no order of threads
+        # by `embedding`: the gradient of indexing depends on the order of threads
+        return functional.embedding(places, self.input_network(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """What a checkpoint has of it: tensors and plain values."""
-        return {
+        """What a checkpoint has of it (see `StateRecord`)."""
+        network = self.input_network
+        optimisers = {
+            name: optimiser.state_dict() for name, optimiser in self.optimisers.items()
+        }
+        generators = {
+            name: generator.get_state() for name, generator in self.generators.items()
+        }
+        recurrent: dict[str, list[tuple[Tensor, ...]] | None] = {}
+        for name, state in self.recurrent.items():
+            recurrent[name] = None if state is None else list(map(tuple, state.layers))
+        values = {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
-            "input": {}
-            if self.input_network is None
-            else self.input_network.state_dict(),
-            "optimisers": {
-                name: optimiser.state_dict()
-                for name, optimiser in self.optimisers.items()
+            "input": {} if network is None else network.state_dict(),
+            "optimisers": optimisers,
+            "generators": generators,
+            "recurrent": recurrent,
+            "position": {
+                "epoch": self.position.epoch,
+                "shard": self.position.group,
+                "window": self.position.window,
             },
-            "generators": {
-                name: generator.get_state()
-                for name, generator in self.generators.items()
-            },
-            "recurrent": {
-                name: None
-                if state is None
-                else [tuple(layer) for layer in state.layers]
-                for name, state in self.recurrent.items()
-            },
-            "position": asdict(self.position),
             "device": next(self.encoder.parameters()).device.type,
-            **{name: getattr(self, name) for name in PLAIN},
         }
+        for each in fields(Totals):
+            values[each.name] = getattr(self, each.name)
+        return values
 
     def load(self, values: Mapping[str, Any], *, own: slice = slice(None)) -> None:
-        """Take over what a checkpoint has of the directions that are trained here, and
-        of the streams `own`.
+        """Take over what a checkpoint has.
+
+        Args:
+            values: as `to_dict` gives them.
+            own: the streams that this process trains.
+
+        Raises:
+            Exception: of any kind, where the values are not those of such a state; the
+                caller says of which file they are.
         """
+        record = msgspec.convert(dict(values), StateRecord)
         device = next(self.encoder.parameters()).device
-        self.encoder.load_weights(values["encoder"])
-        self.output_layers.load_state_dict(values["heads"])
+        self.encoder.load_weights(record.encoder)
+        self.output_layers.load_state_dict(record.heads)
         if self.input_network is not None:
-            self.input_network.load_state_dict(values["input"])
+            self.input_network.load_state_dict(record.input)
         for name, optimiser in self.optimisers.items():
-            optimiser.load_state_dict(
-                optimiser.state_dict() | {"state": values["optimisers"][name]["state"]}
-            )
+            # settings of the optimiser are the config's, its moments the checkpoint's
+            moments = {"state": record.optimisers[name]["state"]}
+            optimiser.load_state_dict(optimiser.state_dict() | moments)
         for name, generator in self.generators.items():
-            if values["device"] == device.type:
-                generator.set_state(values["generators"][name])
-            else:  # whose generators have other states: masks go on from a new seed
-                generator.manual_seed(generator.initial_seed() + values["update"])
+            if record.device == device.type:
+                generator.set_state(record.generators[name])
+            else:
+                # generators of another kind of device have other states: masks go on
+                # from a new seed, another one than at the beginning
+                generator.manual_seed(generator.initial_seed() + record.update)
         for name in self.recurrent:
-            layers = values["recurrent"][name]
-            state = None if layers is None else EncoderState(tuple(layers))
-            self.recurrent[name] = (
-                None
-                if state is None
-                else state.map(lambda tensor: tensor[own].to(device))
-            )
-        self.position = Position(**values["position"])
-        for name in PLAIN:
-            setattr(self, name, values[name])
+            layers = record.recurrent[name]
+            self.recurrent[name] = None
+            if layers is not None:
+                state = EncoderState(tuple(layers))
+                self.recurrent[name] = state.map(lambda all_: all_[own].to(device))
+        self.position = Position(
+            epoch=record.position["epoch"],
+            group=record.position["shard"],
+            window=record.position["window"],
+        )
+        for each in fields(Totals):
+            setattr(self, each.name, getattr(record, each.name))

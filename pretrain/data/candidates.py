@@ -3,8 +3,8 @@ a window?
 
 For contrastive losses they are the types of the window's targets, of all the streams
 that train a direction. For a sampled softmax they are types that are drawn, and for
-each target its own type. Every process finds the same candidates without a message,
-since every process cuts the same streams.
+each target its own type. Every process cuts the same streams, so it finds the same
+candidates without a message.
 Letters: B streams, T time, V lexicon size, C classes, U candidates, N targets, M draws.
 """
 
@@ -26,16 +26,14 @@ from pretrain.output_layers import (
 class CandidateSampler(ABC):
     """Finds the candidates of windows, and says how likely each type is to be one.
 
-    most            the most candidates that a window can have
-    log_frequency   float32 [C]: log of the share of each class in the training text
-    log_chance      float32 [C]: log Q_u, how likely it is that a class is a candidate
-    of a target of another class
+    log_frequency: float32 [C], the log of the share of each class in the training text.
+    log_chance: float32 [C], log Q_u, the log of the chance that a class is a candidate
+        of a target of another class.
 
     Args:
         counts: [C], occurrences of each class in the training text.
     """
 
-    most: int
     log_chance: np.ndarray
 
     def __init__(self, counts: np.ndarray) -> None:
@@ -50,7 +48,13 @@ class CandidateSampler(ABC):
     def candidates(
         self, ids: np.ndarray, position: Position, direction: str
     ) -> CandidateIds:
-        """The candidates of a window with targets `ids` of all streams."""
+        """The candidates of a window.
+
+        Args:
+            ids: uint32 [B, T], the targets of all streams.
+            position: of the window, from which it draws what is random.
+            direction: of the targets.
+        """
 
 
 class TargetSampler(CandidateSampler):
@@ -62,18 +66,17 @@ class TargetSampler(CandidateSampler):
     Args:
         counts: int64 [V], occurrences of each type in the training text.
         read: float64 [V], how often an epoch reads each type.
-        targets: N, of a window and direction, over all its streams.
+        targets: N, the targets of a window and direction, over all its streams.
     """
 
     def __init__(self, counts: np.ndarray, read: np.ndarray, *, targets: int) -> None:
         super().__init__(counts)
-        self.most = min(targets, len(counts))
-        share = (
-            np.where(read > 0, read, LEAST_COUNT) / read.sum()
-        )  # p_u; a type that is not read has a log, too
-        # log of the chance to be left out; of a window with one target, the one
-        # candidate is certain
-        left_out = max(1, targets - 1) * np.log1p(-share)
+        # p_u; the log of a type that is not read must be finite, too
+        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()
+        # a window with one target would have a chance of 0, and its log no number
+        others = max(1, targets - 1)
+        # log of the chance that no other target is of the type
+        left_out = others * np.log1p(-share)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
 
     def candidates(
@@ -95,47 +98,38 @@ class LogUniformSampler(CandidateSampler):
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
-        targets: of a window and direction, over all its streams.
-        settings: how many are drawn, and of which types.
+        settings: how many types are drawn, and of which.
         seed: of the run.
     """
 
     def __init__(
-        self, counts: np.ndarray, *, targets: int, settings: SampleSettings, seed: int
+        self, counts: np.ndarray, *, settings: SampleSettings, seed: int
     ) -> None:
         counts = class_counts(counts, settings.types)
+        super().__init__(counts)
+        self._seed = seed
         ranks = np.arange(len(counts))
         chances = np.log((ranks + 2) / (ranks + 1)) / np.log(len(counts) + 1)
-        self.everything = 2 * settings.samples >= len(counts)
-        draws = 0 if self.everything else draws_for(chances, settings.samples)
-        super().__init__(counts)
-        self._draws = draws
-        self._seed = seed
         self._cumulative = np.cumsum(chances)
-        self.most = (
-            self.classes if self.everything else min(draws + targets, self.classes)
-        )
-        chance = (
-            np.zeros(self.classes)
-            if self.everything
-            else np.log(-np.expm1(draws * np.log1p(-chances)))
-        )
+        # draws with replacement would need a great number to find half of the classes
+        self.everything = 2 * settings.samples >= len(counts)
+        self._draws = 0
+        chance = np.zeros(self.classes)
+        if not self.everything:
+            self._draws = draws_for(chances, settings.samples)
+            chance = np.log(-np.expm1(self._draws * np.log1p(-chances)))
         self.log_chance = chance.astype(np.float32)
 
     def draw(self, position: Position, direction: str) -> np.ndarray:
         """uint32 [M]: the same classes for the same seed, direction and window."""
-        place = (
-            self._seed,
-            position.epoch,
-            position.shard,
-            position.window,
-            DIRECTIONS.index(direction),
+        place = (position.epoch, position.group, position.window)
+        seed = (self._seed, *place, DIRECTIONS.index(direction))
+        points = np.random.default_rng(seed).random(self._draws)
+        drawn = np.searchsorted(
+            self._cumulative, points * self._cumulative[-1], side="right"
         )
-        points = np.random.default_rng(place).random(self._draws) * self._cumulative[-1]
-        drawn = np.searchsorted(self._cumulative, points, side="right").clip(
-            max=self.classes - 1
-        )
-        return drawn.astype(np.uint32)
+        # rounding may take the last point to the end of the last class
+        return drawn.clip(max=self.classes - 1).astype(np.uint32)
 
     def candidates(
         self, ids: np.ndarray, position: Position, direction: str
@@ -153,6 +147,10 @@ class LogUniformSampler(CandidateSampler):
 def draws_for(chances: np.ndarray, distinct: int) -> int:
     """The least number of draws with replacement that give `distinct` types, as
     expected.
+
+    Args:
+        chances: [C], of each type in one draw.
+        distinct: how many types are wanted.
     """
     left_out = np.log1p(-chances)
 

@@ -48,10 +48,9 @@ class DataConfig:
     sources: Annotated[
         dict[str, float],
         Meta(
-            description="how many times an epoch reads each source of a corpus "
-            "whose text is named (see `build_corpus`): 1 unless said, "
-            "and 0 leaves it out; with 0.4, each epoch reads another 40 "
-            "%"
+            description="how many times an epoch reads each source of a corpus whose "
+            "text is named (see `build_corpus`): 1 unless said, and 0 leaves it out; "
+            "with 0.4, each epoch reads another 40 %"
         ),
     ] = field(default_factory=dict)
 
@@ -59,7 +58,8 @@ class DataConfig:
         for name, weight in self.sources.items():
             if not 0 <= weight <= MOST_TIMES:
                 raise InputError(
-                    f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}"
+                    f"data.sources.{name:.50} must be at least 0 and at most "
+                    f"{MOST_TIMES:,}, not {weight}"
                 )
 
 
@@ -68,9 +68,9 @@ class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut
     from it (see `TrainConfig`).
 
-    weights, order: `data.sources` and `train.order`.
-    reads_targets, candidates: what the output layer needs streamed: target vectors;
-    candidates, if any.
+    weights: `data.sources`.
+    reads_targets: whether the output layer needs target vectors streamed.
+    candidates: which candidates it needs streamed, if any (see `OutputLayerSettings`).
     """
 
     corpus: Corpus
@@ -108,39 +108,33 @@ class TrainingData:
         """A warning where an epoch leaves much of its text out; None where it reads
         nearly all.
         """
-        share = (
-            self.updates_per_epoch
-            * self.words_per_update
-            / float(self.groups.epoch_tokens)
-        )
+        words = self.updates_per_epoch * self.words_per_update
+        share = words / float(self.groups.epoch_tokens)
         if share >= NEARLY_ALL:
             return None
         return (
-            f"an epoch reads {share:.0%} of its text, since {self.streams} streams take few whole windows of "
-            f"{self.window} words from the shards that are shuffled together: set a higher train.mix_shards, or use "
-            "fewer streams"
+            f"an epoch reads {share:.0%} of its text, since {self.streams} streams "
+            f"take few whole windows of {self.window} words from the shards that are "
+            "shuffled together: set a higher train.mix_shards, or use fewer streams"
         )
 
     @cached_property
     def sampler(self) -> CandidateSampler | None:
-        """What finds the candidates of windows, where the output layer asks for them."""
+        """What finds the candidates of windows, if the output layer asks for any."""
         if self.candidates is None:
             return None
         counts = self.corpus.counts
-        targets = self.words_per_update
         if isinstance(self.candidates, SampleSettings):
-            return LogUniformSampler(
-                counts, targets=targets, settings=self.candidates, seed=self.seed
-            )
-        read = counts.astype(np.float64)  # how often an epoch reads each type
+            return LogUniformSampler(counts, settings=self.candidates, seed=self.seed)
+        # how often an epoch reads each type
+        read = counts.astype(np.float64)
         if any(weight != 1 for weight in self.weights.values()):
             read = np.zeros(len(counts))
             for shard in self.corpus.train:
+                ids = self.corpus.read_shard(shard)
                 weight = self.weights.get(shard.source, 1.0)
-                read += weight * np.bincount(
-                    self.corpus.read_shard(shard), minlength=len(counts)
-                )
-        return TargetSampler(counts, read, targets=targets)
+                read += weight * np.bincount(ids, minlength=len(counts))
+        return TargetSampler(counts, read, targets=self.words_per_update)
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:
@@ -148,49 +142,29 @@ class TrainingData:
         to read the same.
         """
         corpus = self.corpus
-        tables = {
-            "data.input_vectors": self.inputs,
-            "data.target_vectors": self.targets,
-        }
-        shards = [
-            (each.file, each.source) for each in (*corpus.train, *corpus.held_out)
-        ]
-        files = sorted(
-            (name, checksum.whole) for name, checksum in corpus.record.checksums.items()
-        )
+        shards = [(each.file, each.source) for each in corpus.train]
+        shards += [(each.file, each.source) for each in corpus.held_out]
+        checksums = corpus.record.checksums
+        files = sorted((name, checksum.whole) for name, checksum in checksums.items())
+        content = repr((len(corpus.train), shards, files))
         names = {
-            "data.corpus": fingerprint(
-                [repr((len(corpus.train), shards, files)).encode()]
-            )
+            "data.corpus": fingerprint([content.encode()]),
+            "data.input_vectors": table_fingerprint(self.inputs),
         }
-        for name, table in (
-            tables.items()
-            if self.reads_targets
-            else [("data.input_vectors", self.inputs)]
-        ):
-            arrays = table.transform.arrays
-            source = table.source
-            parts = (
-                part
-                for key in sorted(arrays)
-                for part in (key.encode(), arrays[key].tobytes())
-            )
-            kind = (source.fingerprint, source.post_processing, str(table.rows.dtype))
-            names[name] = " ".join([*kind, fingerprint(parts)])
+        if self.reads_targets:
+            names["data.target_vectors"] = table_fingerprint(self.targets)
         return names
 
     def require_same_data(self, before: Mapping[str, str]) -> None:
         """Raise an `InputError` where the data are others than those with the
         fingerprints `before`.
         """
-        changed = [
-            name
-            for name, value in self.fingerprints.items()
-            if before.get(name) != value
-        ]
+        now = self.fingerprints
+        changed = [name for name in now if before.get(name) != now[name]]
         if changed:
             raise InputError(
-                f"the run was started with other data under {', '.join(changed)}: resume it with that, or start anew"
+                f"the run was started with other data under {', '.join(changed)}: "
+                "resume it with that, or start anew"
             )
 
     def windows(
@@ -214,18 +188,33 @@ class TrainingData:
         for window in windows:
             candidates = {}
             if self.sampler is not None:
-                candidates = {
-                    name: self.sampler.candidates(ids[:, 1:], position, name)
-                    for name, ids in window.ids.items()
-                }
+                for name, ids in window.ids.items():
+                    targets = ids[:, 1:]
+                    candidates[name] = self.sampler.candidates(targets, position, name)
+            # what is drawn for a window comes from its own position
             position = window.next
-            yield Window(
-                {name: ids[own] for name, ids in window.ids.items()},
-                position,
-                candidates,
-            )
+            ids = {name: each[own] for name, each in window.ids.items()}
+            yield Window(ids, window.next, candidates)
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""
         targets = self.targets if self.reads_targets else None
         return BatchMaker(self.inputs, targets, sampler=self.sampler)
+
+
+def table_fingerprint(table: LexiconTable) -> str:
+    """What tells a table apart from others: its source, type of numbers and
+    transform.
+    """
+    transform = []
+    for name, array in sorted(table.transform.arrays.items()):
+        transform += [name.encode(), array.tobytes()]
+    source = table.source
+    return " ".join(
+        (
+            source.fingerprint,
+            source.post_processing,
+            str(table.rows.dtype),
+            fingerprint(transform),
+        )
+    )

@@ -1,7 +1,7 @@
 """Windows: in which order training reads a corpus, and where in it a run is.
 
 Groups of text have all sources in proportion to their weights, so that an encoder never
-reads one kind of text alone. Each source is an endless stream of its shards, in another
+reads one kind of text alone. Each source is read without end, its shards in another
 random order each time round. An epoch reads as much of it as the source's weight says,
 each of its G groups a G-th of that. The sentences (or documents) of a group are
 shuffled together and concatenated; that text is cut into B equal streams; a window is T
@@ -14,7 +14,7 @@ position can be gone back to.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
@@ -36,10 +36,15 @@ _SEARCHED = 256
 
 @dataclass(frozen=True)
 class Position:
-    """The next window to read: `shard` is the number of its group of text in the epoch."""
+    """The next window to read.
+
+    epoch: the number of the epoch.
+    group: the number of the group in the epoch.
+    window: the number of the window in the group.
+    """
 
     epoch: Annotated[int, Meta(ge=0)] = 0
-    shard: Annotated[int, Meta(ge=0)] = 0
+    group: Annotated[int, Meta(ge=0)] = 0
     window: Annotated[int, Meta(ge=0)] = 0
 
 
@@ -48,7 +53,7 @@ class CandidateIds(NamedTuple):
 
     ids: uint32 [U], distinct.
     shared: the first `shared` ids are candidates of every target, each later one of the
-    targets of its own type alone.
+        targets of its own type alone.
     """
 
     ids: np.ndarray
@@ -57,9 +62,10 @@ class CandidateIds(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """Token ids uint32 [B, T + 1] of each direction in its reading order; targets are
-    the inputs shifted by 1.
+    """T tokens of each stream, and the next token of each.
 
+    ids: of each direction, token ids uint32 [B, T + 1] in its reading order; targets
+        are the inputs shifted by 1.
     next: the position after this window, from which a resumed run goes on.
     candidates: of each direction, where an output layer asks for them.
     """
@@ -67,12 +73,6 @@ class Window:
     ids: dict[str, np.ndarray]
     next: Position = Position()
     candidates: dict[str, CandidateIds] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """[D, B, T + 1]"""
-        streams, tokens = next(iter(self.ids.values())).shape
-        return len(self.ids), streams, tokens
 
 
 @dataclass(frozen=True)
@@ -104,46 +104,45 @@ class TextGroups:
 
     Args:
         corpus: whose training text is read.
-        weights: how many times an epoch reads each source, 1 unless given; a weight of
-            a source that is not there is an `InputError`, and so are weights that are
-            all 0.
+        weights: how many times an epoch reads each source, 1 unless given.
         mix: how many shards' text is shuffled together.
         seed: of all that is random.
+
+    Raises:
+        InputError: a weight is of a source that is not there, or all weights are 0.
     """
 
     def __init__(
         self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int
     ) -> None:
-        if unknown := [name for name in weights if name not in corpus.sources]:
-            known = (
-                ", ".join(name for name in corpus.sources if name)
-                or "none: build it with NAME=FILE"
-            )
-            raise InputError(
-                f"data.sources: {corpus.path} has no source {unknown[0]:.50} (it has {known})"
-            )
-        if not any(weights.get(name, 1.0) for name in corpus.sources):
-            raise InputError(
-                f"data.sources gives every source of {corpus.path} the weight 0: give one a weight above 0"
-            )
         self.corpus = corpus
         self._seed = seed
-        self._streams = [
-            SourceStream(
-                corpus,
-                weights.get(name, 1.0),
-                seed=(seed, index),
-                shards=[shard for shard in corpus.train if shard.source == name],
+        self._sources: list[EndlessSource] = []
+        for name in weights:
+            if name not in corpus.sources:
+                named = ", ".join(each for each in corpus.sources if each)
+                known = named or "none: build it with NAME=FILE"
+                raise InputError(
+                    f"data.sources: {corpus.path} has no source {name:.50} "
+                    f"(it has {known})"
+                )
+        for index, name in enumerate(corpus.sources):
+            weight = weights.get(name, 1.0)
+            shards = [shard for shard in corpus.train if shard.source == name]
+            if weight:
+                source = EndlessSource(corpus, weight, shards, seed=(seed, index))
+                self._sources.append(source)
+        if not self._sources:
+            raise InputError(
+                f"data.sources gives every source of {corpus.path} the weight 0: give "
+                "one a weight above 0"
             )
-            for index, name in enumerate(corpus.sources)
-            if weights.get(name, 1.0)
-        ]
-        shards = sum(len(stream.shards) for stream in self._streams)
-        shard_tokens = Fraction(sum(stream.tokens for stream in self._streams), shards)
-        self.epoch_tokens = sum(stream.epoch_tokens for stream in self._streams)
-        self.count = max(
-            1, round(self.epoch_tokens / (mix * shard_tokens))
-        )  # groups of an epoch
+        self.epoch_tokens = sum(source.epoch_tokens for source in self._sources)
+        tokens = sum(source.tokens for source in self._sources)
+        shard_count = sum(len(source.shards) for source in self._sources)
+        group_tokens = mix * Fraction(tokens, shard_count)
+        # groups of an epoch
+        self.count = max(1, round(self.epoch_tokens / group_tokens))
 
     def group(self, epoch: int, place: int) -> Group:
         """The group at a place of an epoch, from 0 to `count` − 1; its slices are in
@@ -152,47 +151,47 @@ class TextGroups:
         before = epoch * self.count + place
         begin = Fraction(before, self.count)
         end = Fraction(before + 1, self.count)
-        slices = [
-            each for stream in self._streams for each in stream.slices(begin, end)
-        ]
+        slices: list[ShardSlice] = []
+        for source in self._sources:
+            slices += source.slices(begin, end)
         slices.sort(key=lambda each: (each.shard.file, each.start))
         return Group(tuple(slices), (self._seed, epoch, place))
 
 
-class SourceStream:
+class EndlessSource:
     """The shards of one source without end, each time round in another random order.
 
-    Positions are tokens from the beginning of the stream.
+    Positions are tokens from the beginning.
 
     Args:
         corpus: of the source.
         weight: how many times round an epoch reads.
-        seed: of the orders.
         shards: all of the source's text.
+        seed: of the orders.
     """
 
     def __init__(
         self,
         corpus: Corpus,
         weight: float,
+        shards: Sequence[Shard],
         *,
         seed: tuple[int, int],
-        shards: Sequence[Shard],
     ) -> None:
         self.shards = shards
         self._corpus = corpus
         self._seed = seed
         self._sizes = np.array([shard.tokens for shard in shards], dtype=np.int64)
         self.tokens = int(self._sizes.sum())
+        # by the digits of the weight: as a float, 0.4 is a little more than 2/5
         self.epoch_tokens = self.tokens * Fraction(str(weight))
+        # the slices of one group are from few rounds, mostly from one
         self._round = lru_cache(maxsize=4)(self._new_round)
 
     def slices(self, begin: Fraction, end: Fraction) -> Iterator[ShardSlice]:
         """What is read from one time to another, both of them in epochs."""
-        position, stop = (
-            self._sentence_start(int(epochs * self.epoch_tokens))
-            for epochs in (begin, end)
-        )
+        position = self._sentence_start(int(begin * self.epoch_tokens))
+        stop = self._sentence_start(int(end * self.epoch_tokens))
         while position < stop:
             shard, start = self._locate(position)
             last = min(shard.tokens, start + stop - position)
@@ -200,10 +199,9 @@ class SourceStream:
             position += last - start
 
     def _new_round(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The order of the shards in one time round, and where each of them ends in it."""
-        order = np.random.default_rng([*self._seed, number, 1]).permutation(
-            len(self.shards)
-        )
+        """The order of the shards in one time round, and where each ends in it."""
+        generator = np.random.default_rng([*self._seed, number, 1])
+        order = generator.permutation(len(self.shards))
         return order, np.cumsum(self._sizes[order])
 
     def _locate(self, position: int) -> tuple[Shard, int]:
@@ -221,9 +219,8 @@ class SourceStream:
         shard, place = self._locate(position)
         ids = self._corpus.map_shard(shard)
         for start in range(place, shard.tokens, _SEARCHED):
-            found = np.flatnonzero(
-                ids[start : start + _SEARCHED] == self._corpus.begin_id
-            )
+            tokens = ids[start : start + _SEARCHED]
+            found = np.flatnonzero(tokens == self._corpus.begin_id)
             if len(found):
                 return position + start + int(found[0]) - place
         return position + shard.tokens - place
@@ -235,16 +232,19 @@ def windows_of(tokens: int, streams: int, window: int) -> int:
 
 
 def windows_per_epoch(groups: TextGroups, *, streams: int, window: int) -> int:
-    """The updates of the first epoch (later ones differ a little); none at all is an
-    `InputError`.
+    """The updates of the first epoch (later ones differ a little).
+
+    Raises:
+        InputError: there are none.
     """
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
     count = sum(windows_of(each, streams, window) for each in tokens)
     if count == 0:
         raise InputError(
-            f"train.streams={streams} with train.window={window} need {streams * (window + 1):,} tokens, and the "
-            f"shards of {groups.corpus.path} that are read together hold {max(tokens):,} at most: use fewer streams, a "
-            "higher train.mix_shards, or more text"
+            f"train.streams={streams} with train.window={window} need "
+            f"{streams * (window + 1):,} tokens, and the shards of "
+            f"{groups.corpus.path} that are read together hold {max(tokens):,} at "
+            "most: use fewer streams, a higher train.mix_shards, or more text"
         )
     return count
 
@@ -254,38 +254,40 @@ def training_windows(
     *,
     streams: int,
     window: int,
-    order: str,
+    order: Order,
     directions: tuple[str, ...],
     position: Position,
 ) -> Iterator[Window]:
-    """Windows from `position` on, epoch after epoch, without end; `order`, one of
-    `ORDERS`, says what is shuffled.
+    """Windows from `position` on, epoch after epoch, without end.
+
+    Args:
+        groups: of each epoch.
+        streams: B
+        window: T
+        order: what is shuffled.
+        directions: that the windows have.
+        position: of the first window.
     """
     while True:
-        for place in range(position.shard, groups.count):
+        for place in range(position.group, groups.count):
             group = groups.group(position.epoch, place)
             count = windows_of(group.tokens, streams, window)
+            rows: dict[str, np.ndarray] = {}
             if count:
                 tokens = shuffled(groups.corpus, group, order)
                 rows = {name: streams_of(tokens, streams, name) for name in directions}
+            following = Position(position.epoch, place + 1)
             for index in range(position.window, count):
                 last = index == count - 1
-                position = Position(
-                    position.epoch,
-                    place + 1 if last else place,
-                    0 if last else index + 1,
-                )
+                following_window = Position(position.epoch, place, index + 1)
                 start = index * window
-                yield Window(
-                    {
-                        name: each[:, start : start + window + 1]
-                        for name, each in rows.items()
-                    },
-                    position,
-                )
-            if position.shard == place:  # too little text for a window
-                position = Position(position.epoch, place + 1, 0)
-        position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
+                ids = {
+                    name: each[:, start : start + window + 1]
+                    for name, each in rows.items()
+                }
+                yield Window(ids, following if last else following_window)
+            position = following
+        position = Position(position.epoch + 1)
 
 
 def held_out_windows(
@@ -307,7 +309,8 @@ def held_out_windows(
     tokens = tokens_of(corpus, [ShardSlice(shard, 0, shard.tokens) for shard in shards])
     streams = max(1, min(streams, len(tokens) // SHORTEST_STREAM))
     rows = {name: streams_of(tokens, streams, name) for name in directions}
-    targets = min(math.ceil(words / streams), len(tokens) // streams - 1)  # of a stream
+    # of a stream, whose last token is a target alone
+    targets = min(math.ceil(words / streams), len(tokens) // streams - 1)
     for start in range(0, targets, window):
         end = min(start + window, targets) + 1
         yield Window({name: each[:, start:end] for name, each in rows.items()})
@@ -316,37 +319,44 @@ def held_out_windows(
 def require_held_out(corpus: Corpus, window: int) -> None:
     """Raise an `InputError` when less than two windows of a source are held out."""
     for source in corpus.held_out_sources or [""]:
-        tokens = sum(
-            shard.tokens for shard in corpus.held_out if shard.source == source
-        )
+        sizes = [each.tokens for each in corpus.held_out if each.source == source]
+        tokens = sum(sizes)
         if tokens < 2 * window:
+            of_source = f" of {source}" if source else ""
             raise InputError(
-                f"{corpus.path} holds out only {tokens} tokens{source and f' of {source}'}, less than two windows of "
-                f"train.window={window}: hold out more text when building it, or use a shorter window"
+                f"{corpus.path} holds out only {tokens} tokens{of_source}, less than "
+                f"two windows of train.window={window}: hold out more text when "
+                "building it, or use a shorter window"
             )
 
 
-def shuffled(corpus: Corpus, group: Group, order: str) -> np.ndarray:
+def shuffled(corpus: Corpus, group: Group, order: Order) -> np.ndarray:
     """uint32 [tokens]: the sentences, or the documents, of a group in random order."""
     tokens = tokens_of(corpus, group.slices)
     starts = np.flatnonzero(tokens == corpus.begin_id)
     if len(starts) == 0 or starts[0] != 0:
         raise InputError(
-            f"{corpus.path / group.slices[0].shard.file} does not start with <s>: build the corpus again"
+            f"{corpus.path / group.slices[0].shard.file} does not start with <s>: "
+            "build the corpus again"
         )
     if order == "documents":
         starts = document_starts(corpus, group.slices)
     lengths = np.diff(starts, append=len(tokens))
     permutation = np.random.default_rng(group.seed).permutation(len(starts))
+    starts = starts[permutation]
     lengths = lengths[permutation]
-    ends = np.cumsum(lengths)
-    offsets = np.repeat(starts[permutation] - (ends - lengths), lengths)
-    return tokens[offsets + np.arange(len(tokens))]
+    # where each of them comes to begin
+    places = np.cumsum(lengths) - lengths
+    # all tokens are moved by one indexing, since a group has millions of sentences
+    moved = np.repeat(starts - places, lengths)
+    return tokens[moved + np.arange(len(tokens))]
 
 
 def tokens_of(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
-    """uint32 [tokens]: the text of all slices; one file is open at a time, however many
-    there are.
+    """uint32 [tokens]: the text of all slices.
+
+    Each is copied into its place at once, so that one file is open at a time, however
+    many there are, and the text is in memory once.
     """
     tokens = np.empty(sum(each.end - each.start for each in slices), dtype=ID_DTYPE)
     place = 0
@@ -361,12 +371,13 @@ def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
     """int64 [documents]: where documents start in the text of slices; a document that
     is cut is one in each slice.
     """
-    starts = []
+    starts: list[int] = []
     before = 0
     for each in slices:
         documents = corpus.read_documents(each.shard)
         inside = documents[(documents > each.start) & (documents < each.end)]
-        starts += [before, *(before - each.start + inside).tolist()]
+        starts.append(before)
+        starts += (before - each.start + inside).tolist()
         before += each.end - each.start
     return np.array(starts, dtype=np.int64)
 
@@ -375,5 +386,7 @@ def streams_of(tokens: np.ndarray, streams: int, direction: str) -> np.ndarray:
     """[B, tokens // B]: a text as B equal streams in the reading order of a direction;
     the rest is left out.
     """
-    tokens = tokens[::-1] if direction == "backward" else tokens
-    return tokens[: len(tokens) // streams * streams].reshape(streams, -1)
+    if direction == "backward":
+        tokens = tokens[::-1]
+    length = len(tokens) // streams
+    return tokens[: streams * length].reshape(streams, length)

@@ -19,7 +19,8 @@ class ProcessLost(InputError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"another process of this run ended or was lost ({reason}): go on by --resume"
+            f"another process of this run ended or was lost ({reason}): "
+            "go on by --resume"
         )
 
 

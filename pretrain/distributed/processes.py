@@ -2,8 +2,8 @@
 between all of them.
 
 `torchrun` starts several processes, whose numbers are their ranks. Each trains all
-directions on an equal share of the streams. Without `torchrun` there is one process, and
-nothing is sent.
+directions on an equal share of the streams. Without `torchrun` there is one process,
+and nothing is sent.
 """
 
 import os
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from elmoc.errors import InputError, describe_error
 from pretrain.distributed.errors import RaisedTogether, collective_errors, exit_with
 
-# Rank 0 evaluates and saves while the others wait, which takes less than this. A process
-# that dies is noticed at once.
+# The others wait while rank 0 evaluates and saves, which takes less than this. A
+# process that dies is noticed at once.
 TIMEOUT = timedelta(minutes=30)
 # Gradients of fewer numbers than this are summed in one message: those of biases and
 # layer norms would otherwise be a dozen messages of some kilobytes each.
@@ -142,7 +142,8 @@ class Processes:
         count = self.world_size
         if count > 1 and device.startswith("cuda:"):
             raise InputError(
-                f"train.device={device} is one GPU for {count} processes: use cuda or auto"
+                f"train.device={device} is one GPU for {count} processes: use cuda "
+                "or auto"
             )
         if streams % count:
             raise InputError(
@@ -258,8 +259,9 @@ class Processes:
             keys = sorted(first.keys() | other.keys())
             differing = [key for key in keys if first.get(key) != other.get(key)]
             if differing:
+                names = ", ".join(differing)
                 raise RaisedTogether(
-                    f"rank {rank} has other values than rank 0 for {', '.join(differing)}"
+                    f"rank {rank} has other values than rank 0 for {names}"
                 )
 
 

@@ -9,7 +9,7 @@ candidates, V lexicon size.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
@@ -33,7 +33,7 @@ LEAST_COUNT = 0.5
 
 
 def log_frequencies(counts: np.ndarray) -> np.ndarray:
-    """float64 [V]: log of the share of each type in the training text, from counts [V]."""
+    """float64 [V]: log of the share of each type, from its count in a text [V]."""
     return np.log(np.maximum(counts, LEAST_COUNT) / counts.sum())
 
 
@@ -49,13 +49,15 @@ def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
 class Candidates(NamedTuple):
     """The distinct types that the targets of a window are told from.
 
-    vectors        float32 [U, E]: their vectors in the target table; None where the
-    output layer reads none log_frequency  float32 [U]: log of the share of each in the
-    training text log_chance     float32 [U]: log of the chance that each is a candidate
-    of another target labels         int64 [B, T]: the index of each target among the
-    candidates ids            int64 [U]: their rows of the lexicon, or classes; None
-    where there are vectors shared         the first `shared` are candidates of every
-    target, each later one of the targets of its type alone
+    vectors: float32 [U, E], their vectors in the target table; None where the output
+        layer reads none.
+    log_frequency: float32 [U], the log of the share of each in the training text.
+    log_chance: float32 [U], the log of the chance that each is a candidate of another
+        target.
+    labels: int64 [B, T], the index of each target among the candidates.
+    ids: int64 [U], their rows of the lexicon, or classes; None where there are vectors.
+    shared: the first `shared` are candidates of every target, each later one of the
+        targets of its type alone.
     """
 
     vectors: Tensor | None
@@ -65,13 +67,21 @@ class Candidates(NamedTuple):
     ids: Tensor | None = None
     shared: int = 0
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Candidates":
+        """The candidates with a function of each of their tensors."""
+        changed: dict[str, Any] = {}
+        for name, value in self._asdict().items():
+            changed[name] = function(value) if isinstance(value, Tensor) else value
+        return Candidates(**changed)
+
 
 class Targets(NamedTuple):
     """The words that a window has to predict.
 
-    ids         int64 [B, T]: rows of the lexicon
-    vectors     float32 [B, T, E]: theirs in the target table, where the output layer
-    reads them, but no candidates candidates  where the output layer asks for them
+    ids: int64 [B, T], rows of the lexicon.
+    vectors: float32 [B, T, E], their vectors in the target table; None where the output
+        layer reads none, or asks for candidates.
+    candidates: where the output layer asks for them.
     """
 
     ids: Tensor
@@ -83,9 +93,9 @@ class Loss(NamedTuple):
     """The loss of a batch, and what it was taken over: scalars, to which other
     processes add theirs.
 
-    total    summed over the counted targets
-    counted  targets that the loss is taken over
-    masked   targets that are left out
+    total: summed over the counted targets.
+    counted: the number of targets that the loss is taken over.
+    masked: the number of targets that are left out.
     """
 
     total: Tensor

@@ -9,7 +9,7 @@ import pytest
 import torch
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.batches import Batch, BatchMaker, Buffers, gather, stream_batches
+from pretrain.data.batches import Batch, BatchMaker, stream_batches
 from pretrain.data.windows import Position, Window
 from tests.pretrain.data.reading import windows_of_shards
 
@@ -17,21 +17,16 @@ CPU = torch.device("cpu")
 
 
 class CountedMaker(BatchMaker):
-    """Counts how often windows were filled and buffers allocated."""
+    """Counts the batches that were made."""
 
     def __init__(self, inputs: VectorTable, targets: VectorTable) -> None:
         super().__init__(inputs, targets)
-        self.filled = threading.Semaphore(0)
-        self.allocated = 0
+        self.made = threading.Semaphore(0)
 
-    def buffers(self, shape: tuple[int, int, int], device: torch.device, *, pin: bool = False) -> Buffers:
-        self.allocated += 1
-        return super().buffers(shape, device, pin=pin)
-
-    def fill(self, window: Window, buffers: Buffers) -> int:
-        count = super().fill(window, buffers)
-        self.filled.release()
-        return count
+    def batch(self, window: Window) -> Batch:
+        batch = super().batch(window)
+        self.made.release()
+        return batch
 
 
 def streaming_threads() -> int:
@@ -79,9 +74,9 @@ def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: C
     batches = stream_batches(first_windows(tiny_corpus), maker, CPU)
     for number, (batch, window) in enumerate(islice(zip(batches, first_windows(tiny_corpus), strict=False), 12)):
         for _ in range(4 if number == 0 else 1):  # this one, and three ahead
-            assert maker.filled.acquire(timeout=200)
+            assert maker.made.acquire(timeout=200)
         if number in (0, 7):
-            assert not maker.filled.acquire(timeout=0.05)
+            assert not maker.made.acquire(timeout=0.05)
         check_vectors(batch, window, table, table)
     batches.close()
 
@@ -108,9 +103,11 @@ def test_what_goes_wrong_in_the_windows_or_the_gathering_is_raised(tiny_corpus: 
 def test_only_distinct_rows_are_gathered_and_once_for_both_uses(tiny_corpus: Corpus) -> None:
     raw, half, other = (VectorTable(tiny_corpus, name) for name in ("raw", "half", "other"))
     ids = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
-    batch = gather(Window(ids), BatchMaker(raw, raw), CPU)
+    batch = BatchMaker(raw, raw).batch(Window(ids))
     assert len(batch.input_vectors) == 3
-    assert batch.target_vectors.data_ptr() == batch.input_vectors.data_ptr()
-    batch = gather(Window(ids), BatchMaker(half, other), CPU)
+    assert batch.target_vectors is batch.input_vectors
+    copy = batch.map(torch.clone)
+    assert copy.target_vectors is copy.input_vectors is not batch.input_vectors, "copied once"
+    batch = BatchMaker(half, other).batch(Window(ids))
     assert (batch.input_vectors.shape, batch.target_vectors.shape) == ((3, 8), (3, 6))
     assert batch.input_vectors.dtype == torch.float16, "widened on the device only"

@@ -8,7 +8,6 @@ import pytest
 import torch
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.batches import gather
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
@@ -91,7 +90,7 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str) -> None:
     data = data_of(tiny_corpus, targets=targets)
     rows = np.asarray(data.targets.rows, dtype=np.float32)
     for window in islice(data.windows(own=slice(1, 3)), 5):
-        batch = gather(window, data.batch_maker(), CPU)
+        batch = data.batch_maker().batch(window)
         for direction, ids in window.ids.items():
             np.testing.assert_array_equal(batch.inputs(direction).numpy(), data.inputs.rows[ids[:, :-1]])
             found = batch.targets(direction)
@@ -111,7 +110,7 @@ def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.T
     settings = ContrastiveSettings(cosine_weight=0.3)
     torch.manual_seed(0)
     layer = ContrastiveOutput(states.shape[-1], data.targets.size, settings)
-    batch = gather(next(data.windows(own=own)), data.batch_maker(), CPU)
+    batch = data.batch_maker().batch(next(data.windows(own=own)))
     loss = layer(states[own], batch.targets("forward"))
     loss.total.backward()
     return [*loss, *(parameter.grad for parameter in layer.parameters())]

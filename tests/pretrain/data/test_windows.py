@@ -160,8 +160,8 @@ def test_seeds_epochs_and_directions(corpus: Corpus) -> None:
     for direction in DIRECTIONS:
         assert text(read(5, 0, (direction,)), direction) == text(both, direction)
         for before, after in pairwise(both):
-            assert before.shape == (2, 2, 5)
-            if after.next.shard == before.next.shard and before.next.window:
+            assert before.ids[direction].shape == (2, 5)
+            if after.next.group == before.next.group and before.next.window:
                 assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
 
 

@@ -11,7 +11,6 @@ from elmoc.corpus import Corpus
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.subwords import SubwordVectors
-from pretrain.data.batches import gather
 from pretrain.run.directory import read_checkpoint, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 from tests.tiny import learnable_sentences, write_corpus
@@ -75,7 +74,7 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
     network = setup.input_network
     assert network is not None
     window = next(setup.data.windows())
-    batch = gather(window, setup.data.batch_maker(), CPU)
+    batch = setup.data.batch_maker().batch(window)
 
     def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
         states = state.encoder.direction(direction)(vectors).layer_states[-1]

@@ -10,7 +10,6 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Spelling
-from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
@@ -78,7 +77,7 @@ def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> 
     network = state.input_network
     assert network is not None
     window = next(setup.data.windows())
-    batch = gather(window, setup.data.batch_maker(), torch.device("cpu"))
+    batch = setup.data.batch_maker().batch(window)
 
     def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
         states = state.encoder.direction(direction)(vectors).layer_states[-1]

@@ -12,7 +12,6 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
-from pretrain.data.batches import gather
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
 
@@ -41,7 +40,7 @@ def test_the_gradient_of_a_vector_is_the_sum_over_its_roles(runs: TinyRuns, sett
     state, network = setup.new_state(), setup.input_network
     rows: torch.nn.Parameter = network.rows  # type: ignore[union-attr,assignment]
     window = next(setup.data.windows())
-    batch = gather(window, setup.data.batch_maker(), torch.device("cpu"))
+    batch = setup.data.batch_maker().batch(window)
 
     def loss(vectors: torch.Tensor) -> torch.Tensor:
         states = state.encoder.direction("forward")(vectors).layer_states[-1]

@@ -18,9 +18,9 @@ from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings
 TYPES, WIDTH, PROJECTION = 40, 6, 5
 
 
-def sampler_of(samples: int, *, types: int = 0, lexicon: int = TYPES, targets: int = 12) -> LogUniformSampler:
+def sampler_of(samples: int, *, types: int = 0, lexicon: int = TYPES) -> LogUniformSampler:
     counts = np.arange(2 * lexicon, lexicon, -1)
-    return LogUniformSampler(counts, targets=targets, settings=SampleSettings(samples, types), seed=1)
+    return LogUniformSampler(counts, settings=SampleSettings(samples, types), seed=1)
 
 
 # the sampler
