@@ -191,18 +191,53 @@ class SentenceEncoder:
             progress(sum(rows.words(index) for index in batch))
         return states
 
-    def encode_next(self, rows: SentenceRows, carried: CarriedState) -> list[Tensor]:
-        """Layer states [L + 1, n, 2P] of sentences, each read from its row of a state.
+    def encode_documents(
+        self,
+        documents: Sequence[Sequence[Sequence[str]]],
+        *,
+        carried: CarriedState | None = None,
+        batch_words: int = BATCH_WORDS,
+        batch_size: int = BATCH_SIZE,
+        progress: Callable[[int], object] = lambda words: None,
+        select: Callable[[Tensor], Tensor] = lambda states: states,
+    ) -> list[list[Tensor]]:
+        """Layer states with the state carried from each sentence of a document to the
+        next; documents are read side by side.
 
         Args:
-            rows: the sentences, from `look_up`.
-            carried: the states before the sentences, which become those after them.
+            documents: lists of sentences.
+            carried: with one document alone, the states before it, which become those
+                after it; by default documents are read from zero state.
+            batch_words: words of sentences that are read together, at most.
+            batch_size: documents that are read together, at most.
+            progress: called with the number of words that have been read.
+            select: what is kept of [L + 1, n, 2P].
+
+        Raises:
+            InputError: the encoder has no state to carry.
         """
-        encoded = encode_next(self._inference, rows.ids, rows.table, carried)
-        return [
-            self._checked(self._words(rows, index, each))
-            for index, each in enumerate(encoded)
-        ]
+        sizes = self._directory.encoder.config.sizes
+        if not sizes.carries_state:
+            raise InputError(
+                f"the encoder ({sizes.description}) carries nothing from one sentence "
+                "to the next"
+            )
+        states: list[list[Tensor]] = [[] for _ in documents]
+        longest = [max(map(len, document), default=0) for document in documents]
+        for batch in length_bucketed(longest, batch_words, batch_size):
+            # Those with most sentences first: the documents that go on are the first
+            # rows of a state.
+            order = sorted(batch, key=lambda index: -len(documents[index]))
+            state = {} if carried is None else carried
+            for number in range(len(documents[order[0]])):
+                going_on = [index for index in order if len(documents[index]) > number]
+                rows = self.look_up(documents[index][number] for index in going_on)
+                encoded = encode_next(self._inference, rows.ids, rows.table, state)
+                for place, index in enumerate(going_on):
+                    words = self._words(rows, place, encoded[place])
+                    states[index].append(self._checked(select(words).clone()))
+                    progress(rows.words(place))
+        return states
 
     def encode_padded(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Layer states [B, L + 1, T + 2, 2P] of what `SentenceRows.padded` gives, on

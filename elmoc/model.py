@@ -19,7 +19,7 @@ from elmoc.devices import Precision, checked_device, choose_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import CarriedState
 from elmoc.encoding import SentenceEncoder
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.model_directory import (
     ModelDirectory,
     model_files,
@@ -203,25 +203,7 @@ class ElmoC:
         Raises:
             InputError: the encoder has no state to carry.
         """
-        sizes = self.encoder.config.sizes
-        if not sizes.carries_state:
-            raise InputError(
-                f"the encoder ({sizes.description}) carries nothing from one sentence "
-                "to the next"
-            )
-        carried = {} if carried is None else carried
-        states: list[list[Tensor]] = [[] for _ in documents]
-        # Longest first, so that the documents that go on are the first rows of a state.
-        order = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
-        longest = max(map(len, documents), default=0)
-        for number in range(longest):
-            batch = [index for index in order if len(documents[index]) > number]
-            sentences = [documents[index][number] for index in batch]
-            rows = self.sentence_encoder.look_up(sentences)
-            encoded = self.sentence_encoder.encode_next(rows, carried)
-            for index, each in zip(batch, encoded, strict=True):
-                states[index].append(each)
-        return states
+        return self.sentence_encoder.encode_documents(documents, carried=carried)
 
     def __repr__(self) -> str:
         sizes = self.encoder.config.sizes

@@ -19,7 +19,7 @@ import numpy as np
 import xxhash
 from torch import distributed
 
-from elmoc.batches import buffered, length_bucketed
+from elmoc.batches import buffered
 from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.hdf5_output import converted
@@ -356,43 +356,34 @@ class Dump:
             if sentence.begins:
                 documents.append([])
             documents[-1].append(sentence)
-        encoded = self._encode_side_by_side(documents, progress)
-        for number, document in enumerate(documents):
-            if number in encoded:
-                yield from encoded.pop(number)
+        encoder = self._model.sentence_encoder
+        short = []
+        for document in documents:
+            if count_words(document) <= self._part_words:
+                short.append([sentence.tokens for sentence in document])
+        encoded = encoder.encode_documents(
+            short,
+            batch_words=self._options.batch_words,
+            batch_size=self._options.batch_size,
+            progress=progress,
+            select=self._select,
+        )
+        for document in documents:
+            if count_words(document) <= self._part_words:
+                for states in encoded.pop(0):
+                    yield states.numpy()
                 continue
-            # A document longer than a part is read sentence by sentence.
+            # A document longer than a part is read sentence by sentence: its states do
+            # not fit into memory.
             carried: CarriedState = {}
             for sentence in document:
-                tokens = [[sentence.tokens]]
-                [[states]] = self._model.embed_documents(tokens, carried)
-                progress(len(sentence.tokens))
-                yield self._select(states).clone().numpy()
-
-    def _encode_side_by_side(
-        self, documents: Sequence[Sequence[Sentence]], progress: Progress
-    ) -> dict[int, list[np.ndarray]]:
-        """The layer states of the documents that are no longer than a part, by their
-        place.
-        """
-        numbers = []
-        longest = []
-        for number, document in enumerate(documents):
-            if count_words(document) <= self._part_words:
-                numbers.append(number)
-                longest.append(max(len(sentence.tokens) for sentence in document))
-        encoded = {}
-        options = self._options
-        for batch in length_bucketed(longest, options.batch_words, options.batch_size):
-            chosen = [numbers[index] for index in batch]
-            tokens = []
-            for number in chosen:
-                tokens.append([sentence.tokens for sentence in documents[number]])
-            found = self._model.embed_documents(tokens)
-            for number, states in zip(chosen, found, strict=True):
-                encoded[number] = [self._select(s).clone().numpy() for s in states]
-                progress(count_words(documents[number]))
-        return encoded
+                [[states]] = encoder.encode_documents(
+                    [[sentence.tokens]],
+                    carried=carried,
+                    progress=progress,
+                    select=self._select,
+                )
+                yield states.numpy()
 
     def _write_part(
         self,

@@ -28,12 +28,13 @@ _GZIP_LEVEL = 1
 class HdfOutput:
     """A new HDF5 file of arrays of one type.
 
-    file: the file; its `id` is the group to which most arrays go.
+    file: the file.
+    disk: where its bytes go.
     """
 
-    def __init__(self, disk: "_DiskFile", dtype: str, *, compress: bool) -> None:
+    def __init__(self, disk: "DiskFile", dtype: str, *, compress: bool) -> None:
         self.file = _new_file(disk)
-        self._disk = disk
+        self.disk = disk
         self._compress = compress
         self._type = h5t.py_create(np.dtype(dtype))
         self._plain = _dataset_properties()
@@ -75,20 +76,10 @@ class HdfOutput:
         if array.size:
             dataset.write(h5s.ALL, h5s.ALL, array, self._type)
 
-    def write_rows(self, dataset: h5d.DatasetID, start: int, rows: np.ndarray) -> None:
-        """Write rows of an array that has been created, from `start` on."""
-        place = dataset.get_space()
-        place.select_hyperslab((start, 0, 0), rows.shape)
-        dataset.write(h5s.create_simple(rows.shape), place, rows, self._type)
-
     def write_text(self, name: str, text: str) -> None:
         """Write a dataset of shape (1,) that holds one text of any length."""
         kind = h5py.string_dtype("utf-8")
         self.file.create_dataset(name, (1,), dtype=kind)[0] = text.encode()
-
-    def raise_error(self) -> None:
-        """Raise what went wrong on the disk, if anything did."""
-        self._disk.raise_error()
 
 
 @contextmanager
@@ -101,7 +92,7 @@ def new_output(path: Path | str, dtype: str, *, compress: bool) -> Iterator[HdfO
         OSError: its disk is full.
     """
     refuse_existing(path)
-    with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
+    with atomic_path(path) as partial, DiskFile(partial, "w+") as disk:
         try:
             output = HdfOutput(disk, dtype, compress=compress)
             with output.file:
@@ -130,7 +121,7 @@ def converted(states: np.ndarray, dtype: str) -> np.ndarray:
         ) from None
 
 
-class _DiskFile(io.FileIO):
+class DiskFile(io.FileIO):
     """The file that HDF5 writes to.
 
     The library crashes the process when a write fails (a full disk), so no write fails.
@@ -164,7 +155,7 @@ class _DiskFile(io.FileIO):
             return 0
 
 
-def _new_file(disk: _DiskFile) -> h5py.File:
+def _new_file(disk: DiskFile) -> h5py.File:
     """A file that any HDF5 since 1.8 reads, and that tracks the order of the members of
     its root.
     """

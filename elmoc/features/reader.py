@@ -4,11 +4,12 @@ and read.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
+import msgspec
 import numpy as np
 
 from elmoc.errors import reading, shortened
@@ -18,7 +19,6 @@ from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.limits import MOST_SENTENCES
-from elmoc.settings import convert
 
 # Bytes of the layer states of one word at most: they are allocated for every word that
 # is read, whatever a file says.
@@ -47,18 +47,6 @@ class FeatureRecord:
     boundaries: bool = False
     layers: list[str | int] = field(default_factory=list)
     dump: str | None = None
-
-
-def _record_of(attributes: dict[str, Any]) -> FeatureRecord:
-    if "layout" not in attributes:
-        return FeatureRecord()
-    values = {}
-    for each in fields(FeatureRecord):
-        if each.name in attributes:
-            value = attributes[each.name]
-            # NumPy's numbers and arrays as Python's.
-            values[each.name] = value if isinstance(value, str) else value.tolist()
-    return convert(values, FeatureRecord, where="")
 
 
 class FeatureFile:
@@ -99,10 +87,16 @@ class FeatureFile:
         self._process = os.getpid()
         with reading(self.path):
             attributes = self._file.attributes()
-            self.record = _record_of(attributes)
-            layout = choose_layout(
-                self._file, self.record.layout, self.record.format_version
-            )
+            self.record = FeatureRecord()
+            if "layout" in attributes:
+                # NumPy's numbers and arrays as Python's.
+                plain = {
+                    name: np.asarray(value).tolist()
+                    for name, value in attributes.items()
+                }
+                self.record = msgspec.convert(plain, FeatureRecord)
+            version = self.record.format_version
+            layout = choose_layout(self._file, self.record.layout, version)
             reader = layout.reader(self._file, attributes)
             if reader.first.dtype.kind != "f":
                 raise ValueError(

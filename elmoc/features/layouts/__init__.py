@@ -197,7 +197,7 @@ class LayoutWriter(ABC):
                 f"{self.shape.dtype} {wanted}"
             )
         self.put(entry, self._arranged(states))
-        self.output.raise_error()
+        self.output.disk.raise_error()
 
     @abstractmethod
     def put(self, entry: Entry, array: np.ndarray) -> None:

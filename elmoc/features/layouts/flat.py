@@ -78,9 +78,9 @@ class FlatWriter(LayoutWriter):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         shape = self.shape_of(self.shape.words)
-        self._states = self.output.create(
-            self.output.file.id, STATES, shape, words_axis=0
-        )
+        root = self.output.file.id
+        states = self.output.create(root, STATES, shape, words_axis=0)
+        self._states = h5py.Dataset(states)
         self._block_words = self.output.words_in(BLOCK_BYTES, shape, 0)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
         self._words_in_block = 0
@@ -99,10 +99,10 @@ class FlatWriter(LayoutWriter):
             self._write_block()
 
     def _write_block(self) -> None:
+        end = self._words_written + self._words_in_block
         if self._words_in_block:
-            rows = np.concatenate(self._block)
-            self.output.write_rows(self._states, self._words_written, rows)
-        self._words_written += self._words_in_block
+            self._states[self._words_written : end] = np.concatenate(self._block)
+        self._words_written = end
         self._words_in_block = 0
         self._block = []
 
