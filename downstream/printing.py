@@ -1,75 +1,77 @@
-"""Printing: what goes to a terminal, and how do columns of text look there, and in
-Markdown?
-"""
+"""Printing: how do lines, numbers and tables look on a terminal, and in Markdown?"""
 
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from elmoc.errors import printable
+from elmoc.errors import say
 
 
-def say(text: str, *, note: bool = False) -> None:
-    """Print what may be from files, such as labels and names: characters that steer a
-    terminal are written as escapes.
+def say_lines(text: str) -> None:
+    """Print text of several lines, each as `say` prints it."""
+    for line in text.split("\n"):
+        say(line)
 
-    note  whether it goes to standard error
+
+def note(text: str) -> None:
+    """Print a line to standard error: something that a user may not expect."""
+    say(f"note: {text}", file=sys.stderr)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number of things: `1 run`, `2,000 runs`.
+
+    Args:
+        count: the number.
+        noun: the singular.
+        plural: the noun with an s, unless it is given.
     """
-    shown = printable(text)
-    print(
-        f"note: {shown}" if note else shown,
-        file=sys.stderr if note else sys.stdout,
-        flush=True,
-    )
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {plural or f'{noun}s'}"
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless
-    it is given.
+@dataclass(frozen=True)
+class Column:
+    """Cells of text under a header.
+
+    header: the title of the column.
+    cells: from top to bottom.
+    right: whether they are aligned to the right, as numbers are.
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
-class Column(NamedTuple):
-    """Cells of text under a header; numbers are aligned to the right."""
 
     header: str
     cells: Sequence[str]
     right: bool = False
 
+    def as_text(self) -> list[str]:
+        """The lines of the column, filled with blanks to one width."""
+        width = max(len(cell) for cell in [self.header, *self.cells])
+        lines = [self.header, "─" * width, *self.cells]
+        if self.right:
+            return [line.rjust(width) for line in lines]
+        return [line.ljust(width) for line in lines]
 
-class Table(NamedTuple):
-    """Columns of the same number of cells under a title."""
+    def as_markdown(self) -> list[str]:
+        """The lines of the column in a table of Markdown, without bars between."""
+        cells = [cell.replace("|", "\\|") for cell in self.cells]
+        return [self.header, "---:" if self.right else "---", *cells]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns with the same number of cells, under a title."""
 
     title: str
     columns: Sequence[Column]
 
 
 def text_table(table: Table, *, markdown: bool = False) -> str:
-    """The table under its title: columns filled with spaces, or Markdown's pipes."""
-    filled = []
-    for header, cells, right in table.columns:
-        if markdown:
-            filled.append(
-                [
-                    header,
-                    "---:" if right else "---",
-                    *(cell.replace("|", "\\|") for cell in cells),
-                ]
-            )
-        else:
-            width = max(map(len, (header, *cells)))
-            fill = str.rjust if right else str.ljust
-            filled.append(
-                [
-                    fill(header, width),
-                    "─" * width,
-                    *(fill(cell, width) for cell in cells),
-                ]
-            )
-    lines = list(zip(*filled, strict=True))
+    """The lines of a table under its title, for a terminal or as Markdown."""
     if markdown:
-        return "\n".join(
-            [f"**{table.title}**", "", *(f"| {' | '.join(cells)} |" for cells in lines)]
-        )
-    return "\n".join([table.title, "", *("  ".join(cells).rstrip() for cells in lines)])
+        columns = [column.as_markdown() for column in table.columns]
+        rows = [f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True)]
+        return "\n".join([f"**{table.title}**", "", *rows])
+    columns = [column.as_text() for column in table.columns]
+    rows = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    return "\n".join([table.title, "", *rows])

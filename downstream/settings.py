@@ -1,12 +1,14 @@
 """Settings of a task: the hyper-parameters of its probe, and the options of its reader."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
 from downstream.inputs.mixing import AS_THEY_ARE, StateSettings
 from downstream.inputs.options import InputKind
+from elmoc.settings import convert, option_name
 
 # The mix's rate in small presets. Their few updates are not enough for a mix that learns
 # at the rate of all other weights.
@@ -101,6 +103,29 @@ class TrainingSettings(StateSettings):
 
 
 AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
+Options = TypeVar("Options")
+
+
+def with_changes(
+    defaults: Options,
+    changes: Mapping[str, Any],
+    *,
+    where: str = "",
+    name: Callable[[str], str] = option_name,
+) -> Options:
+    """Settings or options with other values in some fields.
+
+    Args:
+        defaults: a dataclass instance.
+        changes: field → value.
+        where: see `convert`.
+        name: what the user calls a field.
+
+    Raises:
+        InputError: an unknown field, or an impossible value.
+    """
+    values = {**asdict(defaults), **changes}  # type: ignore[call-overload]
+    return convert(values, type(defaults), where=where, name=name)
 
 
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:

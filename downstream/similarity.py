@@ -3,22 +3,24 @@ of words as people do?
 
 python -m downstream similarity VECTORS|MODEL FILES…
 
-Of an encoder layer 0, its input projection, is a word vector: it does not depend on the
-words around.
+Layer 0 of an encoder, its input projection, gives word vectors, too: it does not depend
+on the words around.
 """
 
-import argparse
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from scipy.stats import spearmanr
 
-from downstream.printing import Column, Table, say, text_table
+from downstream.printing import Column, Table, note, say_lines, text_table
+from elmoc.command_line import run_main
 from elmoc.errors import InputError, shortened
 from elmoc.files.compression import unpacked_name
 from elmoc.files.text import read_lines
@@ -35,8 +37,11 @@ _TAGGED = re.compile(r".+-[ajnrv]")
 
 @dataclass(frozen=True)
 class WordPairs:
-    """Pairs of words of a file, and how similar people found them: scores [N], higher
-    is more similar.
+    """Pairs of words of a file, and how similar people found them.
+
+    name: of the file.
+    pairs: N pairs of words.
+    scores: float64 [N], higher is more similar.
     """
 
     name: str
@@ -44,65 +49,80 @@ class WordPairs:
     scores: np.ndarray
 
 
-def run_similarity(arguments: Sequence[str]) -> None:
-    """`python -m downstream similarity …`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m downstream similarity",
-        description="Correlate the cosines of words with human judgements of their similarity (Spearman's ρ), over the "
-        "pairs whose words both have a vector. Of a model, these are its word vectors, and layer 0, which reads each "
-        "word by itself.",
-    )
-    text = "FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or random:SEED:SIZE; or a model or run directory"
-    parser.add_argument("source", metavar="VECTORS|MODEL", help=text)
-    text = "two words and a score a line, or SimLex, WordSim, MEN as they are (plain or .gz)"
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=text)
-    options = parser.parse_args(arguments)
-    files = [read_pairs(path) for path in options.files]
-    words = list(
-        dict.fromkeys(word for file in files for pair in file.pairs for word in pair)
-    )
-    vectors = vectors_of(options.source, words)
-    correlations = {
-        name: [
-            correlation(file, dict(zip(words, found, strict=True))) for file in files
-        ]
-        for name, found in vectors.items()
-    }
-    columns = [
-        Column("pairs of words", [file.name for file in files]),
-        Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True),
-        Column(
-            "found",
-            [f"{found:,}" for _, found in next(iter(correlations.values()))],
-            right=True,
+@dataclass(frozen=True, kw_only=True)
+class SimilarityCommand:
+    """Options of `python -m downstream similarity`."""
+
+    source: Annotated[
+        str,
+        Meta(
+            description="FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or "
+            "random:SEED:SIZE; or a model or run directory",
+            extra={"metavar": "VECTORS|MODEL"},
         ),
     ]
-    for name, values in correlations.items():
-        columns.append(
-            Column(
-                name,
-                ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values],
-                right=True,
-            )
-        )
-    title = f"Spearman's ρ × 100 of cosines and human judgements: {options.source}"
-    say(text_table(Table(title, columns)))
+    files: Annotated[
+        list[Path],
+        Meta(
+            description="two words and a score a line, or SimLex, WordSim, MEN as they "
+            "are (plain or .gz)",
+            extra={"metavar": "FILE"},
+        ),
+    ]
+
+
+def main(argv: Sequence[str]) -> int:
+    """`python -m downstream similarity …`."""
+    return run_main(
+        SimilarityCommand,
+        run,
+        argv,
+        prog="python -m downstream similarity",
+        description="Correlate the cosines of words with human judgements of their "
+        "similarity (Spearman's ρ), over the pairs whose words both have a vector. Of a "
+        "model, these are its word vectors, and layer 0, which reads each word by "
+        "itself.",
+    )
+
+
+def run(command: SimilarityCommand) -> None:
+    """Print the table of correlations."""
+    files = [read_pairs(path) for path in command.files]
+    words: dict[str, None] = {}
+    for file in files:
+        for pair in file.pairs:
+            words.update(dict.fromkeys(pair))
+    names = Column("pairs of words", [file.name for file in files])
+    pairs = Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True)
+    columns = [names, pairs]
+    for name, vectors in vectors_of(command.source, list(words)).items():
+        by_word = dict(zip(words, vectors, strict=True))
+        found = [correlation(file, by_word) for file in files]
+        if len(columns) == 2:
+            counts = [f"{count:,}" for _, count in found]
+            columns.append(Column("found", counts, right=True))
+        cells = ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in found]
+        columns.append(Column(name, cells, right=True))
+    title = f"Spearman's ρ × 100 of cosines and human judgements: {command.source}"
+    say_lines(text_table(Table(title, columns)))
 
 
 def read_pairs(path: Path) -> WordPairs:
-    """Pairs of words and their scores; an `InputError` for the first line that is
-    something else.
+    """Pairs of words and their scores.
 
     Cells are separated by tabs, commas, semicolons or spaces. These files are read as
     they are handed out:
 
-    | file | a line | what else |
+    | file | a line | besides |
     |---|---|---|
     | WordSim-353, MTurk, RG-65 and others | word, word, score | a heading; comments
     (#); scores of each judge |
     | SimLex-999, SimVerb-3500 | word, word, part of speech, score | a heading; other
     figures |
     | MEN | word-n, word-n, score | a part of speech after each word |
+
+    Raises:
+        InputError: names the first line that is something else.
     """
     pairs = []
     scores = []
@@ -112,34 +132,35 @@ def read_pairs(path: Path) -> WordPairs:
             continue
         separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        score = "".join(
-            cells[3:4] if "".join(cells[2:3]) in PARTS_OF_SPEECH else cells[2:3]
-        )
+        has_part_of_speech = len(cells) > 2 and cells[2] in PARTS_OF_SPEECH
+        place = 3 if has_part_of_speech else 2
+        score = cells[place] if len(cells) > place else ""
         if _NUMBER.fullmatch(score):
             pairs.append((cells[0], cells[1]))
             scores.append(float(score))
         elif pairs or heading or len(cells) < 3:
-            needed = "two words and a score are needed, with nothing but a part of speech between them"
-            raise InputError(f"{path}, line {number}: {needed}")
+            raise InputError(
+                f"{path}, line {number}: two words and a score are needed, with nothing "
+                "but a part of speech between them"
+            )
         else:
             heading = line
-            say(
-                f"{path}: its first line is read as a heading: {shortened(line)}",
-                note=True,
-            )
+            note(f"{path}: its first line is read as a heading: {shortened(line)}")
     if not pairs:
         raise InputError(f"{path} holds no pairs of words")
-    if all(_TAGGED.fullmatch(word) for pair in pairs for word in pair):
+    if all(
+        _TAGGED.fullmatch(first) and _TAGGED.fullmatch(second)
+        for first, second in pairs
+    ):
         pairs = [(first[:-2], second[:-2]) for first, second in pairs]
-    return WordPairs(
-        unpacked_name(path.name).removesuffix(".txt"), pairs, np.array(scores)
-    )
+    name = unpacked_name(path.name).removesuffix(".txt")
+    return WordPairs(name, pairs, np.array(scores))
 
 
 def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
-    """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
+    """Vectors [n, E] of words by their name: `vectors`, and `layer 0` of a model.
 
-    Of a model that reads subwords, layer 0 alone. A word that the word vectors do not
+    A model that reads subwords has layer 0 alone. A word that the word vectors do not
     know has zeros in both.
     """
     if not os.path.isdir(source):
@@ -156,11 +177,10 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
 def correlation(
     file: WordPairs, vectors: Mapping[str, np.ndarray]
 ) -> tuple[float, int]:
-    """Spearman's ρ of the cosines with the scores, and over how many pairs: those whose
-    words both have a vector.
+    """Spearman's ρ of the cosines with the scores, and its number of pairs.
 
-    Ranks of equal values are their mean. ρ is not a number for fewer than three pairs,
-    or where all are alike.
+    Only pairs whose words both have a vector count. Ranks of equal values are their
+    mean. ρ is not a number for fewer than three pairs, or where all are alike.
     """
     cosines = []
     scores = []
@@ -170,7 +190,7 @@ def correlation(
         if a.any() and b.any():
             cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
             scores.append(score)
-    enough = len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1
-    return float(spearmanr(cosines, scores).statistic) if enough else math.nan, len(
-        scores
-    )
+    rho = math.nan
+    if len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1:
+        rho = float(spearmanr(cosines, scores).statistic)
+    return rho, len(scores)

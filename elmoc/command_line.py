@@ -208,7 +208,7 @@ def _item_type(kind: Any) -> Any:
 
 
 def _number_or_text(kind: Any, text: str) -> Any:
-    """A number as Python reads it; what is none stays text, and is told by `convert`."""
+    """A number as Python reads it. Other text stays as it is, for `convert` to refuse."""
     try:
         return kind(text) if kind in (int, float) else text
     except ValueError:
@@ -256,7 +256,7 @@ def options_of(
 
 
 def given_values(namespace: argparse.Namespace) -> dict[str, Any]:
-    """What a command line gives, nested as the dataclass is; nothing that it leaves out."""
+    """The values that a command line gives, nested as the dataclass is."""
     values: dict[str, Any] = {}
     for name, value in vars(namespace).items():
         if value is None:
@@ -295,7 +295,7 @@ def _option_names(kind: type, prefix: str = "") -> dict[str, str]:
     names: dict[str, str] = {}
     for each in settings_of(kind):
         path = f"{prefix}{each.name}"
-        if is_dataclass(each.type):
+        if isinstance(each.type, type) and is_dataclass(each.type):
             names |= _option_names(each.type, f"{path}{_INSIDE}")
         if each.default is MISSING and "option" not in each.extra:
             names[path] = each.extra.get("metavar", each.name.upper())

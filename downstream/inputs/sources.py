@@ -21,10 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.inputs.options import SEPARATOR, InputKind
+from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
 from downstream.inputs.sentence import TaskSentence
-from downstream.printing import say
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, say, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
@@ -289,36 +288,48 @@ class InputSources:
 
 
 def open_sources(
-    kinds: Collection[InputKind], *, sentences: Sequence[TaskSentence], options: Any
+    kinds: Collection[InputKind],
+    inputs: InputOptions,
+    *,
+    sentences: Sequence[TaskSentence],
+    device: str = "cpu",
 ) -> InputSources:
     """Look up what the kinds of inputs read for all sentences of a run, and print what
     it is.
 
-    options  of the command: from `add_source_options`, and `device`
+    Args:
+        kinds: of inputs.
+        inputs: where word vectors and layer states come from.
+        sentences: of the run.
+        device: where a model computes its layer states.
+
+    Raises:
+        InputError: inputs that a kind needs are not given, or cannot be read.
     """
+    if inputs.features is not None and inputs.model is not None:
+        raise InputError("give --features FILE.h5 or --model DIR, not both")
     words: WordTable | None = None
     states: LayerStates | None = None
     if any(kind.states for kind in kinds):
-        if options.features is not None:
-            states = FeatureStates(options.features, sentences=sentences)
-        elif options.model is not None:
-            states = ModelStates(
-                options.model, sentences=sentences, device=options.device
-            )
+        if inputs.features is not None:
+            states = FeatureStates(inputs.features, sentences=sentences)
+        elif inputs.model is not None:
+            states = ModelStates(inputs.model, sentences=sentences, device=device)
         else:
             raise InputError(
                 "inputs with layer states need --features FILE.h5 or --model DIR"
             )
-        say(
-            f"states {options.features or options.model}: {states.layers} layers of {states.width}"
-        )
+        origin = inputs.features or inputs.model
+        say(f"states {origin}: {states.layers} layers of {states.width}")
     if any(kind.words for kind in kinds):
-        if not options.vectors:
+        if not inputs.vectors:
             raise InputError("inputs with word vectors need --vectors")
-        words = WordTable(*options.vectors, sentences=sentences)
+        words = WordTable(*inputs.vectors, sentences=sentences)
         count, size = words.vectors.shape
-        counts = f"{size} dimensions; {words.missing:,} of {count:,} distinct words have none"
-        say(f"words  {SEPARATOR.join(options.vectors)}: {counts}")
+        say(
+            f"words  {SEPARATOR.join(inputs.vectors)}: {size} dimensions; "
+            f"{words.missing:,} of {count:,} distinct words have none"
+        )
     return InputSources(words=words, states=states)
 
 

@@ -14,10 +14,8 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
-from downstream.printing import say
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
-from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path
 
 # The same for every run, so that all seeds and kinds of inputs train on the same part.
@@ -151,88 +149,3 @@ class Task(ABC, Generic[Example, Prediction]):
         ):
             for example, prediction in zip(examples, predictions, strict=True):
                 file.write(self.format_prediction(example, prediction))
-
-
-@dataclass(frozen=True)
-class Split:
-    """The examples of one split.
-
-    sentences     of all examples, in their order
-    lengths       the number of words of each example
-    files         how many sentences each file holds, whether all of them are used or a
-    part fingerprints  the hashes of the files' contents
-    """
-
-    name: str
-    examples: list[Any]
-    sentences: list[TaskSentence]
-    lengths: list[int]
-    files: dict[str, int]
-    fingerprints: list[str]
-
-
-def read_split(
-    task: Task[Any, Any],
-    name: str,
-    paths: Sequence[Path],
-    options: ReaderOptions,
-    *,
-    fraction: float = 1.0,
-) -> Split:
-    """Read the files of a split, and print a line about it; raises `InputError` for a
-    file that is named twice.
-
-    fraction  of the examples of all files that are kept for training
-    """
-    files: dict[str, int] = {}
-    fingerprints = []
-    examples = []
-    for path in paths:
-        if str(path) in files:
-            raise InputError(f"--{name} names {path} twice")
-        read = task.read(path, options, training=name == "train")
-        files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        fingerprints.append(fingerprint([path.read_bytes()]))
-        examples += read
-    part = ""
-    if name == "train":
-        examples = task.training_examples(
-            random_part(task, examples, fraction), options
-        )
-        part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
-    sentences = [task.sentences(example) for example in examples]
-    lengths = [
-        sum(len(sentence.words) for sentence in of_example) for of_example in sentences
-    ]
-    say(f"{name:6} {task.describe(examples)}{part}")
-    return Split(
-        name,
-        examples,
-        [one for of_example in sentences for one in of_example],
-        lengths,
-        files,
-        fingerprints,
-    )
-
-
-def random_part(
-    task: Task[Any, Any], examples: list[Any], fraction: float
-) -> list[Any]:
-    """A random part of a split, in its order: of `fraction` of what was annotated
-    together, and at least one.
-
-    Phrases of a tree, predicates of a sentence and sentences of a document, which begin
-    on one line of a file, are kept or left out together. Every run draws the same, and
-    a smaller part lies inside a larger one.
-    """
-    if fraction == 1:
-        return examples
-    firsts = [task.sentences(example)[0] for example in examples]
-    places = list(dict.fromkeys((first.file, first.line) for first in firsts))
-    order = np.random.default_rng(SEED).permutation(len(places))
-    kept = {places[row] for row in order[: max(1, round(fraction * len(places)))]}
-    return [
-        example
-        for example, first in zip(examples, firsts, strict=True)
-        if (first.file, first.line) in kept
-    ]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from downstream.probe.task import Probe, Split, Task
+from downstream.probe.splits import Split
+from downstream.probe.task import Probe, Task
 from downstream.settings import TrainingSettings
 from elmoc.errors import InputError
 from elmoc.process import progress_bar

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.printing import say
+from downstream.printing import note
 from elmoc.errors import InputError, reason
 from elmoc.files.text import read_lines
 
@@ -237,10 +237,7 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
         if not same and not all(map(_counts, columns)):
             if index:
                 what = f"columns before column {index} number the words, or name their document"
-                say(
-                    f"{sentences[0].file}: {what}: words are read from column {index}",
-                    note=True,
-                )
+                note(f"{sentences[0].file}: {what}: words are read from column {index}")
             return index
     return 0
 

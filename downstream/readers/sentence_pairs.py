@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.printing import say
+from downstream.printing import note
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
@@ -90,7 +90,7 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
         raise InputError(f"{path} holds no pair with a gold label")
     if unlabelled or cut:
         left_out = f"{unlabelled:,} pairs without a gold label are left out"
-        say(f"{path}: {left_out}, {cut:,} sentences cut to {LONGEST} words", note=True)
+        note(f"{path}: {left_out}, {cut:,} sentences cut to {LONGEST} words")
     return pairs
 
 

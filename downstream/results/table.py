@@ -11,12 +11,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from downstream.printing import Column, Table, say, text_table
+from downstream.printing import Column, Table, say_lines, text_table
 from downstream.results.merit import merit_table
 from downstream.results.names import NONE
 from downstream.results.records import Result, format_score, mean_and_deviation
-from downstream.results.rows import PAPER, RESAMPLES, Row, Tasks, compared_rows
-from elmoc.command_line import new_parser, options_of
+from downstream.results.rows import PAPER, RESAMPLES, Row, compared_rows
+from downstream.tasks import LOADERS
+from elmoc.command_line import run_main
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
@@ -53,27 +54,28 @@ class TableOptions:
     ] = False
 
 
-def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
-    """`python -m downstream table RESULTS…`; `tasks` are those there are."""
-    parser = new_parser(
+def main(argv: Sequence[str]) -> int:
+    """`python -m downstream table RESULTS…`."""
+    return run_main(
         TableOptions,
+        show_results,
+        argv,
         prog="python -m downstream table",
         description="Gather results of probes into one table: scores of word vectors "
         "alone, features alone and both, gains over word vectors alone, and how sure "
         "they are. Seeds of runs that differ in nothing else are pooled.",
     )
-    show_results(options_of(TableOptions, parser.parse_args(arguments)), tasks)
 
 
-def show_results(options: TableOptions, tasks: Tasks) -> None:
+def show_results(options: TableOptions) -> None:
     """Print the table of results, and write it where the options say so."""
-    rows = compared_rows(options.results, tasks)
+    rows = compared_rows(options.results, LOADERS)
     more = [runs_table(rows)]
     notes = explanations(rows)
     merits = merit_table(rows) if options.merit else None
     if merits:
         more.append(merits)
-    say(tables_as_text(rows, more, notes))
+    say_lines(tables_as_text(rows, more, notes))
     if options.markdown:
         tables = result_tables(rows) + more
         parts = [text_table(table, markdown=True) for table in tables]

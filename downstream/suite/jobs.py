@@ -8,28 +8,27 @@ the baseline folder, which all encoders share.
 
 import json
 import os
+import signal
 import subprocess
-import sys
 import time
-from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from downstream.inputs.options import INPUT_KINDS, SEPARATOR
 from downstream.inputs.sources import FeatureStates
-from downstream.printing import say
-from downstream.probe.task import Split
+from downstream.probe.splits import Split
 from downstream.results.records import encoder_identity
 from downstream.suite.plan import INPUTS, SuiteProbe
-from elmoc.errors import shortened
+from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
-from elmoc.process import end_with_parent, interrupted_by_sigterm, progress_bar
-from elmoc.settings import option_name
+from elmoc.jobs import start_job
+from elmoc.process import interrupted_by_sigterm, progress_bar
 from elmoc.version import VERSION
 from elmoc.word_vectors.opening import open_word_vectors
 
+# Seconds between two looks at the jobs that run. A job takes minutes.
 POLL_SECONDS = 0.1
 
 
@@ -37,101 +36,92 @@ POLL_SECONDS = 0.1
 class Job:
     """One probe on one kind of inputs with one seed.
 
-    arguments  of `python -m downstream`, but for the file of results
-    result     where its line of results is kept
-    words      that it reads in training: about how long it takes
+    probe: of the suite.
+    inputs: the name of the kind of inputs.
+    name: of the log file and, before a hash, of the result.
+    command: options of `python -m downstream --json -`, but for the file of results.
+    result: the file that keeps its line of results.
+    words: number of words that it reads in training: a measure of how long it takes.
     """
 
     probe: SuiteProbe
     inputs: str
     name: str
-    arguments: Sequence[str]
+    command: Mapping[str, Any]
     result: Path
     words: int
 
 
 def make_jobs(
     probes: Sequence[tuple[SuiteProbe, Sequence[Split]]],
-    options: Namespace,
+    *,
+    vectors: Sequence[str],
     features: Path | None,
+    device: str,
     out: Path,
 ) -> list[Job]:
-    """The jobs of probes and their data, one for each kind of inputs that there are and
-    each seed.
+    """The jobs of a suite, one for each probe, kind of inputs and seed.
 
-    options   of the command
-    features  the file with the encoder's layer states
+    Args:
+        probes: with their data.
+        vectors: word vectors; without them there are no jobs that read any.
+        features: the file with the encoder's layer states; without it there are no
+            jobs that read any.
+        device: where probes are trained.
+        out: the folder of results. The baseline folder is beside it.
     """
-    vectors = SEPARATOR.join(
-        open_word_vectors(each, only=[]).fingerprint for each in options.vectors
-    )
-    encoder = (
-        encoder_identity(FeatureStates(features, sentences=[]).describe())
-        if features
-        else ""
-    )
+    opened = [open_word_vectors(origin, only=[]) for origin in vectors]
+    vectors_identity = SEPARATOR.join(each.fingerprint for each in opened)
+    encoder = ""
+    if features is not None:
+        described = FeatureStates(features, sentences=[]).describe()
+        encoder = encoder_identity(described)
     jobs = []
     for probe, splits in probes:
-        preset = ["--small"] if probe.preset == "small" else []
-        files = [
-            part
-            for split, paths in probe.files.items()
-            for part in (f"--{split}", *map(str, paths))
-        ]
-        data = {split.name: split.fingerprints for split in splits}
-        reader = asdict(probe.reader)
-        for kind in (INPUT_KINDS[name] for name in INPUTS):
-            if (kind.states and not features) or (kind.words and not options.vectors):
+        for name in INPUTS:
+            kind = INPUT_KINDS[name]
+            if (kind.states and features is None) or (kind.words and not vectors):
                 continue
-            settings = asdict(probe.settings[kind.name])
-            given = [
-                probe.task.name,
-                "--name",
-                probe.name,
-                "--inputs",
-                kind.name,
-                "--device",
-                options.device,
-            ]
-            given += [
-                *preset,
-                *files,
-                *(["--features", str(features)] if kind.states else []),
-            ]
-            given += ["--vectors", *options.vectors] if kind.words else []
-            for option, value in (settings | reader).items():
-                if isinstance(value, bool):
-                    given.append(option_name(option if value else f"no-{option}"))
-                else:
-                    given.append(f"{option_name(option)}={value}")
-            words = sum(splits[0].lengths) * settings["epochs"]
-            identity = [vectors if kind.words else "", encoder if kind.states else ""]
+            reader = asdict(probe.reader)
+            settings = asdict(probe.settings[name])
             folder = out / "results" if kind.states else out.parent / "baseline"
             folder.mkdir(parents=True, exist_ok=True)
-            for seed in range(1, probe.seeds[kind.name] + 1):
+            for seed in range(1, probe.seeds[name] + 1):
+                # An order and a form that files of results are named by.
                 depends_on = [
                     probe.task.name,
-                    kind.name,
+                    name,
                     seed,
-                    data,
+                    {split.name: split.fingerprints for split in splits},
                     reader,
                     settings,
-                    identity,
+                    [
+                        vectors_identity if kind.words else "",
+                        encoder if kind.states else "",
+                    ],
                     VERSION,
                 ]
                 key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
-                name = f"{probe.file_name}.{kind.name}.seed{seed}"
-                arguments = [*given, "--seeds", f"{seed}-{seed}"]
-                jobs.append(
-                    Job(
-                        probe,
-                        kind.name,
-                        name,
-                        arguments,
-                        folder / f"{name}.{key}.json",
-                        words,
-                    )
-                )
+                job_name = f"{probe.file_name}.{name}.seed{seed}"
+                command = {
+                    "task": probe.task.name,
+                    "data": {**probe.files, "name": probe.name},
+                    "inputs": {
+                        "vectors": vectors if kind.words else [],
+                        "features": features if kind.states else None,
+                    },
+                    "options": {
+                        "inputs": name,
+                        "preset": probe.preset,
+                        "seeds": f"{seed}-{seed}",
+                        "device": device,
+                        "reader": reader,
+                        "settings": settings,
+                    },
+                }
+                result = folder / f"{job_name}.{key}.json"
+                words = sum(splits[0].lengths) * settings["epochs"]
+                jobs.append(Job(probe, name, job_name, command, result, words))
     return jobs
 
 
@@ -139,12 +129,20 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     """Run all jobs without a result, the longest first, each in a process with one
     thread.
 
-    Output goes to NAME.log in `logs`. A line is printed for each job that fails;
-    returns how many these are.
+    A line is printed for each job that fails. On Ctrl-C all jobs are asked to stop, and
+    waited for.
+
+    Args:
+        jobs: of a suite.
+        at_once: the number of processes.
+        logs: the folder where output goes, to NAME.log.
+
+    Returns:
+        How many failed.
     """
-    waiting = sorted(
-        (job for job in jobs if not job.result.exists()), key=lambda job: job.words
-    )
+    missing = [job for job in jobs if not job.result.exists()]
+    # The last is taken first.
+    waiting = sorted(missing, key=lambda job: job.words)
     running: dict[subprocess.Popen[bytes], Job] = {}
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
@@ -158,30 +156,21 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     job = waiting.pop()
                     running[_start(job, logs)] = job
                 time.sleep(POLL_SECONDS)
-                for process in [each for each in running if each.poll() is not None]:
+                for process in list(running):
+                    if process.poll() is None:
+                        continue
                     job = running.pop(process)
                     bar.update()
                     if process.returncode == 0:
                         os.replace(_partial(job), job.result)
                         continue
-                    _partial(job).unlink(missing_ok=True)
-                    log = logs / f"{job.name}.log"
-                    last = (
-                        log.read_text(encoding="utf-8", errors="replace")
-                        .rstrip()
-                        .rpartition("\n")[2]
-                    )
-                    why = (
-                        f"signal {-process.returncode}"
-                        if process.returncode < 0
-                        else shortened(last, 200)
-                    )
                     failed += 1
+                    _partial(job).unlink(missing_ok=True)
                     bar.clear()
-                    say(f"{job.name} failed ({why}): see {log}")
+                    say(_failure(job, process.returncode, logs))
         finally:
             for process in running:
-                process.terminate()
+                process.send_signal(signal.SIGINT)
             for process, job in running.items():
                 process.wait()
                 _partial(job).unlink(missing_ok=True)
@@ -189,24 +178,28 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
 
 
 def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
+    options = {**job.command["options"], "out": _partial(job)}
     with open(logs / f"{job.name}.log", "wb") as log:
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "downstream",
-                *job.arguments,
-                "--results",
-                str(_partial(job)),
-            ],
-            stdin=subprocess.DEVNULL,
+        return start_job(
+            "downstream",
+            {**job.command, "options": options},
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            preexec_fn=partial(end_with_parent, os.getpid()),
+            # Several jobs side by side use all cores.
+            environment={"OMP_NUM_THREADS": "1"},
         )
 
 
+def _failure(job: Job, status: int, logs: Path) -> str:
+    """A line about a job that failed: the last line that it printed, or its signal."""
+    log = logs / f"{job.name}.log"
+    text = log.read_text(encoding="utf-8", errors="replace").rstrip()
+    reason = shortened(text.rpartition("\n")[2], 200)
+    if status < 0:
+        reason = f"signal {-status}"
+    return f"{job.name} failed ({reason}): see {log}"
+
+
 def _partial(job: Job) -> Path:
-    """The file of a result that is not whole: beside the result, which takes its place."""
+    """The file of a result until it is whole: beside the result, which takes its place."""
     return job.result.with_name(f".{job.result.stem}.{os.getpid()}.jsonl")

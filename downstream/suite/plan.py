@@ -14,35 +14,41 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from downstream.inputs.options import INPUT_KINDS
+from downstream.probe.options import Values
 from downstream.probe.task import Task
 from downstream.results.records import without_state_settings
-from downstream.results.rows import Tasks
-from downstream.settings import ReaderOptions, TrainingSettings, settings_of_inputs
-from elmoc.errors import InputError
+from downstream.settings import (
+    ReaderOptions,
+    TrainingSettings,
+    settings_of_inputs,
+    with_changes,
+)
+from downstream.tasks import load_task
+from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_toml
 from elmoc.settings import convert
 
+# Kinds of inputs of a suite. The layer states of a model become a feature file first.
 INPUTS = ("vectors", "features", "both")
-Options = dict[str, bool | int | float | str]
 Files = str | list[str]
 Seeds = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Options of a probe, or of its part in the quick suite; None leaves what is said
-    elsewhere.
+    """Options of a probe, or of its part in the quick suite.
 
-    Options of one kind of inputs go before options of all.
+    None leaves what is said elsewhere. Options of one kind of inputs go before options
+    of all.
     """
 
     seeds: Seeds | None = None
     baseline_seeds: Seeds | None = None
-    options: Options = field(default_factory=dict)
-    vectors: Options = field(default_factory=dict)
-    features: Options = field(default_factory=dict)
-    both: Options = field(default_factory=dict)
+    options: Values = field(default_factory=dict)
+    vectors: Values = field(default_factory=dict)
+    features: Values = field(default_factory=dict)
+    both: Values = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +75,15 @@ class SuiteEntries:
 
 @dataclass(frozen=True)
 class SuiteProbe:
-    """A probe as it is run: its task, data and reader, and for each kind of inputs the
-    number of seeds and settings.
+    """A probe as it is run.
+
+    task: the task.
+    name: of the data.
+    files: split → files.
+    preset: the hyper-parameters that `settings` begins with: small or published.
+    reader: options with which the files are read.
+    seeds: kind of inputs → number of seeds.
+    settings: kind of inputs → hyper-parameters.
     """
 
     task: Task[Any, Any]
@@ -86,13 +99,11 @@ class SuiteProbe:
         """Equal for probes whose results are compared: of one task, with the same
         settings but for layer states.
         """
-        settings = {
-            inputs: without_state_settings(asdict(each))
-            for inputs, each in self.settings.items()
-        }
-        return fingerprint(
-            [json.dumps([self.task.name, settings], sort_keys=True).encode()]
-        )
+        settings = {}
+        for inputs, each in self.settings.items():
+            settings[inputs] = without_state_settings(asdict(each))
+        text = json.dumps([self.task.name, settings], sort_keys=True)
+        return fingerprint([text.encode()])
 
     @property
     def file_name(self) -> str:
@@ -100,85 +111,84 @@ class SuiteProbe:
         return re.sub(r"[^\w.-]+", "-", f"{self.task.name}-{self.name}", flags=re.ASCII)
 
 
-def read_suite(
-    path: Path, tasks: Tasks, *, data: Path | None = None, quick: bool = False
-) -> tuple[list[str], list[SuiteProbe]]:
-    """Word vectors and probes of a suite file, or of the quick part of it.
+@dataclass(frozen=True)
+class SuitePlan:
+    """What a suite runs.
 
-    Paths of data are relative to `data`, or else to the folder of the suite file.
-    Raises `InputError` with file and field for impossible values.
+    name: of the suite.
+    is_quick: whether it is the quick part of it.
+    vectors: origins of word vectors.
+    probes: in the order of the file.
     """
+
+    name: str
+    is_quick: bool
+    vectors: list[str]
+    probes: list[SuiteProbe]
+
+
+def read_suite(
+    path: Path | str, *, data: Path | str | None = None, quick: bool = False
+) -> SuitePlan:
+    """Read a suite file.
+
+    Args:
+        path: of the suite file; `downstream/suite/english.toml` is an example.
+        data: the folder where paths of data begin; by default that of the suite file.
+        quick: whether the quick part of the suite is meant.
+
+    Raises:
+        InputError: names file and field of an impossible value.
+    """
+    path = Path(path)
     suite = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = []
     for entry in suite.probe:
         changes = entry.quick if quick else Changes()
-        if changes:
-            where = f"{path}: probe {entry.name}"
-            probes.append(
-                _probe(
-                    entry,
-                    changes,
-                    tasks,
-                    seeds=suite.seeds,
-                    where=where,
-                    data=data or path.parent,
-                )
-            )
-    if len({probe.file_name.lower() for probe in probes}) < len(probes):
+        if changes is not None:
+            with reading(f"{path}: probe {entry.name}"):
+                folder = Path(data or path.parent)
+                probes.append(_probe(entry, changes, suite.seeds, folder))
+    names = {probe.file_name.lower() for probe in probes}
+    if len(names) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
-    vectors = _listed(suite.vectors)
-    return [
-        each if each.startswith("random:") else str(path.parent / each)
-        for each in vectors
-    ], probes
+    vectors = []
+    for origin in _listed(suite.vectors):
+        is_file = not origin.startswith("random:")
+        vectors.append(str(path.parent / origin) if is_file else origin)
+    return SuitePlan(path.stem, quick, vectors, probes)
 
 
-def _probe(
-    entry: ProbeEntry,
-    changes: Changes,
-    tasks: Tasks,
-    *,
-    seeds: int,
-    where: str,
-    data: Path,
-) -> SuiteProbe:
-    """A probe as it is run; what `changes` say goes before what the entry says."""
-    if entry.task not in tasks:
-        raise InputError(
-            f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}"
-        )
-    task = tasks[entry.task]()
+def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> SuiteProbe:
+    """A probe as it is run; `changes` go before the values of the entry."""
+    task = load_task(entry.task)
     seeds = changes.seeds or entry.seeds or seeds
     baseline = changes.baseline_seeds or entry.baseline_seeds or seeds
-    defaults = task.small if entry.preset == "small" else task.published
+    preset = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
-    reader = {
-        each.name: options.pop(each.name)
-        for each in fields(task.reader)
-        if each.name in options
-    }
+    reader = {}
+    for each in fields(task.reader):
+        if each.name in options:
+            reader[each.name] = options.pop(each.name)
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
-        of_kind: Options = getattr(entry, kind) | getattr(changes, kind)
+        of_kind: Values = getattr(entry, kind) | getattr(changes, kind)
         if "train_fraction" in of_kind:
-            raise InputError(
-                f"{where}: {kind}.train_fraction: all inputs have the same data"
-            )
-        found = convert(
-            asdict(defaults) | options | of_kind, type(defaults), where=where
-        )
+            raise InputError(f"{kind}.train_fraction: all inputs have the same data")
+        found = with_changes(preset, options | of_kind, name=str)
         settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
-    files = {"train": entry.train, "dev": entry.dev, "test": entry.test or []}
+    files = {"train": entry.train, "dev": entry.dev}
+    if entry.test:
+        files["test"] = entry.test
+    paths = {}
+    for split, names in files.items():
+        paths[split] = [folder / name for name in _listed(names)]
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={
-            split: [data / each for each in _listed(names)]
-            for split, names in files.items()
-            if names
-        },
+        files=paths,
         preset=entry.preset,
-        reader=convert(asdict(task.reader) | reader, type(task.reader), where=where),
+        reader=with_changes(task.reader, reader, name=str),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
         settings=settings,
     )

@@ -61,16 +61,17 @@ class EncoderConfig:
         width = self.sizes.projection_size
         if self.sizes.input_layer == "identity" and self.word_vector_size != width:
             raise InputError(
-                "encoder.input_layer is identity, but encoder.projection_size is "
-                f"{width} and the word vectors have {self.word_vector_size} numbers"
+                f"encoder.input_layer is identity, but encoder.projection_size is {width} and the word vectors have "
+                f"{self.word_vector_size} numbers"
             )
 
     def build_input_layer(self) -> nn.Module:
-        """The module from word vectors [B, T, E] to layer 0 [B, T, P] of a direction,
-        with random weights.
+        """What makes layer 0 [B, T, P] of word vectors [B, T, E] in a direction, with
+        random weights.
         """
-        # in the original ELMo word vectors have the encoder's width
-        if self.sizes.input_layer == "identity":
+        if (
+            self.sizes.input_layer == "identity"
+        ):  # word vectors have the encoder's width, as in the original ELMo
             return nn.Identity()
         return VectorProjection(
             word_vector_size=self.word_vector_size,
@@ -78,7 +79,7 @@ class EncoderConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The `encoder` object of a model directory."""
+        """As a model directory has it."""
         return {
             "kind": self.sizes.kind,
             **asdict(self.sizes),
@@ -89,15 +90,8 @@ class EncoderConfig:
     def from_dict(
         cls, values: Mapping[str, Any], *, word_vector_size: int, where: str
     ) -> "EncoderConfig":
-        """The config in a model directory.
-
-        Args:
-            values: the `encoder` object.
-            word_vector_size: of the word vectors that the directory names.
-            where: the file, as errors call it.
-
-        Raises:
-            InputError: the object is damaged, or of another word vector size.
+        """From the `encoder` object of a model directory `where`, which has
+        `word_vector_size`, too.
         """
         with reading(where):
             sizes = dict(values)
@@ -110,12 +104,14 @@ class EncoderConfig:
                 raise InputError(
                     "encoder.word_vector_size must be the size of the word vectors"
                 )
-            own = convert(sizes, ENCODERS[kind], where=where, prefix="encoder.")
-            return cls(own, word_vector_size)
+            return cls(
+                convert(sizes, ENCODERS[kind], where=where, prefix="encoder."),
+                word_vector_size,
+            )
 
 
 class DirectionEncoder(nn.Module):
-    """One direction: an input layer and an encoder, which reads words in its own
+    """One direction: an input layer and an encoder. It reads its words in its own
     reading order.
     """
 
@@ -127,12 +123,8 @@ class DirectionEncoder(nn.Module):
     def forward(
         self, words: Tensor, state: EncoderState | None = None, **options: Any
     ) -> EncoderOutput:
-        """One window.
-
-        Args:
-            words: [B, T, E], in reading order.
-            state: see `Encoder.forward`.
-            options: of `Encoder.forward`.
+        """words [B, T, E], in reading order → layer states and state; the options go to
+        `Encoder`.
         """
         output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
         return output
@@ -196,10 +188,11 @@ class BidirectionalEncoder(nn.Module):
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
             layers = self.direction(direction)(read).layer_states
-            if backward:
-                layers = [reverse_padded(layer, lengths) for layer in layers]
-            # [B, L + 1, T, P]
-            states.append(torch.stack(layers, dim=1))
+            aligned = [
+                reverse_padded(layer, lengths) if backward else layer
+                for layer in layers
+            ]
+            states.append(torch.stack(aligned, dim=1))  # [B, L + 1, T, P]
         return torch.cat(states, dim=-1)
 
     def weights(self) -> dict[str, Tensor]:
@@ -222,18 +215,18 @@ class BidirectionalEncoder(nn.Module):
     def load_weights(
         self, weights: Mapping[str, Tensor], *, assign: bool = False
     ) -> None:
-        """Take over weights by their names in files.
+        """Take over weights by their names in files, copied, or with `assign` as they
+        are.
 
-        Args:
-            weights: all of them.
-            assign: whether the tensors become the module's own, in place of a copy.
-
-        Raises:
-            InputError: a weight is missing, unknown, or of another shape or type.
+        Raises `InputError` when one is missing, unknown, or of another shape or type.
         """
-        check_weights(weights, self.weights())
-        own = {name: weights[_file_name(name)] for name in self.state_dict()}
-        self.load_state_dict(own, assign=assign)
+        own = self.state_dict()
+        check_weights(
+            weights, {_file_name(name): tensor for name, tensor in own.items()}
+        )
+        self.load_state_dict(
+            {name: weights[_file_name(name)] for name in own}, assign=assign
+        )
 
 
 def _file_name(name: str) -> str:
@@ -241,8 +234,8 @@ def _file_name(name: str) -> str:
 
 
 def direction_name(direction: str) -> str:
-    """The module, and so the prefix of the parameters, of a direction; every module has
-    a method `forward` already.
+    """The module (and so the parameter prefix) of a direction; a bare `forward` is
+    taken in every module.
     """
     return f"{direction}_lm"
 
@@ -251,9 +244,7 @@ def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
     """[B, T, …] with the first `lengths[b]` steps of every row reversed and the padding
     left where it is.
     """
-    # [T], [B, 1], and of both the step [B, T] that each step takes its values from
-    steps = torch.arange(values.shape[1], device=values.device)
-    lengths = lengths.unsqueeze(1)
-    source = torch.where(steps < lengths, lengths - 1 - steps, steps)
-    rows = torch.arange(len(values), device=values.device).unsqueeze(1)
-    return values[rows, source]
+    steps = torch.arange(values.shape[1], device=values.device)  # [T]
+    lengths = lengths.unsqueeze(1)  # [B, 1]
+    source = torch.where(steps < lengths, lengths - 1 - steps, steps)  # [B, T]
+    return values[torch.arange(len(values), device=values.device).unsqueeze(1), source]

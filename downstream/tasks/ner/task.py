@@ -29,7 +29,7 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.modules.tagging import BiLstm, transition_mask, viterbi
-from downstream.printing import counted, say
+from downstream.printing import counted, note
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import Span, bio_tags, outermost, read_columns
 from downstream.settings import (
@@ -304,9 +304,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 inner = inner + len(spans) - len(outermost(spans))
             sentences.append(TaggedSentence(words, iob_to_bio(tags)))
         if inner:
-            say(
-                f"{path}: {counted(inner, 'entity', 'entities')} inside others are left out",
-                note=True,
+            note(
+                f"{path}: {counted(inner, 'entity', 'entities')} inside others are left out"
             )
         return sentences
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.printing import counted, say
+from downstream.printing import counted, note
 from downstream.probe.task import Task
 from downstream.readers.columns import ColumnSentence, Span, outermost
 from downstream.readers.conll2012 import (
@@ -70,7 +70,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
         )
     if inner or without:
         left_out = f"{counted(without, 'sentence')} without a predicate and {counted(inner, 'argument')} inside others"
-        say(f"{path}: {left_out} are left out", note=True)
+        note(f"{path}: {left_out} are left out")
     return sentences
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from downstream.inputs.sentence import TaskSentence
-from downstream.probe.task import random_part, read_split
+from downstream.probe.splits import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from downstream.probe.task import Probe, Split
+from downstream.probe.splits import Split
+from downstream.probe.task import Probe
 from downstream.probe.training import evaluate, length_batches, train_probe
 from downstream.settings import TrainingSettings
 from elmoc.errors import InputError

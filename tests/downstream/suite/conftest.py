@@ -5,17 +5,20 @@ import json
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import downstream.__main__
-import elmoc.__main__
+import msgspec
 import pytest
+from downstream.probing import ProbeCommand
+from elmoc.errors import run_command
 from elmoc.model_directory import write_model_directory
+from elmoc.settings import convert
 from tests.downstream.conftest import columns
 from tests.tiny import tiny_model
 
-from downstream.suite import cli, jobs
+from downstream import probing
+from downstream.suite import jobs
 
 SUITE = """
 vectors = "random:1:6"
@@ -41,12 +44,13 @@ options = { epochs = 1, hidden_size = 5, layers = 1, batch_size = 5 }
 
 
 class InProcess:
-    """Stands for `subprocess.Popen`: the command is run here, when the process is started."""
+    """Stands for the process of `start_job`: the probe is trained here, when it is started."""
 
     ran: list[str]
     fails: Callable[[str], bool]
 
-    def __init__(self, command: list[str], *, stdout: Any, **_: Any) -> None:
+    def __init__(self, module: str, options: Any, *, stdout: Any, **_: Any) -> None:
+        assert module == "downstream"
         name = Path(stdout.name).stem
         self.returncode: int | None = None
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
@@ -54,7 +58,8 @@ class InProcess:
                 print("error: the disk is made of paper")
                 self.returncode = 1
             else:
-                self.returncode = downstream.__main__.main(command[3:])
+                command = convert(msgspec.to_builtins(options, enc_hook=str), ProbeCommand, where="the options")
+                self.returncode = run_command(lambda: probing.run(command))
         stdout.write(out.getvalue().encode())
         InProcess.ran.append(name)
 
@@ -62,18 +67,12 @@ class InProcess:
         return self.returncode
 
 
-def dump_here(command: list[str], **_: object) -> SimpleNamespace:
-    """Stands for `subprocess.run`."""
-    return SimpleNamespace(returncode=elmoc.__main__.main(command[3:]))
-
-
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(jobs, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
+    monkeypatch.setattr(jobs, "start_job", InProcess)
     monkeypatch.setattr(jobs, "POLL_SECONDS", 0)
-    monkeypatch.setattr(cli, "subprocess", SimpleNamespace(run=dump_here))
     Path("ten.conll").write_text(columns())
     Path("suite.toml").write_text(SUITE)
     for seed, name in enumerate(("first", "second")):

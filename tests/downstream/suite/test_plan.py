@@ -1,16 +1,12 @@
 """Suite files: what they say is merged and checked before anything is run."""
 
 from collections.abc import Callable
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-from downstream.__main__ import TASKS
-from downstream.suite.plan import SuiteProbe, read_suite
+from downstream.suite.plan import SuitePlan, read_suite
 from elmoc.errors import InputError
 
-LOADERS = {name: partial(lambda each: import_module(f"downstream.tasks.{each}.task").TASK, name) for name in TASKS}
 FULL = """
 vectors = "vectors.bin"
 seeds = 4
@@ -35,24 +31,23 @@ dev = "dev.jsonl"
 test = "test.jsonl"
 preset = "published"
 """
-Read = Callable[..., tuple[list[str], list[SuiteProbe]]]
+Read = Callable[..., SuitePlan]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    def write_and_read(
-        text: str, *, data: Path | None = None, quick: bool = False
-    ) -> tuple[list[str], list[SuiteProbe]]:
+    def write_and_read(text: str, *, data: Path | None = None, quick: bool = False) -> SuitePlan:
         path = tmp_path / "suite.toml"
         path.write_text(text, encoding="utf-8")
-        return read_suite(path, LOADERS, data=data, quick=quick)
+        return read_suite(path, data=data, quick=quick)
 
     return write_and_read
 
 
 def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Path) -> None:
-    named, (ner, snli) = read(FULL)
-    assert named == [str(tmp_path / "vectors.bin")]
+    plan = read(FULL)
+    ner, snli = plan.probes
+    assert plan.vectors == [str(tmp_path / "vectors.bin")]
     assert ner.files == {"train": [tmp_path / "a.conll", tmp_path / "b.conll"], "dev": [tmp_path / "dev.conll"]}
     assert list(snli.files) == ["train", "dev", "test"]
     assert snli.files["train"] == [Path("/data/train.jsonl")]
@@ -67,7 +62,7 @@ def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Pa
 
 
 def test_the_quick_suite_has_the_probes_with_a_quick_table(read: Read) -> None:
-    _, (probe,) = read(FULL, quick=True)
+    (probe,) = read(FULL, quick=True).probes
     assert probe.seeds == {"vectors": 5, "features": 1, "both": 1}
     vectors, both = probe.settings["vectors"], probe.settings["both"]
     assert (vectors.epochs, vectors.patience, vectors.train_fraction) == (2, 1, 0.25)
@@ -76,19 +71,24 @@ def test_the_quick_suite_has_the_probes_with_a_quick_table(read: Read) -> None:
 
 
 def test_probes_are_compared_by_what_they_are_trained_with(read: Read) -> None:
-    _, (probe, _) = read(FULL)
-    assert read(FULL.replace("WNUT 17/dev", "tweets"))[1][0].identity == probe.identity
-    assert read(FULL.replace("epochs = 9", 'epochs = 9, state_layers = "top"'))[1][0].identity == probe.identity
+    probe, _ = read(FULL).probes
+    assert read(FULL.replace("WNUT 17/dev", "tweets")).probes[0].identity == probe.identity
+    assert read(FULL.replace("epochs = 9", 'epochs = 9, state_layers = "top"')).probes[0].identity == probe.identity
     for other in ("epochs = 8", "epochs = 9, decay = 0.5"):
-        assert read(FULL.replace("epochs = 9", other))[1][0].identity != probe.identity
-    assert read(FULL.replace("{ dropout = 0.5 }", "{ dropout = 0.25 }"))[1][0].identity != probe.identity
+        assert read(FULL.replace("epochs = 9", other)).probes[0].identity != probe.identity
+    assert read(FULL.replace("{ dropout = 0.5 }", "{ dropout = 0.25 }")).probes[0].identity != probe.identity
 
 
 def test_the_suite_of_the_project_is_whole() -> None:
     path = Path(__file__).parents[3] / "downstream/suite/english.toml"
-    (_, suite), (_, quick) = read_suite(path, LOADERS), read_suite(path, LOADERS, quick=True)
-    assert len(suite) == 8
-    assert [probe.name for probe in quick] == ["SNLI, 20k pairs", "SST-5", "WNUT-17", "PropBank EWT", "OntoGUM"]
+    assert len(read_suite(path).probes) == 8
+    assert [probe.name for probe in read_suite(path, quick=True).probes] == [
+        "SNLI, 20k pairs",
+        "SST-5",
+        "WNUT-17",
+        "PropBank EWT",
+        "OntoGUM",
+    ]
 
 
 @pytest.mark.parametrize(

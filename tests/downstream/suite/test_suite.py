@@ -10,12 +10,17 @@ from typing import Any
 import downstream.__main__
 import pytest
 from downstream.suite.jobs import Job, run_jobs
+from elmoc.errors import InputError, quiet
 from elmoc.features.reader import FeatureFile
 from elmoc.files.text import read_lines
+from elmoc.jobs import start_job
 from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import words_of
 from tests.downstream.suite.conftest import SUITE, InProcess, Run, report
 from tests.tiny import learnable_sentences, tiny_model, write_corpus
+
+from downstream import SuiteOptions, read_suite, run_suite
+from downstream.suite import jobs
 
 VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
 BOTH = [name.replace("vectors", "both") for name in VECTORS]
@@ -122,7 +127,8 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp
 def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     """A job that is a short program (see `stand_in`)."""
     probe: Any = None
-    return Job(probe, "both", name, [str(seconds)], folder / f"{name}.json", round(10 * seconds) + 1)
+    command = {"options": {"seconds": seconds}}
+    return Job(probe, "both", name, command, folder / f"{name}.json", round(10 * seconds) + 1)
 
 
 @pytest.fixture
@@ -130,12 +136,33 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of `downstream` a package that writes its results, sleeps, and prints what process it is."""
     package = tmp_path / "stand_in" / "downstream"
     package.mkdir(parents=True)
+    (package / "__init__.py").touch()
     (package / "__main__.py").write_text(
-        "import os, sys, time\nprint(os.getpid(), flush=True)\n"
-        "open(sys.argv[3], 'w').write('half')\ntime.sleep(float(sys.argv[1]))\nopen(sys.argv[3], 'w').write('whole')\n"
+        "import json, sys, time\nfrom pathlib import Path\nassert sys.argv[1:] == ['--json', '-']\n"
+        "options = json.load(sys.stdin)['options']\nout = Path(options['out'])\n"
+        "out.write_text('half')\ntime.sleep(options['seconds'])\nout.write_text('whole')\n"
     )
     monkeypatch.chdir(package.parent)
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+
+
+def test_the_call_and_jobs_in_processes_give_what_the_command_gives(
+    suite: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite("--inputs", "vectors", "--quick")
+    rows = report("suite/vectors-quick")["rows"]
+    monkeypatch.setattr(jobs, "start_job", start_job)
+    capsys.readouterr()
+    with quiet():
+        result = run_suite(read_suite("suite.toml", quick=True), None, "called/out", SuiteOptions(inputs="vectors"))
+    assert capsys.readouterr() == ("", ""), "a quiet call prints nothing"
+    assert len(list(Path("called/baseline").iterdir())) == 1
+    ours = report("called/out")["rows"]
+    for row in (*rows, *ours):
+        del row["scores"]["vectors"]["seconds"]
+    assert ours == rows
+    assert (result.merit, len(result.rows)) == (None, 1)
+    with pytest.raises(InputError, match="encoder"):
+        run_suite(read_suite("suite.toml"), None, "called/out")
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -148,7 +175,7 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
             time.sleep(0.01)
         os.kill(os.getpid(), number)
 
-    threading.Thread(target=interrupt).start()
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         run_jobs([quick, slow], at_once=2, logs=tmp_path / "logs")
     assert quick.result.read_text() == "whole"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from downstream.__main__ import TASKS, main
+from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from tests.downstream.conftest import columns, write_random_features
@@ -18,6 +18,8 @@ from tests.downstream.tasks.imdb.test_task import json_lines as json_lines_of_re
 from tests.downstream.tasks.snli.test_task import TEN_PAIRS, json_lines
 from tests.downstream.tasks.srl.test_task import document
 from tests.downstream.tasks.sst5.test_task import TEN_TREES
+
+from downstream.tasks import TASKS
 
 DATA = {
     "ner": columns(),

@@ -1,0 +1,106 @@
+"""Splits: which examples does a probe train on, and which is it scored on?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from downstream.inputs.sentence import TaskSentence
+from downstream.probe.task import Task
+from downstream.settings import ReaderOptions
+from elmoc.errors import InputError, say
+from elmoc.files.checksums import fingerprint
+
+# Of the part of the training data. It is the same for every run, so that all seeds and
+# kinds of inputs train on the same part.
+SEED = 13
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split.
+
+    name: train, dev or test.
+    examples: in the order of the files.
+    sentences: of all examples, in their order.
+    lengths: the number of words of each example.
+    files: the number of sentences of each file, of which training may use a part.
+    fingerprints: the hashes of the files' contents.
+    """
+
+    name: str
+    examples: list[Any]
+    sentences: list[TaskSentence]
+    lengths: list[int]
+    files: dict[str, int]
+    fingerprints: list[str]
+
+
+def read_split(
+    task: Task[Any, Any],
+    name: str,
+    paths: Sequence[Path],
+    options: ReaderOptions,
+    *,
+    fraction: float = 1.0,
+) -> Split:
+    """Read the files of a split, and print a line about it.
+
+    Args:
+        task: its reader reads the files.
+        name: train, dev or test.
+        paths: of the files.
+        options: of the reader.
+        fraction: of the examples of all files that are kept for training.
+
+    Raises:
+        InputError: a file that is named twice, or that the reader refuses.
+    """
+    files: dict[str, int] = {}
+    fingerprints = []
+    examples: list[Any] = []
+    for path in paths:
+        if str(path) in files:
+            raise InputError(f"--{name} names {path} twice")
+        read = task.read(path, options, training=name == "train")
+        files[str(path)] = sum(len(task.sentences(example)) for example in read)
+        fingerprints.append(fingerprint([path.read_bytes()]))
+        examples += read
+    part = ""
+    if name == "train":
+        examples = random_part(task, examples, fraction)
+        examples = task.training_examples(examples, options)
+    if name == "train" and fraction != 1:
+        part = f": {100 * fraction:.4g} % of them"
+    sentences: list[TaskSentence] = []
+    lengths = []
+    for example in examples:
+        of_example = task.sentences(example)
+        sentences += of_example
+        lengths.append(sum(len(sentence.words) for sentence in of_example))
+    say(f"{name:6} {task.describe(examples)}{part}")
+    return Split(name, examples, sentences, lengths, files, fingerprints)
+
+
+def random_part(
+    task: Task[Any, Any], examples: list[Any], fraction: float
+) -> list[Any]:
+    """A random part of a split, in its order: `fraction` of what was annotated
+    together, and at least one.
+
+    Phrases of a tree, predicates of a sentence and sentences of a document, which begin
+    on one line of a file, are kept or left out together. Every run draws the same, and
+    a smaller part lies inside a larger one.
+    """
+    if fraction == 1:
+        return examples
+    firsts = [task.sentences(example)[0] for example in examples]
+    places = [(first.file, first.line) for first in firsts]
+    distinct = list(dict.fromkeys(places))
+    order = np.random.default_rng(SEED).permutation(len(distinct))
+    count = max(1, round(fraction * len(distinct)))
+    kept = {distinct[row] for row in order[:count]}
+    rows = [row for row, place in enumerate(places) if place in kept]
+    return [examples[row] for row in rows]

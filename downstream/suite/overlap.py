@@ -1,0 +1,62 @@
+"""Overlap: how much of the scored text has the encoder read in its training?"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from downstream.printing import counted
+from elmoc.corpus import Corpus
+from elmoc.sharing.model_card import trainings_of
+from elmoc.text.overlap import Overlap, overlapping_sentences
+
+
+def overlap_notes(
+    corpora: Sequence[Path],
+    sentences: Sequence[str],
+    training: Mapping[str, Any] | None,
+) -> list[str]:
+    """A note on each corpus: the number of these sentences that it holds, or why it
+    cannot be searched.
+
+    Args:
+        corpora: of the encoder's text; without any, the corpora that `training` names.
+        sentences: of words joined by blanks.
+        training: record of the encoder's training, if there is one.
+    """
+    notes = []
+    found = list(corpora)
+    if not corpora and training is not None:
+        for record in trainings_of(training):
+            path = Path(str(record.get("corpus", "not named")))
+            corpus = _corpus_of(path, record)
+            if corpus is None:
+                notes.append(
+                    "Not checked for sentences of development parts: the corpus of the "
+                    f"encoder's training ({path}) is not there, or another by now "
+                    "(--corpus, once for each, names all of them)."
+                )
+            elif corpus.record.subwords:
+                # Sentences are searched in the corpus of words that it was made of.
+                found.append(Path(str(corpus.record.settings.get("words"))))
+            else:
+                found.append(path)
+    overlap = Overlap(sentence.split(" ") for sentence in sentences)
+    for path in dict.fromkeys(found):
+        count = overlapping_sentences(Corpus(path), overlap)
+        warning = "WARNING: " if count else ""
+        notes.append(
+            f"{warning}{counted(count, 'sentence')} of the pretraining text ({path}) "
+            "overlap with development or test parts (build_corpus --leave-out leaves "
+            "such text out)."
+        )
+    return list(dict.fromkeys(notes))
+
+
+def _corpus_of(path: Path, record: Mapping[str, Any]) -> Corpus | None:
+    """The corpus of a training; None where it is not there, or another is."""
+    if not (path / "corpus.json").is_file():
+        return None
+    corpus = Corpus(path)
+    if corpus.train_tokens != record.get("corpus_tokens"):
+        return None
+    return corpus

@@ -1,0 +1,168 @@
+"""The call `run_probe` and its command: they give the same, and what is impossible is named."""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from downstream.__main__ import main
+from downstream.settings import SMALL_MIX_RATE, with_changes
+from downstream.tasks.ner.task import TASK, NerReaderOptions
+from downstream.tasks.sst5.task import TASK as SST5
+from downstream.tasks.sst5.task import Sst5ReaderOptions
+from elmoc.errors import InputError, quiet
+from elmoc.settings import option_name
+
+from downstream import InputOptions, ProbeData, ProbeOptions, run_probe
+from downstream.tasks import TASKS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        ("", "--vectors"),
+        ("--inputs both --vectors random:1:4", "--features"),
+        ("--inputs elmo --vectors random:1:4", "--inputs"),
+        ("--vectors none.vec", "none.vec"),
+        ("--features TEN", "TEN"),
+        ("--vectors random:1:4 --seeds 0", "--seeds"),
+        ("--vectors random:1:4 --optimiser sgd", "--optimiser"),
+        ("--features FEATURES --state-layers 3", "--state-layers"),
+        ("--vectors random:1:4 --train-fraction 0", "--train-fraction"),
+        ("--vectors random:1:4 --device cuda:99", "cuda:99"),
+        ("--vectors random:1:4 --results FOLDER", "FOLDER"),
+        ("--vectors random:1:4 --save TEN", "TEN"),
+        ("--vectors random:1:4 --dev TEN TEN", "TEN"),
+    ],
+)
+def test_options_that_cannot_be(
+    tmp_path: Path, ten: Path, features: Path, fails: Callable[..., str], arguments: str, key: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    names = {"TEN": str(ten), "FEATURES": str(features), "FOLDER": str(folder)}
+    given = [names.get(argument, argument) for argument in arguments.split()]
+    assert names.get(key, key) in fails("ner", "--train", ten, "--dev", ten, *given)
+
+
+def test_what_is_not_given_has_a_value() -> None:
+    assert ProbeOptions().seed_list() == [1, 2, 3]
+    assert ProbeOptions(seeds="4-5").seed_list() == [4, 5]
+    for options, given, kinds in (
+        (ProbeOptions(), InputOptions(vectors=["v"]), ["vectors"]),
+        (ProbeOptions(), InputOptions(vectors=["v"], model=Path("m")), ["vectors", "both"]),
+        (
+            ProbeOptions(inputs="vectors,model,both"),
+            InputOptions(vectors=["v"], model=Path("m")),
+            ["vectors", "model", "both"],
+        ),
+        (ProbeOptions(inputs="both"), InputOptions(vectors=["v"], features=Path("f")), ["both"]),
+    ):
+        assert [kind.name for kind in options.kinds(given)] == kinds
+
+
+def test_options_of_a_reader_are_typed_and_checked(ten: Path, fails: Callable[..., str]) -> None:
+    assert with_changes(TASK.reader, {"column": 2}) == NerReaderOptions(column=2)
+    assert with_changes(SST5.reader, {"subtrees": "none"}) == Sst5ReaderOptions(subtrees="none")
+    assert "--subtrees" in fails("sentences", "sst5", ten, "--subtrees", "some")
+    assert "--column" in fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:4", "--column", "-2")
+
+
+TINY = {"hidden_size": 12, "layers": 1, "learning_rate": 0.02, "batch_size": 4, "epochs": 3}
+
+
+def test_the_call_gives_what_the_command_gives(
+    tmp_path: Path, ten: Path, features: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
+    arguments += ["--small", "--seeds", "1-2", "--results", tmp_path / "results.jsonl"]
+    arguments += [part for name, value in TINY.items() for part in (option_name(name), value)]
+    assert main([str(one) for one in arguments]) == 0
+    printed = capsys.readouterr().out
+    before = sorted(tmp_path.iterdir())
+    with quiet():
+        result = run_probe(
+            "ner",
+            ProbeData(train=[ten], dev=[ten]),
+            InputOptions(vectors=["random:1:12"], features=features),
+            ProbeOptions(preset="small", seeds=2, settings=TINY),
+        )
+    assert capsys.readouterr() == ("", ""), "a quiet call prints nothing"
+    assert sorted(tmp_path.iterdir()) == before, "nothing is written"
+    written = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    for line, ours in zip(written, result.lines, strict=True):
+        kind = line["inputs"]
+        assert result.by_seed[kind] == dict(zip([1, 2], line["scores"], strict=True))
+        assert (result.mean[kind], result.deviation[kind]) == (line["mean"], line["deviation"])
+        assert result.settings[kind] == line["settings"]
+        for of_time in ("seconds", "examples_per_second", "curves"):
+            del line[of_time], ours[of_time]
+        assert ours == line
+    assert (result.task, result.metric, result.split) == ("ner", "entity F1", "dev")
+    assert f"both      {result.mean['both']:.2f}" in printed
+    assert "by_seed" in repr(result)
+    assert "counts" not in repr(result)
+
+
+def test_a_task_of_ones_own_needs_no_name(ten: Path) -> None:
+    data = ProbeData(train=[ten], dev=[ten])
+    inputs = InputOptions(vectors=["random:1:4"])
+    options = ProbeOptions(seeds=1, settings=TINY)
+    assert run_probe(replace(TASK, name="mine"), data, inputs, options).task == "mine"
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "said"),
+    [
+        ({}, {}, "--train"),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"preset": "large"}, "--preset must be one of published, small"),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epoch": 3}}, "unknown key --epoch "),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epochs": 0}}, "--epochs must be at least 1"),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"reader": {"column": "x"}}, "--column"),
+    ],
+)
+def test_a_call_names_what_is_impossible(ten: Path, data: dict[str, Any], options: dict[str, Any], said: str) -> None:
+    files = {split: [ten for _ in paths] for split, paths in data.items()}
+    with pytest.raises(InputError, match=said):
+        run_probe("ner", ProbeData(**files), InputOptions(vectors=["random:1:4"]), ProbeOptions(**options))
+
+
+@pytest.mark.parametrize("arguments", ["", "parse", "ner --x", "suite"])
+def test_usage_errors(arguments: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments.split())
+    assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("arguments", ["--small", "--train t", "--inputs both", "--epochs 3", ""])
+def test_saved_probes_are_scored_without_options_of_training(fails: Callable[..., str], arguments: str) -> None:
+    test = ["--test", "t"] if arguments else []
+    assert "--test FILES" in fails("ner", "--evaluate-only", "p", *test, *arguments.split())
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_help_shows_what_people_use_and_help_all_the_rest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for option in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as stopped:
+            main([name, option])
+        assert stopped.value.code == 0
+        shown[option] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  -")]
+    assert len(shown["--help"]) <= 14
+    assert any("--batch-size" in line for line in shown["--help-all"])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_number_is_too_absurd_to_be_refused(name: str) -> None:
+    task = import_module(f"downstream.tasks.{name}.task").TASK
+    assert (task.small.mix_rate, task.published.mix_rate) == (SMALL_MIX_RATE, 1.0), "tables tell encoders by it"
+    for each in fields(task.published):
+        value = getattr(task.published, each.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            numbers = (-1, 10**12, 10**30) if isinstance(value, int) else (-1, "nan", "inf", "1e308")
+            for absurd in numbers:
+                with pytest.raises(InputError, match=option_name(each.name)):
+                    with_changes(task.published, {each.name: float(absurd)})
