@@ -1,5 +1,9 @@
 """Checksums: the hashes by which content is known again, and by which damage to a file
 is found.
+
+Two hashes are in use, since released files hold both: XXH3 (64 bits) in the checksums
+of files and in the tables of compact word vectors, and BLAKE2b in the fingerprints of
+models and word vectors.
 """
 
 import hashlib
@@ -13,6 +17,8 @@ import xxhash
 
 from elmoc.errors import InputError, reading
 
+# Of the blocks at both ends of a file: damage is mostly there, and they are read at
+# once.
 _END_BYTES = 1 << 16
 
 
@@ -34,47 +40,55 @@ class FileChecksum:
         return cls(os.path.getsize(path), _ends(path), whole)
 
     def check_ends(self, path: Path | str) -> None:
-        """Raise an `InputError` unless the file has its size and its first and last
-        block; reads no more than these.
+        """Check the size of a file, and its first and last block; no more is read.
+
+        Raises:
+            InputError: they are not as they were written.
         """
         if os.path.getsize(path) != self.bytes or _ends(path) != self.ends:
             raise InputError(
-                f"{path} is damaged: its size, or its first or last block, is not what was written"
+                f"{path} is damaged: its size, or its first or last block, is not what "
+                "was written"
             )
 
     def check_whole(self, path: Path | str) -> None:
-        """Raise an `InputError` unless all of the file is as it was written."""
+        """Check all of a file.
+
+        Raises:
+            InputError: it is not as it was written.
+        """
         if self.of(path) != self:
             raise InputError(f"{path} is damaged: its content is not what was written")
 
 
 def check_archive(path: Path | str) -> None:
-    """Raise an `InputError` unless the members of a zip archive have their checksums,
-    which PyTorch ignores.
+    """Check the members of a zip archive, whose checksums PyTorch ignores.
 
-    PyTorch compresses none: a compressed one might be unpacked to any size.
+    Raises:
+        InputError: a member is damaged, or might be unpacked to any size.
     """
     with reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-        if packed or sum(member.file_size for member in members) > os.path.getsize(
-            path
-        ):
+        # PyTorch compresses no member.
+        is_packed = any(each.compress_type != zipfile.ZIP_STORED for each in members)
+        size = sum(each.file_size for each in members)
+        if is_packed or size > os.path.getsize(path):
             raise ValueError("its members are compressed, or share their content")
-        if any(
-            b"bytearray" in archive.read(member)
-            for member in members
-            if member.filename.endswith(".pkl")
-        ):
-            raise ValueError("it holds an array of any number of bytes")
-        if damaged := archive.testzip():
+        for member in members:
+            is_pickle = member.filename.endswith(".pkl")
+            if is_pickle and b"bytearray" in archive.read(member):
+                raise ValueError("it holds an array of any number of bytes")
+        damaged = archive.testzip()
+        if damaged is not None:
             raise ValueError(f"{damaged} is not what was written")
 
 
 def _ends(path: Path | str) -> str:
+    """A hash of the first and last block, which may be the same or overlap."""
     with open(path, "rb") as file:
         digest = xxhash.xxh3_64(file.read(_END_BYTES))
-        file.seek(max(file.tell(), os.path.getsize(path) - _END_BYTES))
+        last = os.path.getsize(path) - _END_BYTES
+        file.seek(max(file.tell(), last))
         digest.update(file.read(_END_BYTES))
     return digest.hexdigest()
 
@@ -85,6 +99,7 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     """
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
+        # With its length, so that parts divided elsewhere have another hash.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()
@@ -95,9 +110,13 @@ def fingerprint_file(
 ) -> str:
     """A content hash of a file that is quick for large ones.
 
-    It covers the size and `blocks` blocks of `block_bytes` spread evenly over the file
-    (first and last included); a file smaller than all the blocks together is covered
-    whole.
+    It covers the size and blocks spread evenly over the file, first and last included;
+    a file smaller than all the blocks together is covered whole.
+
+    Args:
+        path: the file.
+        blocks: their number.
+        block_bytes: of each.
     """
     size = os.path.getsize(path)
     with open(path, "rb") as file:

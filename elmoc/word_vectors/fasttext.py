@@ -84,7 +84,9 @@ class FastTextVectors:
         """
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
         if words:
-            self._fill([word.encode() for word in words], vectors)
+            # Half of a surrogate pair, too, which is no UTF-8, has a vector.
+            encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+            self._fill(encoded, vectors)
         if not all_finite(vectors):
             is_finite = np.isfinite(vectors).all(axis=1)
             word = shortened(words[int(np.argmin(is_finite))])
@@ -184,7 +186,8 @@ def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
         matrix = input_rows(content, header, end)
         for start in range(0, len(words), _MOST_WORDS):
             block = words[start : start + _MOST_WORDS]
-            owners, buckets = ngrams.of_words([word.decode() for word in block])
+            decoded = [word.decode("utf-8", "surrogatepass") for word in block]
+            owners, buckets = ngrams.of_words(decoded)
             bounds = np.searchsorted(owners, np.arange(len(block) + 1))
             for index, word in enumerate(block):
                 own = numbers.get(word, -1)
