@@ -19,9 +19,9 @@ from elmoc.files.limits import MOST_BYTES
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 # The library crashes on attributes of some other classes (references, lists of any
 # length).
-_ATTRIBUTE_CLASSES = (*_NUMBERS, h5py.h5t.STRING, h5py.h5t.ENUM)
-# of an attribute (there is one a layer): all of them may be the same long text of the
-# file
+_ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.ENUM, *_NUMBERS)
+# Of an attribute, which has one a layer: all of them may be the same long text of the
+# file.
 _MOST_TEXTS = 100
 
 
@@ -42,24 +42,22 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
             self.root = h5py.h5g.open(self.file.id, b"/")
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()  # arrays that are parts of it stay good
+        # Arrays that are parts of the mapped file stay good.
+        self.file.close()
 
     def __contains__(self, name: str) -> bool:
-        return bool(self.root.links.exists(name.encode()))  # be it a link
+        """Whether the root has a member of that name, be it a link."""
+        return bool(self.root.links.exists(name.encode()))
 
     def names(self) -> list[str]:
         """The members of the root, in the order in which they were made if the file
         tracks it, else by name.
         """
-        tracked = (
-            self.root.get_create_plist().get_link_creation_order()
-            & h5py.h5p.CRT_ORDER_TRACKED
-        )
+        order = self.root.get_create_plist().get_link_creation_order()
+        is_tracked = order & h5py.h5p.CRT_ORDER_TRACKED
+        index = h5py.h5.INDEX_CRT_ORDER if is_tracked else h5py.h5.INDEX_NAME
         names: list[bytes] = []
-        self.root.links.iterate(
-            names.append,
-            idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME,
-        )
+        self.root.links.iterate(names.append, idx_type=index)
         return [name.decode() for name in names]
 
     def attributes(self) -> dict[str, Any]:
@@ -68,23 +66,23 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """
         attributes = {}
         for name in self.file.attrs:
+            shown = _text(name)
             attribute = self.file.attrs.get_id(name)
             kind = attribute.get_type().get_class()
             count = math.prod(attribute.shape or ())
-            if kind not in _ATTRIBUTE_CLASSES or (
-                kind == h5py.h5t.STRING and count > _MOST_TEXTS
-            ):
+            is_long = kind == h5py.h5t.STRING and count > _MOST_TEXTS
+            if kind not in _ATTRIBUTE_CLASSES or is_long:
                 raise ValueError(
-                    f"the attribute {_text(name)} is neither numbers nor some texts"
+                    f"the attribute {shown} is neither numbers nor some texts"
                 )
             value = self.file.attrs[name]
-            if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-                value = np.array(
-                    list(map(_text, value.flat)), dtype=h5py.string_dtype()
-                ).reshape(value.shape)
-            attributes[_text(name)] = (
-                _text(value) if isinstance(value, (str, bytes)) else value
-            )
+            if isinstance(value, (str, bytes)):
+                value = _text(value)
+            elif isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+                texts = [_text(each) for each in value.flat]
+                flat = np.array(texts, dtype=h5py.string_dtype())
+                value = flat.reshape(value.shape)
+            attributes[shown] = value
         return attributes
 
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
@@ -93,33 +91,31 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         kind = dataset.get_type().get_class()
         item = dataset.get_type().get_size()
         shape = dataset.shape or ()
-        if kind not in _NUMBERS and (kind != h5py.h5t.STRING or shape != (1,)):
+        is_text = kind == h5py.h5t.STRING and shape == (1,)
+        if kind not in _NUMBERS and not is_text:
             raise ValueError(f'"{name}" is neither numbers nor one text')
-        if (
-            dataset.get_offset() is None
-        ):  # its numbers are not in one piece of this file
-            properties = dataset.get_create_plist()
-            if (
-                properties.get_layout() == h5py.h5d.VIRTUAL
-                or properties.get_external_count()
-            ):
-                raise ValueError(f'the data of "{name}" are in other files')
-            there = dataset.get_storage_size()
-            said = math.prod(shape) * item
-            unpacked = 0
-            if (
-                properties.get_layout() == h5py.h5d.CHUNKED
-            ):  # each of which may be packed
-                chunk = properties.get_chunk()
-                said = math.prod(
-                    -(-n // size) for n, size in zip(shape, chunk, strict=True)
-                )
-                there = dataset.get_num_chunks()
-                unpacked = math.prod(chunk) * item
-            if said > there or unpacked > MOST_BYTES:
-                raise ValueError(
-                    f'"{name}" is said to be larger than what is in the file, or than what is read'
-                )
+        if dataset.get_offset() is not None:
+            return dataset
+        # Its numbers are not in one piece of this file.
+        properties = dataset.get_create_plist()
+        layout = properties.get_layout()
+        if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
+            raise ValueError(f'the data of "{name}" are in other files')
+        there = dataset.get_storage_size()
+        said = math.prod(shape) * item
+        unpacked = 0
+        if layout == h5py.h5d.CHUNKED:
+            # Each chunk may be packed, so that chunks are counted and not bytes.
+            chunk = properties.get_chunk()
+            along = [-(-n // size) for n, size in zip(shape, chunk, strict=True)]
+            said = math.prod(along)
+            there = dataset.get_num_chunks()
+            unpacked = math.prod(chunk) * item
+        if said > there or unpacked > MOST_BYTES:
+            raise ValueError(
+                f'"{name}" is said to be larger than what is in the file, or than '
+                "what is read"
+            )
         return dataset
 
     def stored(self, name: str) -> np.ndarray | h5py.Dataset:
@@ -131,29 +127,28 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         dataset = self.dataset(name)
         offset = dataset.get_offset()
         dtype = dataset.dtype
-        is_numbers = dtype.kind in "fiu" and h5py.h5t.py_create(dtype).equal(
-            dataset.get_type()
-        )  # to the bit
+        # NumPy's type may be another than the file's, e.g. of fewer bits.
+        is_same = h5py.h5t.py_create(dtype).equal(dataset.get_type())
+        is_numbers = dtype.kind in "fiu" and is_same
         if offset is None or offset % dtype.alignment or not is_numbers:
             return h5py.Dataset(dataset)
-        return np.ndarray(
-            dataset.shape, dtype, buffer=self._content, offset=offset
-        )  # within the file, else an error
+        # It is within the file, else NumPy raises an error.
+        return np.ndarray(dataset.shape, dtype, buffer=self._content, offset=offset)
 
     def read(self, name: str) -> np.ndarray:
         """The numbers of a dataset; an error where they would be unpacked to more than
         `MOST_BYTES`.
         """
         found = self.stored(name)
-        require_size(found, *found.shape[:1])
+        rows = found.shape[0] if found.shape else 1
+        require_size(found, rows)
         numbers: np.ndarray = found[()]
         return numbers
 
     def own(self, name: str) -> bytes:
         """The path; an error where a step of it is a link."""
-        for step in (
-            accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,)
-        ):
+        steps = accumulate(name.split("/"), "{}/{}".format)
+        for step in steps:
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
@@ -166,13 +161,13 @@ def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
     size = rows * math.prod(numbers.shape[1:]) * numbers.dtype.itemsize
     if isinstance(numbers, h5py.Dataset) and size > MOST_BYTES:
         raise ValueError(
-            f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the most"
+            f"{size:,} bytes would be unpacked at once, where {MOST_BYTES:,} are the "
+            "most"
         )
 
 
 def _text(text: str | bytes) -> str:
     """Text for which h5py has bytes, or surrogates, where it is not UTF-8."""
-    content = (
-        text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
-    )
-    return content.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    if isinstance(text, str):
+        text = text.encode("utf-8", "surrogateescape")
+    return text.decode("utf-8", "backslashreplace").replace("\0", "\\x00")

@@ -43,10 +43,9 @@ def read_json(path: Path | str) -> Any:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
     with atomic_path(path) as partial:
-        partial.write_text(
-            json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        partial.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -56,6 +55,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
 
 
 def _text_of(path: Path | str, most: int) -> str:
+    """All of a text file, which has at most a number of characters."""
     require_file(path)
     with open(path, encoding="utf-8-sig") as file:
         text = file.read(most + 1)
@@ -65,12 +65,15 @@ def _text_of(path: Path | str, most: int) -> str:
 
 
 def check_version(path: Path | str, info: Any, *, format: str, version: int) -> None:
-    """Raise an `InputError` unless `info` (the content of `path`) is of this format and
-    version.
+    """Check the format and version that the content of a file says.
+
+    Raises:
+        InputError: they are others.
     """
     if not isinstance(info, dict) or info.get("format") != format:
         raise InputError(f"{path} is not of the format {format}")
     if info.get("version") != version:
         raise InputError(
-            f"{path} has version {info.get('version')} of the format {format}, elmoc reads {version}"
+            f"{path} has version {info.get('version')} of the format {format}, elmoc "
+            f"reads {version}"
         )

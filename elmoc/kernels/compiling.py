@@ -5,7 +5,6 @@ The library is kept in the user's cache directory.
 """
 
 import ctypes
-import hashlib
 import os
 import platform
 import shlex
@@ -13,6 +12,8 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+from elmoc.files.checksums import fingerprint
 
 # Tried in this order: not every compiler and processor takes all of them. Without
 # OpenMP one thread runs.
@@ -59,7 +60,7 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
             path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))
         ]  # with what it includes
         parts = (*sources, compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
-        name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        name = fingerprint([part.encode() for part in parts])
         library = cache_path() / f"{source.stem}-{name}.so"
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = library.parent.stat()

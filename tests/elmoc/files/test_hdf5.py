@@ -1,6 +1,5 @@
 """HDF5 files: what is damaged, elsewhere or not there is refused, and nothing larger than the file is allocated."""
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,13 +85,3 @@ def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:
             writer.add(Entry(len(tokens), line.strip()), states_of(index, len(tokens)))
     with FeatureFile(tmp_path / "other.h5") as features, pytest.raises(InputError, match="sentence 2 "):
         features.check()
-
-
-@pytest.mark.parametrize("size", [0, 2**39])
-def test_strings_that_the_library_would_read_forever(path: Path, size: int) -> None:
-    content = bytearray(path.read_bytes())
-    place = content.index(b"GCOL") + 16  # of the first object: index, size, content
-    content[place : place + 16] = struct.pack("<H6xQ", 0 if size == 0 else 1, size)
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="not whole"):
-        FeatureFile(path)
