@@ -139,7 +139,7 @@ def _gains_of(kind: str, rows: Sequence[Row]) -> Column:
 
 
 def runs_table(rows: Sequence[Row]) -> Table:
-    """The number of items and seeds, the time of training, and the mix of the layers."""
+    """Numbers of items and seeds, the time of training, and the mix of the layers."""
 
     def of_kinds(number: Callable[[Result], str]) -> list[str]:
         cells = []

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from downstream.__main__ import main
 from downstream.readers.columns import read_columns
-from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, iob_to_bio
+from downstream.tasks.ner.model import TaggedSentence
+from downstream.tasks.ner.tags import bio_to_bioul, iob_to_bio
+from downstream.tasks.ner.task import TASK, NerReaderOptions
 from elmoc.errors import InputError
 from tests.downstream.tasks.srl.test_task import RELEASE
 

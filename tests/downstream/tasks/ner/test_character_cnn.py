@@ -3,7 +3,7 @@
 import pytest
 import torch
 from downstream.inputs.sentence import make_sentence
-from downstream.tasks.ner.task import MOST_CHARACTERS, CharacterCnn
+from downstream.tasks.ner.character_cnn import MOST_CHARACTERS, CharacterCnn
 
 
 def sentence(text: str) -> object:
