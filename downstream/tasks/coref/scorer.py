@@ -12,6 +12,7 @@ chain.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain as chained
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -28,9 +29,8 @@ METRICS = ("MUC", "B³", "CEAFφ4", "mentions")
 def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
     """float64 [4, 4]: the counts of each of `METRICS` for one document."""
     response = unrepeated(response)
-    return np.array(
-        [metric(key, response) for metric in (_muc, _b_cubed, _ceaf, _mentions)]
-    )
+    metrics = (_muc, _b_cubed, _ceaf, _mentions)
+    return np.array([metric(key, response) for metric in metrics])
 
 
 def chain_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -64,12 +64,9 @@ def unrepeated(chains: Sequence[Chain]) -> list[Chain]:
 def _muc(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
     """Links: a chain of n mentions has n − 1."""
     common = sum(mentions - 1 for _, _, mentions in _overlaps(key, response))
-    return [
-        common,
-        sum(len(chain) - 1 for chain in key),
-        common,
-        sum(len(chain) - 1 for chain in response),
-    ]
+    of_key = sum(len(chain) - 1 for chain in key)
+    of_response = sum(len(chain) - 1 for chain in response)
+    return [common, of_key, common, of_response]
 
 
 def _b_cubed(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
@@ -91,13 +88,10 @@ def _ceaf(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
     chains.
     """
     similarity = np.zeros((len(key), len(response)))
-    number = {
-        mention: column for column, chain in enumerate(response) for mention in chain
-    }
+    numbers = _numbers(response)
     for row, chain in enumerate(key):
-        for column, common in Counter(
-            number[mention] for mention in chain if mention in number
-        ).items():
+        columns = Counter(numbers[each] for each in chain if each in numbers)
+        for column, common in columns.items():
             similarity[row, column] = 2 * common / (len(chain) + len(response[column]))
     best = float(similarity[linear_sum_assignment(similarity, maximize=True)].sum())
     return [best, len(key), best, len(response)]
@@ -105,9 +99,8 @@ def _ceaf(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
 
 def _mentions(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
     """Mentions that both sides have, whatever their chains."""
-    left, right = (
-        {mention for chain in chains for mention in chain} for chains in (key, response)
-    )
+    left = set(chained.from_iterable(key))
+    right = set(chained.from_iterable(response))
     return [len(left & right), len(left), len(left & right), len(right)]
 
 
@@ -117,9 +110,16 @@ def _overlaps(
     """Yield (chain of the response, number of a key chain, how many of its mentions
     belong to that) for all pairs.
     """
-    number = {mention: row for row, chain in enumerate(key) for mention in chain}
+    numbers = _numbers(key)
     for chain in response:
-        for row, mentions in Counter(
-            number[mention] for mention in chain if mention in number
-        ).items():
+        rows = Counter(numbers[each] for each in chain if each in numbers)
+        for row, mentions in rows.items():
             yield chain, row, mentions
+
+
+def _numbers(chains: Sequence[Chain]) -> dict[Mention, int]:
+    """The number of the chain of each mention: of its last chain, if it has several."""
+    numbers: dict[Mention, int] = {}
+    for number, chain in enumerate(chains):
+        numbers.update(dict.fromkeys(chain, number))
+    return numbers

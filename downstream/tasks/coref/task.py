@@ -12,6 +12,7 @@ it.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, each part of a document an example."""
-        return [
-            _read_document(document)
-            for document in read_documents(path, arguments=False)
-        ]
+        return [_read_document(each) for each in read_documents(path, arguments=False)]
 
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:
         return example.sentences
@@ -64,10 +62,11 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def describe(self, examples: Sequence[CorefDocument]) -> str:
         sentences = sum(len(example.sentences) for example in examples)
         tokens = sum(len(example.speakers) for example in examples)
-        chains = [chain for example in examples for chain in example.chains]
-        mentions = sum(len(chain) for chain in chains)
+        chains = list(chain.from_iterable(example.chains for example in examples))
+        mentions = sum(map(len, chains))
         return (
-            f"{counted(len(examples), 'document')}, {counted(sentences, 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(len(examples), 'document')}, "
+            f"{counted(sentences, 'sentence')}, {counted(tokens, 'token')}, "
             f"{counted(mentions, 'mention')} in {counted(len(chains), 'chain')}, "
             f"{len(chains) - len(without_singletons(chains)):,} of them singletons"
         )
@@ -78,15 +77,14 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """
         if not any(without_singletons(example.chains) for example in train):
             raise InputError(
-                "the training data holds no chain of two mentions: the last column must be coreference"
+                "the training data holds no chain of two mentions: "
+                "the last column must be coreference"
             )
         genres = sorted({example.genre for example in train} - {""})
-        return {
-            "genres": genres if len(genres) > 1 else [],
-            "speakers": any(
-                speaker != NOTHING for example in train for speaker in example.speakers
-            ),
-        }
+        if len(genres) == 1:  # a feature that is the same everywhere tells nothing
+            genres = []
+        speakers = set(chain.from_iterable(example.speakers for example in train))
+        return {"genres": genres, "speakers": bool(speakers - {NOTHING})}
 
     def count(
         self, example: CorefDocument, prediction: list[list[Mention]]
@@ -103,12 +101,11 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """
         _, _, f1 = chain_metrics(_table(counts))  # [..., 2, 4]
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
-        each = {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
-        return {
-            self.metric: means[..., 0],
-            **each,
-            "mean F1 with singletons": means[..., 1],
-        }
+        found = {self.metric: means[..., 0]}
+        for row, name in enumerate(METRICS):
+            found[f"{name} F1"] = f1[..., 0, row]
+        found["mean F1 with singletons"] = means[..., 1]
+        return found
 
     def details(
         self,
@@ -118,16 +115,16 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """Precision, recall and F1 of each metric, without and with singletons in the
         key.
         """
-        counts = sum(
-            map(self.count, examples, predictions), np.zeros(2 * len(METRICS) * 4)
-        )
+        each = map(self.count, examples, predictions)
+        counts = sum(each, np.zeros(2 * len(METRICS) * 4))
         lines = []
-        for title, table in zip(("without", "with"), _table(counts), strict=True):
-            lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, (precision, recall, f1) in zip(
-                METRICS, zip(*chain_metrics(table), strict=True), strict=True
-            ):
-                lines.append(f"  {name:18}{precision:10.2f}{recall:8.2f}{f1:8.2f}")
+        titles = ("without singletons", "with singletons")
+        for title, table in zip(titles, _table(counts), strict=True):
+            lines.append(f"{title:20} precision  recall      F1")
+            precision, recall, f1 = chain_metrics(table)
+            for row, name in enumerate(METRICS):
+                numbers = f"{precision[row]:10.2f}{recall[row]:8.2f}{f1[row]:8.2f}"
+                lines.append(f"  {name:18}{numbers}")
         return "\n".join(lines)
 
     def format_prediction(
@@ -141,31 +138,34 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         cells = iter(coreference_cells(prediction, len(example.speakers)))
         lines = [example.document.heading]
         for sentence in example.document.sentences:
-            lines += [
-                "\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows
-            ]
+            for row in sentence.rows:
+                before = "\t".join(row[:COREFERENCE])
+                lines.append(f"{before}\t{next(cells)}")
             lines.append("")
-        return "\n".join([*lines, "#end document", ""])
+        lines.append("#end document\n")
+        return "\n".join(lines)
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
     """The last column of a document of `words` words; a chain's number is its place,
     from 0.
     """
+    # Of the spans that begin at a word the longest comes first, of those that end there
+    # the shortest: so brackets are nested.
     opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
-    for number, chain in enumerate(chains):
-        for start, end in chain:
-            opened[start].append(
-                (-end, f"({number})" if start == end else f"({number}")
-            )
-            if start < end:
+    for number, mentions in enumerate(chains):
+        for start, end in mentions:
+            if start == end:
+                opened[start].append((-end, f"({number})"))
+            else:
+                opened[start].append((-end, f"({number}"))
                 closed[end].append((-start, f"{number})"))
-    cells = (
-        [part for _, part in sorted(first) + sorted(last)]
-        for first, last in zip(opened, closed, strict=True)
-    )
-    return ["|".join(cell) or NOTHING for cell in cells]
+    cells = []
+    for first, last in zip(opened, closed, strict=True):
+        parts = [part for _, part in sorted(first) + sorted(last)]
+        cells.append("|".join(parts) or NOTHING)
+    return cells
 
 
 def _read_document(document: Document) -> CorefDocument:
@@ -177,20 +177,21 @@ def _read_document(document: Document) -> CorefDocument:
     speakers: list[str] = []
     for sentence in document.sentences:
         for cell in sentence.column(COREFERENCE):
-            openings = _OPENING.findall(cell)
-            for label, _ in sorted(
-                openings, key=lambda opening: not opening[1]
-            ):  # spans of one word first
-                chains.setdefault(label, [])
-        for mention in mentions_of(sentence):
-            chains[mention.label].append(
-                (len(speakers) + mention.first, len(speakers) + mention.last)
+            # Spans of one word, which have a closing bracket here, come first.
+            openings = sorted(
+                _OPENING.findall(cell), key=lambda opening: not opening[1]
             )
+            for label, _ in openings:
+                chains.setdefault(label, [])
+        before = len(speakers)
+        for mention in mentions_of(sentence):
+            span = (before + mention.first, before + mention.last)
+            chains[mention.label].append(span)
         sentences.append(sentence.sentence(WORD))
-        has_speakers = len(sentence.rows[0]) >= CONLL_2012
-        speakers += (
-            sentence.column(SPEAKER) if has_speakers else [NOTHING] * len(sentence.rows)
-        )
+        if len(sentence.rows[0]) >= CONLL_2012:
+            speakers += sentence.column(SPEAKER)
+        else:
+            speakers += [NOTHING] * len(sentence.rows)
     match = _GENRE.match(document.name)
     genre = "" if match is None else match[1] or match[2]
     return CorefDocument(document, sentences, speakers, genre, list(chains.values()))
@@ -206,7 +207,8 @@ PUBLISHED = CorefSettings(
     decay=0.999,
     gradient_norm=5.0,
     batch_size=1,
-    epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
+    # 400,000 updates on the 2,802 training documents of OntoNotes
+    epochs=143,
     patience=143,
 )
 

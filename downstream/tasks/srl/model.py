@@ -9,6 +9,7 @@ predicate's flag starts from PyTorch's N(0, 1), which is larger than AllenNLP's 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 import torch
@@ -83,11 +84,12 @@ class _Packing:
     """The R propositions of a batch, longest sentence first, and their N words, packed
     as in `highway_lstm`.
 
-    row    int64 [R]: the place of each proposition in the batch, sentence after
-    sentence words  [R]: the length of each one's sentence sizes  how many of the
-    propositions have a word at each place inside bool [T, R]: which do word   int64
-    [N]: the row of each word in the inputs [B · T, …] flag   int64 [N]: 1 for the
-    predicate
+    row: int64 [R], the place of each proposition in the batch, sentence after sentence.
+    words: [R], the length of each proposition's sentence.
+    sizes: how many of the propositions have a word at each place.
+    inside: bool [T, R], which of them do.
+    word: int64 [N], the row of each word in the inputs [B · T, …].
+    flag: int64 [N], 1 for the predicate.
     """
 
     row: Tensor
@@ -111,7 +113,9 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        self.tags = ["O", *(f"{place}-{label}" for label in labels for place in "BI")]
+        self.tags = ["O"]
+        for label in labels:
+            self.tags += [f"B-{label}", f"I-{label}"]
         self._ids = {tag: row for row, tag in enumerate(self.tags)}
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.flag = torch.nn.Embedding(2, settings.flag_size)
@@ -124,40 +128,33 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         self.output = torch.nn.Linear(settings.hidden_size, len(self.tags))
         torch.nn.init.orthogonal_(self.output.weight)
         allowed = allowed_transitions("BIO", dict(enumerate(self.tags)))
-        self.register_buffer(
-            "transition_mask",
-            transition_mask(allowed, len(self.tags)),
-            persistent=False,
-        )
+        # It is made from the tags, so a saved probe does without it.
+        mask = transition_mask(allowed, len(self.tags))
+        self.register_buffer("transition_mask", mask, persistent=False)
 
     def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
         """Negative log-likelihood of the tags: the mean over a sentence's words, and of
         that over the propositions.
         """
         logits, packing = self._logits(examples)
-        tags = [
-            torch.tensor(
-                [
-                    self._ids[tag]
-                    for tag in bio_tags(proposition.spans, len(example.sentence.words))
-                ]
-            )
-            for example in examples
-            for proposition in example.propositions
-        ]
-        targets = pad_sequence([tags[row] for row in packing.row.tolist()])[
-            packing.inside
-        ].to(logits.device)  # [N]
-        weights = (
-            (1 / packing.words).expand(packing.inside.shape)[packing.inside].to(logits)
-        )  # [N]
+        rows = []
+        for example in examples:
+            length = len(example.sentence.words)
+            for proposition in example.propositions:
+                tags = bio_tags(proposition.spans, length)
+                rows.append(torch.tensor([self._ids[tag] for tag in tags]))
+        inside = packing.inside
+        padded = pad_sequence([rows[row] for row in packing.row.tolist()])  # [T, R]
+        targets = padded[inside].to(logits.device)  # [N]
+        weights = (1 / packing.words).expand(inside.shape)[inside].to(logits)  # [N]
         losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
         return (losses * weights).sum() / len(packing.words)
 
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
         logits, packing = self._logits(examples)
-        (steps, count), tags = packing.inside.shape, len(self.tags)
+        steps, count = packing.inside.shape
+        tags = len(self.tags)
         padded = logits.new_zeros(steps, count, tags)
         padded[packing.inside] = require_numbers(logits)
         paths = viterbi(
@@ -168,10 +165,15 @@ class SrlProbe(Probe[SrlSentence, Roles]):
             end=self.transition_mask[:tags, tags + 1],
         )
         found = dict(zip(packing.row.tolist(), paths, strict=True))
-        spans = iter(
-            bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count)
-        )
-        return [[next(spans) for _ in example.propositions] for example in examples]
+        roles = []
+        row = 0
+        for example in examples:
+            own = []
+            for _ in example.propositions:
+                own.append(bio_to_spans([self.tags[tag] for tag in found[row]]))
+                row += 1
+            roles.append(own)
+        return roles
 
     def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Packing]:
         """Scores of the tags, [N, K].
@@ -179,33 +181,28 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         The first layer's product with its inputs is the words' product, made once a
         sentence, plus the flag's.
         """
-        x, lengths = self.inputs(
-            [example.sentence for example in examples]
-        )  # [B, T, D]
+        sentences = [example.sentence for example in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
         packing = _pack(examples, lengths)
         cell = self.lstm.first
-        of_words, of_flags = cell.weight.split(
-            [x.shape[2], self.flag.embedding_dim], dim=1
-        )
-        words = linear(
-            self.dropout(x).flatten(0, 1), of_words, cell.bias
-        )  # [B · T, 6H]
+        widths = [x.shape[2], self.flag.embedding_dim]
+        of_words, of_flags = cell.weight.split(widths, dim=1)
+        flat = self.dropout(x).flatten(0, 1)
+        words = linear(flat, of_words, cell.bias)  # [B · T, 6H]
         flags = self.flag.weight @ of_flags.t()  # [2, 6H]
-        device = words.device
-        projected = (
-            words[packing.word.to(device)] + flags[packing.flag.to(device)]
-        )  # [N, 6H]
+        word = packing.word.to(words.device)
+        flag = packing.flag.to(words.device)
+        projected = words[word] + flags[flag]  # [N, 6H]
         states = self.lstm(projected, packing.sizes)  # [N, H]
         return linear(states, self.output.weight, self.output.bias), packing
 
 
 def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
-    sentence = torch.tensor(
-        [place for place, example in enumerate(examples) for _ in example.propositions]
-    )  # [R]
-    predicate = torch.tensor(
-        [one.predicate for example in examples for one in example.propositions]
-    )  # [R]
+    numbers = torch.tensor([len(example.propositions) for example in examples])
+    sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
+    propositions = chain.from_iterable(example.propositions for example in examples)
+    predicate = torch.tensor([each.predicate for each in propositions])  # [R]
+    # Packed words need the longest sentence first.
     words, order = lengths[sentence].sort(descending=True, stable=True)
     steps = int(words[0])
     place = torch.arange(steps).unsqueeze(1)  # [T, 1]

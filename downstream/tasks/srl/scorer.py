@@ -15,6 +15,7 @@ spans, but not C-V, which counts as such an X and takes any ARGM-ADV with it.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -58,14 +59,14 @@ def count_roles(
     """For each role but V, float64 [3]: how many arguments are correct, gold and
     predicted.
     """
-    expected, found = (
-        [
-            (role, pieces, place)
-            for place, spans in enumerate(side)
-            for role, pieces in whole_arguments(spans)
-        ]
-        for side in (gold, predicted)
-    )
-    counts = count_labels(expected, found)
+    counts = count_labels(_all_arguments(gold), _all_arguments(predicted))
     counts.pop(PREDICATE, None)
     return counts
+
+
+def _all_arguments(propositions: Sequence[Iterable[Span]]) -> list[tuple[Any, ...]]:
+    """Role, pieces and the number of its proposition of each argument."""
+    found = []
+    for place, spans in enumerate(propositions):
+        found += [(role, pieces, place) for role, pieces in whole_arguments(spans)]
+    return found

@@ -14,6 +14,7 @@ predicate.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
     learned. Raises `InputError` with the line where predicates, lemmas and columns of
     arguments do not fit; and for a file without predicates.
     """
-    sentences = list[SrlSentence]()
+    sentences: list[SrlSentence] = []
     inner = 0
     without = 0
     for document in read_documents(path, arguments=True):
@@ -60,7 +61,8 @@ def read_propositions(path: Path) -> list[SrlSentence]:
             spans = arguments_of(columns, document)
             kept = [outermost(each) for each in spans]
             inner += sum(map(len, spans)) - sum(map(len, kept))
-            if propositions := _propositions(columns, kept):
+            propositions = _propositions(columns, kept)
+            if propositions:
                 sentences.append(SrlSentence(columns.sentence(WORD), propositions))
             else:
                 without += 1
@@ -69,8 +71,9 @@ def read_propositions(path: Path) -> list[SrlSentence]:
             f"{path} has no predicates: words with a sense in column {SENSE} are needed"
         )
     if inner or without:
-        left_out = f"{counted(without, 'sentence')} without a predicate and {counted(inner, 'argument')} inside others"
-        note(f"{path}: {left_out} are left out")
+        note(
+            f"{path}: {counted(without, 'sentence')} without a predicate and "
+            f"{counted(inner, 'argument')} inside others are left out")
     return sentences
 
 
@@ -82,7 +85,8 @@ def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) 
     lemmas = [NOTHING] * length
     for proposition in sentence.propositions:
         lemmas[proposition.predicate] = proposition.lemma
-    rows = zip(lemmas, *(_brackets(one, length) for one in spans), strict=True)
+    brackets = [_brackets(each, length) for each in spans]
+    rows = zip(lemmas, *brackets, strict=True)
     return "".join("\t".join(row) + "\n" for row in rows) + "\n"
 
 
@@ -92,22 +96,24 @@ def _propositions(
     """A proposition for each word with a sense in the frame files; each of them has a
     column of `roles`.
     """
-    predicates = [
-        row for row, cell in enumerate(columns.column(SENSE)) if cell != NOTHING
-    ]
+    senses = enumerate(columns.column(SENSE))
+    predicates = [row for row, cell in senses if cell != NOTHING]
     if len(predicates) != len(roles):
-        what = f"{len(predicates)} predicates (column {SENSE}), but {len(roles)} columns of arguments"
-        raise columns.error(0, what)
-    lemmas = ["_".join(columns.rows[place][LEMMA].split()) for place in predicates]
-    for place, lemma in zip(predicates, lemmas, strict=True):
+        raise columns.error(
+            0,
+            f"{len(predicates)} predicates (column {SENSE}), "
+            f"but {len(roles)} columns of arguments",
+        )
+    propositions = []
+    for place, spans in zip(predicates, roles, strict=True):
+        # A lemma of several words is one cell in the columns of CoNLL-2005.
+        lemma = "_".join(columns.rows[place][LEMMA].split())
         if lemma in ("", NOTHING):
             raise columns.error(
                 place, f"the predicate has a sense, but no lemma (column {LEMMA})"
             )
-    return tuple(
-        Proposition(*each)
-        for each in zip(predicates, lemmas, map(tuple, roles), strict=True)
-    )
+        propositions.append(Proposition(place, lemma, tuple(spans)))
+    return tuple(propositions)
 
 
 def _brackets(spans: Sequence[Span], length: int) -> list[str]:
@@ -118,6 +124,12 @@ def _brackets(spans: Sequence[Span], length: int) -> list[str]:
     return cells
 
 
+def _spans(examples: Sequence[SrlSentence]) -> Roles:
+    """The spans of each proposition of sentences, one behind the other."""
+    propositions = chain.from_iterable(example.propositions for example in examples)
+    return [proposition.spans for proposition in propositions]
+
+
 class SrlTask(Task[SrlSentence, Roles]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
@@ -126,34 +138,23 @@ class SrlTask(Task[SrlSentence, Roles]):
         return read_propositions(path)
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
-        propositions = [one for example in examples for one in example.propositions]
+        spans = _spans(examples)
         tokens = sum(len(example.sentence.words) for example in examples)
-        arguments = count_arguments(
-            [one.spans for one in propositions], [()] * len(propositions)
-        )[1]
-        counts = (
-            counted(len(examples), "sentence"),
-            counted(tokens, "token"),
-            counted(len(propositions), "predicate"),
+        _, arguments, _ = count_arguments(spans, [()] * len(spans))
+        return (
+            f"{counted(len(examples), 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(len(spans), 'predicate')}, "
+            f"{counted(int(arguments), 'argument')}"
         )
-        return ", ".join([*counts, counted(int(arguments), "argument")])
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
-        return {
-            "labels": sorted(
-                {
-                    span.label
-                    for each in train
-                    for one in each.propositions
-                    for span in one.spans
-                }
-            )
-        }
+        spans = chain.from_iterable(_spans(train))
+        return {"labels": sorted({span.label for span in spans})}
 
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
         """[right, gold, predicted] arguments."""
-        return count_arguments([one.spans for one in example.propositions], prediction)
+        return count_arguments(_spans([example]), prediction)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return precision_recall_f1(counts, "argument")
@@ -162,10 +163,8 @@ class SrlTask(Task[SrlSentence, Roles]):
         self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]
     ) -> str:
         """Precision, recall and F1 of each role."""
-        gold = [one.spans for example in examples for one in example.propositions]
-        return label_table(
-            count_roles(gold, [spans for roles in predictions for spans in roles])
-        )
+        predicted = list(chain.from_iterable(predictions))
+        return label_table(count_roles(_spans(examples), predicted))
 
     def write_predictions(
         self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]
@@ -173,10 +172,9 @@ class SrlTask(Task[SrlSentence, Roles]):
         """The predicted propositions and, in another file (`.gold.props`), the gold
         ones: what srl-eval.pl reads.
         """
-        gold = [[one.spans for one in example.propositions] for example in examples]
-        super().write_predictions(
-            path.with_suffix(f".gold{path.suffix}"), examples, gold
-        )
+        gold = [_spans([example]) for example in examples]
+        gold_path = path.with_suffix(f".gold{path.suffix}")
+        super().write_predictions(gold_path, examples, gold)
         super().write_predictions(path, examples, predictions)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
