@@ -32,8 +32,8 @@ class CorefDocument:
     """A document and its gold chains, singletons among them; words are counted from 0
     through the whole document.
 
-    speakers  of each word
-    genre     "" where the document's name does not tell
+    speakers: of each word.
+    genre: "" where the document's name does not tell.
     """
 
     document: Document
@@ -46,13 +46,16 @@ class CorefDocument:
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
-    speakers  whether pairs of spans have a feature "same speaker"
-    genres    those with a feature of their own
-
     With a head size of 0, the head attention reads the inputs at unit length, as the
-    published model reads its word
-    vectors: else products of two spans start far larger than the other parts of a pair.
-    Dropout comes after, as bringing to unit length would undo its 1 / (1 − p).
+    published model reads its word vectors: else products of two spans start far larger
+    than the other parts of a pair. Dropout comes after, as bringing to unit length
+    would undo its 1 / (1 − p).
+
+    Args:
+        inputs: of a batch of sentences.
+        settings: the hyper-parameters.
+        speakers: whether pairs of spans have a feature "same speaker".
+        genres: have a feature each.
     """
 
     def __init__(
@@ -75,14 +78,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             layers=settings.layers,
             dropout=settings.lstm_dropout,
         )
-        projection = (
-            torch.nn.Linear(inputs.size, settings.head_size)
-            if settings.head_size
-            else None
-        )
-        self.heads = projection and torch.nn.Sequential(
-            self.lexical_dropout, projection
-        )
+        self.heads: torch.nn.Sequential | None = None
+        if settings.head_size:
+            projection = torch.nn.Linear(inputs.size, settings.head_size)
+            self.heads = torch.nn.Sequential(self.lexical_dropout, projection)
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=settings.head_size or inputs.size,
@@ -109,28 +108,23 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         chosen = example.sentences[sentences.start : sentences.stop]
         lengths = [len(sentence.words) for sentence in chosen]
         encoded, x = self._words(chosen, lengths)
-        heads = (
-            self.heads(x)
-            if self.heads
-            else self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
-        )
+        if self.heads:
+            heads = self.heads(x)
+        else:
+            heads = self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
         parts = self.spans.parts(encoded, heads)
-        room = torch.cat(
-            [torch.arange(length, 0, -1, device=x.device) for length in lengths]
-        )  # [N]
+        # How many words a span that begins at each word may have: to the sentence's end.
+        rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
+        room = torch.cat(rooms)  # [N]
         candidates = self.spans.candidates(parts, room)
         rows = keep_best(candidates, max(1, int(self._span_ratio * len(room))))
         kept = Spans(
             candidates.starts[rows], candidates.ends[rows], candidates.scores[rows]
         )
-        before = sum(
-            len(sentence.words) for sentence in example.sentences[: sentences.start]
-        )
+        before = _words_before(example, sentences.start)
+        names = example.speakers[before : before + len(room)]
         numbers: dict[str, int] = {}
-        speakers = [
-            numbers.setdefault(name, len(numbers))
-            for name in example.speakers[before : before + len(room)]
-        ]
+        speakers = [numbers.setdefault(name, len(numbers)) for name in names]
         scores = self.antecedents(
             self.spans.represent(parts, kept),
             kept.scores,
@@ -146,21 +140,16 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         losses = []
         for example in examples:
             window = self._window(len(example.sentences))
-            before = sum(
-                len(sentence.words) for sentence in example.sentences[: window.start]
-            )
+            before = _words_before(example, window.start)
             spans, scores = self.score(example, window)
-            clusters = {
-                (start - before, end - before): number
-                for number, chain in enumerate(example.chains)
-                for start, end in chain
-            }
+            clusters: dict[Mention, int] = {}
+            for number, chain in enumerate(example.chains):
+                for start, end in chain:
+                    clusters[start - before, end - before] = number
             kept = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
-            labels = torch.tensor(
-                [clusters.get(mention, -1) for mention in kept],
-                device=scores.scores.device,
-            )
-            losses.append(antecedent_loss(scores, labels))
+            labels = [clusters.get(mention, -1) for mention in kept]
+            device = scores.scores.device
+            losses.append(antecedent_loss(scores, torch.tensor(labels, device=device)))
         return torch.stack(losses).mean()
 
     def predict(self, examples: Sequence[CorefDocument]) -> list[list[list[Mention]]]:
@@ -170,17 +159,13 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         predictions = []
         for example in examples:
             spans, scores = self.score(example, range(len(example.sentences)))
-            best = require_numbers(scores.scores).argmax(dim=1)  # [K]; 0 for none
-            links = torch.where(
-                best > 0,
-                scores.antecedents.gather(1, (best - 1).clamp(min=0).unsqueeze(1))[
-                    :, 0
-                ],
-                -1,
-            )
-            mentions = list(
-                zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
-            )
+            # Column 0 of the scores stands for no antecedent.
+            best = require_numbers(scores.scores).argmax(dim=1)  # [K]
+            column = (best - 1).clamp(min=0).unsqueeze(1)
+            antecedents = scores.antecedents.gather(1, column)[:, 0]
+            links = torch.where(best > 0, antecedents, -1)
+            ends = spans.ends.tolist()
+            mentions = list(zip(spans.starts.tolist(), ends, strict=True))
             predictions.append(chains_of_links(mentions, links.tolist()))
         return predictions
 
@@ -193,10 +178,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         Sentences of like length are encoded together: a document has long ones and
         short ones, and most of one padded batch would be padding.
         """
-        starts = [0, *accumulate(lengths)]
-        places = torch.empty(
-            starts[-1], dtype=torch.long
-        )  # of the words among all places, padding among them
+        starts = list(accumulate(lengths, initial=0))
+        # The place of each word among all places of the batches, padding among them.
+        places = torch.empty(starts[-1], dtype=torch.long)
         encoded = []
         inputs = []
         before = 0
@@ -206,14 +190,12 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             inputs.append(x.flatten(0, 1))
             for number, row in enumerate(rows):
                 first = before + number * x.shape[1]
-                places[starts[row] : starts[row + 1]] = torch.arange(
-                    first, first + lengths[row]
-                )
+                own = torch.arange(first, first + lengths[row])
+                places[starts[row] : starts[row + 1]] = own
             before += len(inputs[-1])
         places = places.to(inputs[0].device)
-        return torch.cat(encoded).index_select(0, places), torch.cat(
-            inputs
-        ).index_select(0, places)
+        words = torch.cat(encoded).index_select(0, places)
+        return words, torch.cat(inputs).index_select(0, places)
 
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of a long document's."""
@@ -221,6 +203,11 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             return range(sentences)
         first = int(torch.randint(sentences - self._training_sentences + 1, ()))
         return range(first, first + self._training_sentences)
+
+
+def _words_before(example: CorefDocument, sentence: int) -> int:
+    """How many words stand before a sentence of a document."""
+    return sum(len(each.words) for each in example.sentences[:sentence])
 
 
 def like_length(lengths: Sequence[int]) -> list[list[int]]:
