@@ -33,9 +33,8 @@ DOCUMENT_MARKS = ("#begin document", "#end document")
 # What stands for every word in files that are handed out without their text.
 SKELETON_WORDS = ("[WORD]", "_")
 
-_COMMENT = re.compile(
-    r"#(begin document|end document| \S+ = )"
-)  # at the beginning of a line
+# At the beginning of a line.
+_COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
 _ANYTHING = re.compile(r"(?s).*")
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)(\*?)(\)*)")
@@ -63,17 +62,15 @@ class ColumnSentence:
         """One column, from top to bottom, as the file spells it; raises `InputError`
         where there is none.
         """
-        if not -len(self.rows[0]) <= index < len(self.rows[0]):
-            raise self.error(
-                0, f"there is no column {index} among {len(self.rows[0])} columns"
-            )
+        width = len(self.rows[0])
+        if not -width <= index < width:
+            raise self.error(0, f"there is no column {index} among {width} columns")
         return [row[index] for row in self.rows]
 
     def sentence(self, word_column: int) -> TaskSentence:
         """Its words in the spelling of tokenised text."""
-        return make_sentence(
-            self.column(word_column), file=self.file, line=self.lines[0]
-        )
+        words = self.column(word_column)
+        return make_sentence(words, file=self.file, line=self.lines[0])
 
     def error(self, word: int, what: str) -> InputError:
         """An error about one of its words, with file and line."""
@@ -87,22 +84,24 @@ class ColumnSentence:
         opened: list[tuple[str, int]] = []
         for place, cell in enumerate(self.column(index)):
             match = _BRACKETS.fullmatch(cell)
-            opened += (
-                [(label, place) for label in match[1].split("(")[1:]] if match else []
-            )
+            labels = match[1].split("(")[1:] if match else []
+            opened += [(label, place) for label in labels]
             if not match or not cell or len(match[3]) > len(opened):
                 raise self.error(
                     place,
-                    f"column {index}: {cell!r} is no (ARG0* or *), or closes a span not open",
+                    f"column {index}: {cell!r} is no (ARG0* or *), "
+                    "or closes a span not open",
                 )
             for _ in match[3]:
-                spans.append(Span(*opened.pop(), place))
+                label, first = opened.pop()
+                spans.append(Span(label, first, place))
         if opened:
+            _, place = opened[-1]
             raise self.error(
-                opened[-1][1],
-                f"a bracket of column {index} is not closed in its sentence",
+                place, f"a bracket of column {index} is not closed in its sentence"
             )
-        spans.reverse()  # of spans of the same words, the outer was closed last
+        # The outer one of two spans of the same words was closed last.
+        spans.reverse()
         return sorted(spans, key=lambda span: (span.first, -span.last))
 
 
@@ -130,7 +129,8 @@ def bio_tags(spans: Sequence[Span], length: int) -> list[str]:
     """BIO tags of a sentence of `length` words for spans that do not overlap."""
     tags = ["O"] * length
     for label, first, last in spans:
-        tags[first : last + 1] = [f"B-{label}", *[f"I-{label}"] * (last - first)]
+        tags[first] = f"B-{label}"
+        tags[first + 1 : last + 1] = [f"I-{label}"] * (last - first)
     return tags
 
 
@@ -144,64 +144,73 @@ def read_columns(
 ) -> ColumnFile:
     """Read a file (plain or `.gz`).
 
-    Raises `InputError` for a file without sentences, for a line with another number of
-    columns than those before, and where the words would be numbers.
+    Args:
+        path: the file.
+        word_column: where the words are, if that is known.
+        column: where the labels are.
+        labels: the form of a label.
+        ragged: whether sentences have different numbers of columns, as those of
+            CoNLL-2012 do.
 
-    word_column  where the words are, if that is known
-    column       where the labels are
-    labels       what a label looks like
-    ragged       whether sentences have different numbers of columns, as those of
-    CoNLL-2012 do
+    Raises:
+        InputError: a file without sentences, a line with another number of columns than
+            the lines before, or numbers in place of words.
     """
-    rows = [
-        (number, line, split_columns(line))
-        for number, line in enumerate(read_lines(path), 1)
-    ]
-    ragged = ragged or any(line.startswith(DOCUMENT_MARKS) for _, line, _ in rows)
-    widths = {
-        len(columns)
-        for _, line, columns in rows
-        if columns and not line.startswith("#")
-    }
+    lines = list(read_lines(path))
+    rows = [split_columns(line) for line in lines]
+    ragged = ragged or any(line.startswith(DOCUMENT_MARKS) for line in lines)
+    widths = set()
+    for line, columns in zip(lines, rows, strict=True):
+        if columns and not line.startswith("#"):
+            widths.add(len(columns))
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     inside = False  # of a sentence
-    for number, line, columns in rows:
-        has_label = -len(columns) <= column < len(columns) and labels.fullmatch(
-            columns[column]
-        )
-        is_row = has_label and (len(columns) in widths or not widths)
-        if _COMMENT.match(line) or (line.startswith("#") and not inside and not is_row):
+    for number, (line, columns) in enumerate(zip(lines, rows, strict=True), 1):
+        is_comment = bool(_COMMENT.match(line))
+        # A tweet's first word may begin with #: a row of words has a label.
+        if line.startswith("#") and not inside and not is_comment:
+            has_width = len(columns) in widths or not widths
+            has_column = -len(columns) <= column < len(columns)
+            has_label = has_column and labels.fullmatch(columns[column])
+            is_comment = not (has_width and has_label)
+        if is_comment:
             comments[number] = line
             inside = False
-        elif not columns or DOCUMENT_START in columns:
+            continue
+        if not columns or DOCUMENT_START in columns:
             inside = False
-        else:
-            if not inside:
-                sentences.append(ColumnSentence(path, [], []))
-            inside = True
-            sentence = sentences[-1]
-            sentence.rows.append(columns)
-            sentence.lines.append(number)
-            width = len((sentence if ragged else sentences[0]).rows[0])
-            if len(columns) != width:
-                raise sentence.error(
-                    -1, f"{len(columns)} columns where the lines before have {width}"
-                )
+            continue
+        if not inside:
+            sentences.append(ColumnSentence(path, [], []))
+        inside = True
+        sentence = sentences[-1]
+        sentence.rows.append(columns)
+        sentence.lines.append(number)
+        like = sentence if ragged else sentences[0]
+        width = len(like.rows[0])
+        if len(columns) != width:
+            raise sentence.error(
+                -1, f"{len(columns)} columns where the lines before have {width}"
+            )
     sentences = _words_alone(sentences)
     if not sentences:
         raise InputError(
             f"{path} holds no sentences: a word and its labels a line are expected"
         )
     found = _find_words(sentences) if word_column is None else word_column
-    words = {word for sentence in sentences for word in sentence.column(found)}
-    if words <= {*SKELETON_WORDS}:
+    words: set[str] = set()
+    for sentence in sentences:
+        words.update(sentence.column(found))
+    if words <= set(SKELETON_WORDS):
         raise InputError(
-            f"{path} has {words.pop()} in the place of every word: the corpus's own script puts them in"
+            f"{path} has {words.pop()} in the place of every word: "
+            "the corpus's own script puts them in"
         )
     if word_column is None and all(map(str.isdecimal, words)):
         raise InputError(
-            f"{path}: column {found} holds numbers, no words: name their column with --word-column"
+            f"{path}: column {found} holds numbers, no words: "
+            "name their column with --word-column"
         )
     return ColumnFile(sentences, comments, found)
 
@@ -212,11 +221,8 @@ def _words_alone(sentences: list[ColumnSentence]) -> list[ColumnSentence]:
     """
     kept = []
     for each in sentences:
-        places = [
-            place
-            for place, row in enumerate(each.rows)
-            if not _NO_WORD.fullmatch(row[0])
-        ]
+        firsts = enumerate(row[0] for row in each.rows)
+        places = [place for place, cell in firsts if not _NO_WORD.fullmatch(cell)]
         if not _counts([each.rows[place][0] for place in places]):
             return sentences
         if places:
@@ -236,8 +242,10 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
         same = several and all(len(set(cells)) == 1 for cells in columns)
         if not same and not all(map(_counts, columns)):
             if index:
-                what = f"columns before column {index} number the words, or name their document"
-                note(f"{sentences[0].file}: {what}: words are read from column {index}")
+                note(
+                    f"{sentences[0].file}: columns before column {index} number the "
+                    "words, or name their document: "
+                    f"words are read from column {index}")
             return index
     return 0
 

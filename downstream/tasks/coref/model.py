@@ -113,7 +113,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         else:
             heads = self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
         parts = self.spans.parts(encoded, heads)
-        # How many words a span that begins at each word may have: to the sentence's end.
+        # How many words a span may have that begins at each word of its sentence.
         rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
         room = torch.cat(rooms)  # [N]
         candidates = self.spans.candidates(parts, room)

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,17 +94,15 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
     def loss(self, examples: Sequence[SentencePair]) -> Tensor:
         """Cross-entropy, the mean over the batch."""
         logits = self.logits(examples)
-        labels = torch.tensor(
-            [self._ids[example.label] for example in examples], device=logits.device
-        )  # [B]
+        ids = [self._ids[example.label] for example in examples]
+        labels = torch.tensor(ids, device=logits.device)  # [B]
         return torch.nn.functional.cross_entropy(logits, labels)
 
     def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
         """The probability of each label."""
         probabilities = require_numbers(self.logits(examples)).softmax(dim=1)
-        return [
-            dict(zip(self.labels, row, strict=True)) for row in probabilities.tolist()
-        ]
+        rows = probabilities.tolist()
+        return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
 
 class Esim(torch.nn.Module):
@@ -125,13 +124,13 @@ class Esim(torch.nn.Module):
         projected_size = projection_size or input_size
         self.shortcut = settings.shortcut
         self.input_dropout = InputVariationalDropout(dropout)
-        self.projection = (
-            torch.nn.Linear(input_size, projection_size)
-            if projection_size
-            else torch.nn.Identity()
-        )
+        self.projection: torch.nn.Module = torch.nn.Identity()
+        if projection_size:
+            self.projection = torch.nn.Linear(input_size, projection_size)
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
-        width = self.encoder.output_size + (projected_size if self.shortcut else 0)  # E
+        width = self.encoder.output_size  # E
+        if self.shortcut:
+            width += projected_size
         self.attention = DotProductMatrixAttention()
         self.enhancement = FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU())
         self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)
@@ -156,22 +155,17 @@ class Esim(torch.nn.Module):
         """
         a = self.encode(premises, premise_lengths)  # [B, P, E]
         b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, E]
-        a_mask, b_mask = (
-            valid_mask(lengths, a.device)
-            for lengths in (premise_lengths, hypothesis_lengths)
-        )
+        a_mask = valid_mask(premise_lengths, a.device)
+        b_mask = valid_mask(hypothesis_lengths, a.device)
         similarity = self.attention(a, b)  # [B, P, Q]; equation 11
-        to_b = masked_softmax(
-            similarity, b_mask, memory_efficient=True
-        )  # else padding takes a share
+        # Without `memory_efficient` padding would take a share.
+        to_b = masked_softmax(similarity, b_mask, memory_efficient=True)
         to_a = masked_softmax(similarity.transpose(1, 2), a_mask, memory_efficient=True)
         b_for_a = weighted_sum(b, to_b)  # [B, P, E]; equation 12
         a_for_b = weighted_sum(a, to_a)  # [B, Q, E]; equation 13
-        pooled = [
-            *self.compose(a, b_for_a, premise_lengths, a_mask),
-            *self.compose(b, a_for_b, hypothesis_lengths, b_mask),
-        ]
-        return self.output(torch.cat(pooled, dim=1))
+        premise = self.compose(a, b_for_a, premise_lengths, a_mask)
+        hypothesis = self.compose(b, a_for_b, hypothesis_lengths, b_mask)
+        return self.output(torch.cat(premise + hypothesis, dim=1))
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Input encoding (section 3.1): [B, T, D] → [B, T, E]."""
@@ -185,13 +179,11 @@ class Esim(torch.nn.Module):
         """Enhancement and inference composition (equations 14 to 19): [B, T, E] twice →
         mean and maximum [B, 2H].
         """
-        enhanced = self.enhancement(
-            torch.cat([own, other, own - other, own * other], dim=2)
-        )  # [B, T, H]
+        beside = torch.cat([own, other, own - other, own * other], dim=2)
+        enhanced = self.enhancement(beside)  # [B, T, H]
         states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
-        return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(
-            states, mask.unsqueeze(2), dim=1
-        )
+        words = mask.unsqueeze(2)
+        return masked_mean(states, words, dim=1), masked_max(states, words, dim=1)
 
 
 def initialise(layer: torch.nn.Module) -> None:
@@ -231,11 +223,8 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
 
     def describe(self, examples: Sequence[SentencePair]) -> str:
         labels = Counter(example.label for example in examples)
-        words = sum(
-            len(sentence.words)
-            for example in examples
-            for sentence in self.sentences(example)
-        )
+        sentences = chain.from_iterable(map(self.sentences, examples))
+        words = sum(len(sentence.words) for sentence in sentences)
         counts = ", ".join(f"{labels[label]:,} {label}" for label in sorted(labels))
         return f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
 
@@ -257,14 +246,14 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         """JSON: the gold label and the sentences as in SNLI, the predicted label and
         all probabilities.
         """
+        rounded = {label: round(value, 6) for label, value in prediction.items()}
+        premise, hypothesis = example.texts
         record = {
             "gold_label": example.label,
             "predicted_label": best_label(prediction),
-            "probabilities": {
-                label: round(value, 6) for label, value in prediction.items()
-            },
-            "sentence1": example.texts[0],
-            "sentence2": example.texts[1],
+            "probabilities": rounded,
+            "sentence1": premise,
+            "sentence2": hypothesis,
         }
         return json.dumps(record, ensure_ascii=False) + "\n"
 
@@ -295,13 +284,16 @@ TASK = SnliTask(
         PUBLISHED,
         mix_rate=SMALL_MIX_RATE,
         learning_rate=1e-3,
-        halve_on_plateau=False,  # seven epochs see no plateau, or one at different times
+        # Seven epochs see no plateau, or see one at different times.
+        halve_on_plateau=False,
         decay=0.95,
         epochs=7,
         patience=3,
         projection_size=128,
         hidden_size=100,
         dropout=0.2,
-        shortcut=True,  # with thousands of pairs, words teach what to align sooner than an LSTM's states do
+        # With thousands of pairs, words teach the alignment sooner than an LSTM's
+        # states do.
+        shortcut=True,
     ),
 )
