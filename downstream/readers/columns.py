@@ -245,7 +245,8 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
                 note(
                     f"{sentences[0].file}: columns before column {index} number the "
                     "words, or name their document: "
-                    f"words are read from column {index}")
+                    f"words are read from column {index}"
+                )
             return index
     return 0
 

@@ -73,7 +73,8 @@ def read_propositions(path: Path) -> list[SrlSentence]:
     if inner or without:
         note(
             f"{path}: {counted(without, 'sentence')} without a predicate and "
-            f"{counted(inner, 'argument')} inside others are left out")
+            f"{counted(inner, 'argument')} inside others are left out"
+        )
     return sentences
 
 
