@@ -100,9 +100,9 @@ class SentenceEncoder:
         }
         if self.pooling is not None:
             names["pooling"] = self.pooling
-        packed = self._directory.training.get("packed")
+        packed = self._directory.packed
         if packed is not None:
-            names["packed_from"] = packed["model"]
+            names["packed_from"] = packed.model
         return names
 
     def choose_layers(self, layers: str | Sequence[int]) -> ChosenLayers:

@@ -1,28 +1,24 @@
 """Model directories: what an encoder is on disk, written whole and read with checks.
 
-    config.json           version, encoder, directions, the word vectors by origin and
-                          fingerprint, the output layer, checksums
-    model.safetensors     encoder weights, and the transform (`recipe.boundary`,
-                          `recipe.mean`, `recipe.matrix`); of a packed model, matrices
-                          are float16, or int8 with a float32 scale a row (`NAME.scale`)
-    heads.safetensors     for going on with training, features never need them: the
-                          weights of the output layers, and the transform of their
-                          target vectors (`targets.boundary`, `targets.mean`,
-                          `targets.matrix`)
+    config.json           a `ModelRecord`
+    model.safetensors     the weights of the encoder, and the transform of the word
+                          vectors (`recipe.boundary`, `recipe.mean`, `recipe.matrix`);
+                          the matrices of a packed model are float16, or int8 with a
+                          float32 scale a row (`NAME.scale`)
+    heads.safetensors     the weights of the output layers, and the transform of their
+                          target vectors (`targets.…`): training goes on from them,
+                          features need neither
     character_cnn.safetensors, subwords.safetensors, lexicon.safetensors,
-    compact.safetensors   the word vectors, where
-                          they go with the model: a character CNN, a lookup of subwords
-                              or of words, coded rows
-    README.md             what this model is, in words, its user's own among them
+    compact.safetensors   the word vectors, where they go with the model: a character
+                          CNN, a lookup of subwords or of words, coded rows
+    README.md             the model card
 
-A run directory is accepted wherever a model directory is: its exported `model/` is
-    read.
+A run directory is accepted wherever a model directory is: its `model/` is read.
 """
 
 import os
 import shutil
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +59,12 @@ from elmoc.word_vectors.transform import VectorTransform
 FORMAT = "elmoc-model"
 VERSION = 3
 WEIGHTS = "model.safetensors"
-HEADS = "heads.safetensors"
+OUTPUT_LAYERS = "heads.safetensors"
 CARD = "README.md"
-_OF_TARGETS = "targets."
+# The prefixes, in the files of weights, of the arrays of a transform: of the word
+# vectors that the encoder reads, and of the target vectors.
+_TRANSFORM = "recipe."
+_TARGETS = "targets."
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a
 # busy core. A model of the paper's size has weights of 372 MB; of a larger file, such
 # as a fastText model, only the ends are checked.
@@ -74,10 +73,17 @@ _CHECKED_WHOLE = 1 << 29
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """What `config.json` holds.
+    """The content of `config.json`.
 
+    elmoc: the release that wrote it.
+    encoder: see `EncoderConfig.from_dict`.
+    directions: their names.
+    word_vectors: what the encoder reads.
+    output_layer: see `OutputLayerRecord`.
+    training: how the model was trained, as its card says; `packed` and `imported` are
+        about models that were.
     checksums: of the files of tensors and of the card, by name; a card without one is
-    its user's.
+        its user's.
     """
 
     elmoc: str
@@ -90,9 +96,25 @@ class ModelRecord:
 
 
 @dataclass(frozen=True)
+class PackedRecord:
+    """Where a packed model comes from.
+
+    parent: the path of the model that was packed.
+    model, word_vectors_fingerprint: the fingerprints of its encoder and word vectors.
+    word_vectors: the name of the file of its word vectors.
+    weights: the type of matrices in the packed model.
+    """
+
+    parent: str
+    model: str
+    word_vectors: str
+    word_vectors_fingerprint: str
+    weights: str
+
+
+@dataclass(frozen=True)
 class OutputLayerRecord:
-    """What a model directory keeps of the output layers that an encoder was trained
-    against.
+    """The output layers that an encoder was trained against.
 
     config: its kind, and what else tells it apart from others.
     weights: of all directions, by name; None where they were not kept.
@@ -105,36 +127,36 @@ class OutputLayerRecord:
 
     def is_like(self, other: "OutputLayerRecord") -> bool:
         """Whether both are of one kind and for the same targets, wherever the files of
-        these are.
+        the targets are.
         """
-        mine, theirs = ({**record.config, "origin": None} for record in (self, other))
-        return mine == theirs
+        return self.config | {"origin": None} == other.config | {"origin": None}
 
     def target_vectors(self, where: str) -> VectorSource | None:
         """The vectors that the encoder was trained against; None where `config` names
-        none. Errors name `where`.
+        none.
+
+        Args:
+            where: the file of the record, as errors call it.
         """
-        named = {
-            each.name: self.config[each.name]
-            for each in fields(VectorSource)
-            if each.name in self.config
-        }
-        return (
-            convert(named, VectorSource, where=where)
-            if "fingerprint" in named
-            else None
-        )
+        if "fingerprint" not in self.config:
+            return None
+        names = {each.name for each in fields(VectorSource)}
+        own = {name: each for name, each in self.config.items() if name in names}
+        return convert(own, VectorSource, where=where, prefix="output_layer.")
 
 
 @dataclass
 class ModelDirectory:
     """The whole content of a model directory, on the CPU.
 
+    transform: of the word vectors.
+    word_vectors: what the encoder reads.
+    training: see `ModelRecord`.
     path: where it was read from.
     checksums: of its files of tensors, as they were written.
     stored_vectors: its word vectors, or the file of them, where they go with the model.
     weight_type: of the matrices of the encoder in the file, one of `WEIGHT_TYPES`; here
-    they are float32.
+        they are float32.
     """
 
     encoder: BidirectionalEncoder
@@ -147,8 +169,17 @@ class ModelDirectory:
     stored_vectors: Path | StoredVectors | None = None
     weight_type: str = "float32"
 
+    @property
+    def packed(self) -> PackedRecord | None:
+        """Where a packed model comes from; None where the model was not packed."""
+        packed = self.training.get("packed")
+        if packed is None:
+            return None
+        where = str(self.path or "this model")
+        return convert(packed, PackedRecord, where=where, prefix="training.packed.")
+
     def read_stored_vectors(self) -> StoredVectors | None:
-        """The content of the file; None where there is none."""
+        """The word vectors that go with the model; None where there are none."""
         stored = self.stored_vectors
         return read_stored(stored) if isinstance(stored, Path) else stored
 
@@ -158,48 +189,49 @@ def write_model_directory(
 ) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one.
 
-    What is no part of the model stays: the file of its word vectors, a licence, the
+    Other files in the directory stay: the file of its word vectors, a licence, the
     `.git` of a shared one, and a card that somebody has changed.
 
-    `vectors` is the file of its word vectors, where a copy of that goes with it under
-    the name by which it is found. Raises `InputError` where there is a directory of
-    something else.
+    Args:
+        path: the directory.
+        model: its content.
+        vectors: the file of its word vectors, where a copy goes with the model.
+
+    Raises:
+        InputError: the directory exists, and is not of a model.
     """
     path = Path(os.path.abspath(path))
-    if (
-        path.is_dir()
-        and any(path.iterdir())
-        and not all((path / name).exists() for name in ("config.json", WEIGHTS))
-    ):
+    is_model = (path / "config.json").exists() and (path / WEIGHTS).exists()
+    if path.is_dir() and any(path.iterdir()) and not is_model:
         raise InputError(
-            f"{path} is a directory, but not of a model, and is not replaced: choose another path"
+            f"{path} is a directory, but not of a model, and is not replaced: choose "
+            "another path"
         )
     with atomic_directory(path) as folder:
-        if (path / "config.json").exists():
+        if is_model:
             _keep_others(path, folder)
         bundled = folder / model.word_vectors.file_name
         if vectors is not None and not (bundled.exists() and bundled.samefile(vectors)):
             bundled.unlink(missing_ok=True)
             shutil.copyfile(vectors, bundled)
-        if isinstance(model.stored_vectors, Path):
-            shutil.copyfile(model.stored_vectors, folder / model.stored_vectors.name)
-        elif model.stored_vectors is not None:
-            name = model.stored_vectors.file_name
-            model.stored_vectors.write(folder / name)
-            model = replace(
-                model, word_vectors=replace(model.word_vectors, origin=name)
-            )
-        written = _write_tensors(model, folder)
+        stored = model.stored_vectors
+        if isinstance(stored, Path):
+            shutil.copyfile(stored, folder / stored.name)
+        elif stored is not None:
+            stored.write(folder / stored.file_name)
+            source = replace(model.word_vectors, origin=stored.file_name)
+            model = replace(model, word_vectors=source)
+        _write_tensors(model, folder)
+        names = [WEIGHTS, OUTPUT_LAYERS] + [kind.file_name for kind in stored_kinds()]
         if not (folder / CARD).exists():
-            kind = str(model.output_layer.config.get("kind", "unknown"))
             card = model_card(
                 model.training,
                 encoder=model.encoder,
                 word_vectors=model.word_vectors,
-                output_layer=kind,
+                output_layer=str(model.output_layer.config.get("kind", "unknown")),
             )
             (folder / CARD).write_text(card, encoding="utf-8", newline="")
-            written.append(folder / CARD)
+            names.append(CARD)
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
@@ -207,7 +239,11 @@ def write_model_directory(
             word_vectors=model.word_vectors,
             output_layer=model.output_layer.config,
             training=model.training,
-            checksums={file.name: FileChecksum.of(file) for file in sorted(written)},
+            checksums={
+                name: FileChecksum.of(folder / name)
+                for name in sorted(names)
+                if (folder / name).exists()
+            },
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
@@ -216,52 +252,52 @@ def _keep_others(path: Path, folder: Path) -> None:
     """Link files of `path` that are no part of the model into `folder`, which takes its
     place.
     """
-    replaced = {
-        "config.json",
-        WEIGHTS,
-        HEADS,
-        *(kind.file_name for kind in stored_kinds()),
-    }
-    if (path / CARD).exists() and _read_config(path).checksums.get(
-        CARD
-    ) == FileChecksum.of(path / CARD):
-        replaced.add(CARD)
+    replaced = {"config.json", WEIGHTS, OUTPUT_LAYERS}
+    replaced.update(kind.file_name for kind in stored_kinds())
+    card = path / CARD
+    # a card that was not changed since is written anew
+    if card.exists():
+        written = _read_config(path).checksums.get(CARD)
+        if written == FileChecksum.of(card):
+            replaced.add(CARD)
     for each in path.iterdir():
         if each.is_dir() and not each.is_symlink():
             shutil.copytree(each, folder / each.name, symlinks=True)
         elif each.name not in replaced:
             try:
                 os.link(each, folder / each.name, follow_symlinks=False)
-            except OSError:  # not every file system has links
+            except OSError:
+                # not every file system has links
                 shutil.copy2(each, folder / each.name, follow_symlinks=False)
 
 
-def _write_tensors(model: ModelDirectory, folder: Path) -> list[Path]:
-    """Write the encoder and the output layers; returns all files of tensors that are
-    there now, stored vectors too.
-    """
-    transform = {
-        f"recipe.{name}": torch.from_numpy(array)
-        for name, array in model.transform.arrays.items()
-    }
-    save_file(
-        packed_weights(contiguous(model.encoder.weights()), model.weight_type)
-        | transform,
-        folder / WEIGHTS,
-    )
+def _write_tensors(model: ModelDirectory, folder: Path) -> None:
+    """Write the encoder and the output layers, each with its transform."""
+    weights = contiguous(model.encoder.weights())
+    tensors = packed_weights(weights, model.weight_type)
+    tensors |= _as_tensors(model.transform, _TRANSFORM)
+    save_file(tensors, folder / WEIGHTS)
     if model.output_layer.weights is not None:
-        targets = (
-            {}
-            if model.output_layer.transform is None
-            else model.output_layer.transform.arrays
-        )
-        of_targets = {
-            f"{_OF_TARGETS}{name}": torch.from_numpy(array)
-            for name, array in targets.items()
-        }
-        save_file(contiguous(model.output_layer.weights) | of_targets, folder / HEADS)
-    names = (WEIGHTS, HEADS, *(kind.file_name for kind in stored_kinds()))
-    return [folder / name for name in names if (folder / name).exists()]
+        tensors = contiguous(model.output_layer.weights)
+        if model.output_layer.transform is not None:
+            tensors |= _as_tensors(model.output_layer.transform, _TARGETS)
+        save_file(tensors, folder / OUTPUT_LAYERS)
+
+
+def _as_tensors(transform: VectorTransform, prefix: str) -> dict[str, Tensor]:
+    arrays = transform.arrays
+    return {prefix + name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def _take_transform(tensors: dict[str, Tensor], prefix: str) -> VectorTransform | None:
+    """The transform among tensors of a file, taken out of them; None where there is
+    none.
+    """
+    names = [name for name in tensors if name.startswith(prefix)]
+    if not names:
+        return None
+    arrays = {name.removeprefix(prefix): tensors.pop(name).numpy() for name in names}
+    return VectorTransform(**arrays)
 
 
 def read_model_directory(
@@ -269,10 +305,15 @@ def read_model_directory(
 ) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
-    `fast` chooses the fast implementation of its encoder, and `check_files=False`
-    compares no checksums. Raises `InputError` when the directory is missing, of another
-    version, or damaged (of files above 512 MiB their first and last block count), or
-    holds weights that are not finite.
+    Args:
+        path: the directory.
+        fast: whether the encoder is the fast implementation.
+        check_files: whether checksums are compared; of files above 512 MiB the first
+            and the last block count.
+
+    Raises:
+        InputError: the directory is missing, of another version, or damaged, or holds
+            weights that are not finite.
     """
     path = _model_path(Path(path))
     record = _read_config(path)
@@ -280,58 +321,47 @@ def read_model_directory(
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json")
     )
-    checksums = {
-        path / name: checksum
-        for name, checksum in record.checksums.items()
-        if name != CARD
-    }
+    checksums = {path / name: each for name, each in record.checksums.items()}
+    # its user may change the card
+    checksums.pop(path / CARD, None)
     for file, checksum in checksums.items():
         if check_files and file.exists():
-            check = (
-                checksum.check_whole
-                if checksum.bytes <= _CHECKED_WHOLE
-                else checksum.check_ends
-            )
-            check(file)
+            if checksum.bytes <= _CHECKED_WHOLE:
+                checksum.check_whole(file)
+            else:
+                checksum.check_ends(file)
+    # without weights of their own, which are slow to draw
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
+        expected = encoder.weights() | {
+            f"{_TRANSFORM}boundary": torch.empty(2, size),
+            f"{_TRANSFORM}mean": torch.empty(size),
+            f"{_TRANSFORM}matrix": torch.empty(size, size),
+        }
+    # a transform of each kind has one array more than the kind before it
+    missing = (
+        len(TRANSFORMS) - 1 - TRANSFORMS.index(record.word_vectors.post_processing)
+    )
+    for name in ("matrix", "mean")[:missing]:
+        del expected[_TRANSFORM + name]
     with reading(path / WEIGHTS):
         tensors, weight_type = unpacked_weights(read_tensors(path / WEIGHTS)[1])
-    with torch.device("meta"):  # without weights of their own, which are slow to draw
-        encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
-        arrays_of = {
-            "boundary": torch.empty(2, size),
-            "mean": torch.empty(size),
-            "matrix": torch.empty(size, size),
-        }
-        transform = dict(
-            islice(
-                arrays_of.items(),
-                1 + TRANSFORMS.index(record.word_vectors.post_processing),
-            )
-        )
-    with reading(path / WEIGHTS):
-        check_weights(
-            tensors,
-            encoder.weights()
-            | {f"recipe.{name}": each for name, each in transform.items()},
-        )
-    arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}
+        check_weights(tensors, expected)
+        transform = _take_transform(tensors, _TRANSFORM)
+    assert transform is not None, "there is a boundary in any case"
     encoder.load_weights(tensors, assign=True)
-    weights = targets = None
-    if (path / HEADS).exists():  # which features never need
-        with reading(path / HEADS):
-            _, weights = read_tensors(path / HEADS)
-            names = [name for name in weights if name.startswith(_OF_TARGETS)]
-            arrays_of_targets = {
-                name.removeprefix(_OF_TARGETS): weights.pop(name).numpy()
-                for name in names
-            }
-            targets = VectorTransform(**arrays_of_targets) if names else None
+    weights = None
+    targets = None
+    if (path / OUTPUT_LAYERS).exists():
+        with reading(path / OUTPUT_LAYERS):
+            _, weights = read_tensors(path / OUTPUT_LAYERS)
+            targets = _take_transform(weights, _TARGETS)
     stored = path / record.word_vectors.file_name
     is_there = is_stored(record.word_vectors.origin) and stored.exists()
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=OutputLayerRecord(record.output_layer, weights, targets),
-        transform=VectorTransform(**arrays),
+        transform=transform,
         word_vectors=record.word_vectors,
         training=record.training,
         path=path,
@@ -342,12 +372,18 @@ def read_model_directory(
 
 
 def model_files(path: Path, *, with_vectors: bool) -> list[str]:
-    """The names of all files of a model, by its record; without `with_vectors`, bundled
-    word vectors are left out.
+    """The names of all files of a model, by its record.
+
+    Args:
+        path: a model directory, which may hold `config.json` alone.
+        with_vectors: whether a file of word vectors counts that is bundled with the
+            model, but is not a part of it.
     """
     vectors = _read_config(path).word_vectors
-    own = [vectors.file_name] if with_vectors or is_stored(vectors.origin) else []
-    return ["config.json", CARD, WEIGHTS, HEADS, *own]
+    names = ["config.json", CARD, WEIGHTS, OUTPUT_LAYERS]
+    if with_vectors or is_stored(vectors.origin):
+        names.append(vectors.file_name)
+    return names
 
 
 def bundled_vectors(path: Path | str) -> Path | None:
@@ -362,23 +398,26 @@ def bundled_vectors(path: Path | str) -> Path | None:
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
     """Open the word vectors that a model reads: `override`, else bundled in its
     directory, else where they were.
+
+    Raises:
+        InputError: the vectors are not there, or are others.
     """
-    bundled = None if model.path is None else model.path / model.word_vectors.file_name
-    origin = override or (
-        str(bundled) if bundled and bundled.exists() else model.word_vectors.origin
-    )
+    origin = override or model.word_vectors.origin
+    if not override and model.path is not None:
+        bundled = model.path / model.word_vectors.file_name
+        if bundled.exists():
+            origin = str(bundled)
     try:
         vectors = open_word_vectors(origin)
         check_vectors(vectors, model.word_vectors)
     except (InputError, OSError) as error:
-        where = (
-            ""
-            if override
-            else ": say where they are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
-        )
-        raise InputError(
-            f"the word vectors that {model.path or 'this model'} reads: {error}{where}"
-        ) from error
+        said = f"the word vectors that {model.path or 'this model'} reads: {error}"
+        if not override:
+            said += (
+                ": say where they are now with --vectors "
+                "(ElmoC.from_pretrained(..., vectors=...))"
+            )
+        raise InputError(said) from error
     return vectors
 
 
@@ -389,12 +428,15 @@ def _read_config(path: Path) -> ModelRecord:
 
 
 def _model_path(path: Path) -> Path:
-    """The model directory that `path` is, or that it has as a run directory; an
-    `InputError` when there is none.
+    """The model directory that `path` is, or that it has as a run directory.
+
+    Raises:
+        InputError: there is none.
     """
     for folder in (path / "model", path):
         if (folder / "config.json").exists() and not (folder / "checkpoints").is_dir():
             return folder
     raise InputError(
-        f"{path} is not a model directory (no config.json), nor a run directory with a model"
+        f"{path} is not a model directory (no config.json), nor a run directory with a "
+        "model"
     )

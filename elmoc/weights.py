@@ -12,34 +12,35 @@ from elmoc.files.limits import MOST_RECORD_BYTES
 
 WEIGHT_TYPES = ("float32", "float16", "int8")
 _SCALE = ".scale"
-_LEAST_SCALE = 2.0**-100  # of a row of zeros
+# The scale of a row of zeros, which cannot be divided by 0.
+_LEAST_SCALE = 2.0**-100
 
 
 def check_weights(
     weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 ) -> None:
-    """Raise an `InputError` unless weights have the names, shapes and types of the
-    `expected` ones.
+    """Check that weights have the names, shapes and types of the `expected` ones.
+
+    Raises:
+        InputError: they have not.
     """
-    for what, names in (
-        ("lacks", expected.keys() - weights.keys()),
-        ("has unknown", weights.keys() - expected.keys()),
-    ):
+    lacking = sorted(expected.keys() - weights.keys())
+    unknown = sorted(weights.keys() - expected.keys())
+    for said, names in (("lacks", lacking), ("has unknown", unknown)):
         if names:
-            raise InputError(
-                f"{what} tensors: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}"
-            )
+            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+            raise InputError(f"{said} tensors: {shown}")
     for name, tensor in weights.items():
-        found, wanted = (
-            f"{each.dtype} {list(each.shape)}" for each in (tensor, expected[name])
-        )
+        found = f"{tensor.dtype} {list(tensor.shape)}"
+        wanted = f"{expected[name].dtype} {list(expected[name].shape)}"
         if found != wanted:
             raise InputError(f"{name} is {found}, where {wanted} is expected")
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """The metadata and the tensors of a safetensors file, all of finite numbers; for
-    callers within `reading(path)`.
+    """The metadata and the tensors of a safetensors file, all of finite numbers.
+
+    Callers are within `reading(path)`.
     """
     with open(path, "rb") as start:
         if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
@@ -52,10 +53,15 @@ def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def check_finite(weights: Mapping[str, Tensor]) -> None:
-    """Raise an `InputError` for a weight with a number that is NaN or infinite."""
+    """Check that no weight has a number that is NaN or infinite.
+
+    Raises:
+        InputError: names the weight that has.
+    """
     for name, tensor in weights.items():
         if tensor.is_floating_point() and tensor.numel():
-            least, largest = tensor.aminmax()  # NaN where there is any
+            # both are NaN where any number is
+            least, largest = tensor.aminmax()
             if not (least.isfinite() and largest.isfinite()):
                 raise InputError(f"{name} has a number that is not finite")
 
@@ -72,9 +78,7 @@ def packed_weights(
     (biases, norms) in float32.
 
     A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32
-    [rows], which has the bits of a
-    bfloat16 number: 127 times it is exact, so weights that were read are written again
-    as the same numbers.
+    [rows].
     """
     packed = dict(weights)
     for name, matrix in weights.items():
@@ -82,12 +86,10 @@ def packed_weights(
             continue
         packed[name] = matrix.half()
         if weight_type == "int8":
-            scale = (
-                (matrix.abs().amax(dim=1) / 127)
-                .bfloat16()
-                .float()
-                .clamp(min=_LEAST_SCALE)
-            )
+            # 127 times a bfloat16 number is exact, so weights that were read are
+            # written again as the same numbers
+            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float()
+            scale = scale.clamp(min=_LEAST_SCALE)
             packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
             packed[name + _SCALE] = scale
     return packed
