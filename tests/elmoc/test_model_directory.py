@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,45 @@ def edit_config(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     config = json.loads((path / "config.json").read_text())
     change(config)
     (path / "config.json").write_text(json.dumps(config))
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys that lead to every value of a record, and to the values in it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*place, key)
+        yield from places(each, (*place, key))
+
+
+@pytest.mark.parametrize("wrong", ["missing", None, "x", [1]], ids=str)
+def test_a_config_with_anything_wrong_in_it_is_refused_or_read(tmp_path: Path, wrong: Any) -> None:
+    path = tmp_path / "model"
+    packed = {"parent": "p", "model": "m", "word_vectors": "v", "word_vectors_fingerprint": "f", "weights": "int8"}
+    training = {"words": 9, "name": "x", "sources": ["a=b"], "tokens_by_source": {"a": 3}, "held_out": {"cosine": 0.3}}
+    training |= {"started_from": {"words": 5, "corpus": "c"}, "packed": packed}
+    write_model_directory(path, replace(tiny_model(), training=training))
+    whole = json.loads((path / "config.json").read_text())
+    refused = 0
+    for place in places(whole):
+
+        def damage(config: dict[str, Any], place: tuple[Any, ...] = place) -> None:
+            for key in place[:-1]:
+                config = config[key]
+            config[place[-1]] = wrong
+            if wrong == "missing":
+                del config[place[-1]]
+
+        (path / "config.json").write_text(json.dumps(whole))
+        edit_config(path, damage)
+        try:
+            model = ElmoC.from_pretrained(path)
+            assert model.sentence_encoder.identity["packed_from"] if model.directory.packed else True
+            assert repr(model)
+            model.save_pretrained(tmp_path / "copy")
+        except InputError as error:
+            assert str(path) in str(error) or "training record" in str(error)
+            refused += 1
+    assert refused > 20
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
