@@ -29,8 +29,8 @@ class Options(ModelOptions):
     text: Annotated[
         str | None,
         Meta(
-            description="compare it on this text of one tokenised sentence a line "
-            "(.txt or .gz)"
+            description="compare layer states on this text of one tokenised sentence "
+            "a line (.txt or .gz)"
         ),
     ] = None
     weights: Annotated[

@@ -15,25 +15,27 @@ from pathlib import Path
 
 from elmoc.files.checksums import fingerprint
 
-# Tried in this order: not every compiler and processor takes all of them. Without
-# OpenMP one thread runs.
-FLAGS = (
-    ("-march=native", "-mprefer-vector-width=512", "-fopenmp"),
-    ("-march=native", "-fopenmp"),
-    ("-mcpu=native", "-fopenmp"),
-    ("-march=native",),
-    ("-mcpu=native",),
-    (),
+# Flags are tried in this order: not every compiler and processor takes all of them.
+# Without OpenMP one thread runs.
+FLAGS: tuple[list[str], ...] = (
+    ["-march=native", "-mprefer-vector-width=512", "-fopenmp"],
+    ["-march=native", "-fopenmp"],
+    ["-mcpu=native", "-fopenmp"],
+    ["-march=native"],
+    ["-mcpu=native"],
+    [],
 )
-COMMON_FLAGS = (
+# No kernel reads errno or floating-point exceptions: without them loops of exponentials
+# become vector code.
+COMMON_FLAGS = [
     "-O3",
     "-std=c++17",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-shared",
     "-fPIC",
-)
-
+]
+# A compilation takes ten seconds; a compiler that waits for something is given up.
 _COMPILER_SECONDS = 600
 
 
@@ -47,64 +49,79 @@ def default_compiler() -> str:
 
 
 def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The library of a C++ file, compiled for this processor unless that was done
-    before, and where the compiler is.
+    """The library of a C++ file, and where the compiler is.
+
+    It is compiled for this processor, unless that was done before.
+
+    Args:
+        source: the file; headers beside it belong to it.
+        compiler: a command, with options.
+
+    Raises:
+        KernelBuildError: the library cannot be compiled, kept or loaded.
     """
     try:
         command = shlex.split(compiler)
         found = shutil.which(command[0]) if command else None
         if found is None:
             raise KernelBuildError(f"there is no C++ compiler ({compiler})")
-        version = _run([*command, "--version"]).stdout
-        sources = [
-            path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))
-        ]  # with what it includes
-        parts = (*sources, compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
-        name = fingerprint([part.encode() for part in parts])
-        library = cache_path() / f"{source.stem}-{name}.so"
+        library = cache_path() / f"{source.stem}-{_fingerprint(source, command)}.so"
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = library.parent.stat()
-        if (
-            folder.st_uid != os.getuid() or folder.st_mode & 0o022
-        ):  # its libraries run as this user
+        # its libraries run as this user
+        if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
             raise KernelBuildError(
-                f"others may write to {library.parent}: `chmod go-w` it, or set XDG_CACHE_HOME"
+                f"others may write to {library.parent}: `chmod go-w` it, or set "
+                "XDG_CACHE_HOME"
             )
         try:
             loaded = ctypes.CDLL(str(library))
-        except OSError:  # it is not there yet, or not whole
+        except OSError:
+            # it is not there yet, or not whole
             build(source, command, library)
             loaded = ctypes.CDLL(str(library))
+    # a RuntimeError says that there is no home directory, a ValueError that the command
+    # has an open quote
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        # there is no home directory (RuntimeError), the command has an open quote
-        # (ValueError), it does not end
         raise KernelBuildError(
             f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
         ) from None
     return loaded, found
 
 
+def _fingerprint(source: Path, command: list[str]) -> str:
+    """Names all that the compiled code depends on."""
+    parts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
+    parts += command
+    parts.append(_run(command, ["--version"]).stdout)
+    parts.append(processor())
+    parts.append(repr((FLAGS, COMMON_FLAGS)))
+    return fingerprint(part.encode() for part in parts)
+
+
 def build(source: Path, command: list[str], library: Path) -> None:
-    """Compile a C++ file; a `KernelBuildError` when the compiler cannot. Several
-    processes can do this at once.
+    """Compile a C++ file. Several processes can do this at once.
+
+    Raises:
+        KernelBuildError: the compiler takes none of the flags.
     """
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
         output = Path(scratch) / library.name
         for flags in FLAGS:
-            run = _run(
-                [*command, *COMMON_FLAGS, *flags, str(source), "-o", str(output)]
-            )
+            files = [str(source), "-o", str(output)]
+            run = _run(command, COMMON_FLAGS + flags + files)
             if run.returncode == 0:
                 output.chmod(0o700)
-                output.replace(library)  # which gets its name when it is whole
+                # a library has its name once it is whole
+                output.replace(library)
                 return
     said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
     raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command,
+        command + arguments,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -121,14 +138,19 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    return platform.machine() + "".join(
-        sorted({line for line in lines if line.startswith(("flags", "Features"))})
-    )
+    # x86 calls them flags, ARM Features
+    sets = {line for line in lines if line.startswith(("flags", "Features"))}
+    return platform.machine() + "".join(sorted(sets))
 
 
 def cache_path() -> Path:
-    """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`); raises `RuntimeError`
-    where there is no home.
+    """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`).
+
+    Raises:
+        RuntimeError: there is no home directory.
     """
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "elmoc"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # the standard has relative paths ignored
+    if not base.is_absolute():
+        base = Path.home() / ".cache"
+    return base / "elmoc"
