@@ -315,22 +315,17 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
     Raises:
         InputError: an unknown key or an impossible value, which it names.
     """
-    sections = dict(convert(values, dict[str, Any], where=where))
+    sections = convert(values, dict[str, dict[str, Any]], where=where)
     types = typing.get_type_hints(RunConfig)
     for section, kinds in KINDS.items():
-        settings = sections.get(section)
-        if not isinstance(settings, Mapping) or "kind" not in settings:
-            types[section] = next(iter(kinds.values()))
-            continue
-        kind = settings["kind"]
+        kind = sections.setdefault(section, {}).pop("kind", next(iter(kinds)))
         if kind not in list(kinds):
-            known = ", ".join(kinds)
-            problem = f"{section}.kind must be one of {known}, not {kind!s:.50}"
-            raise InputError(f"{where}: {problem}" if where else problem)
+            with reading(where):
+                known = ", ".join(kinds)
+                raise InputError(
+                    f"{section}.kind must be one of {known}, not {kind!s:.50}"
+                )
         types[section] = kinds[kind]
-        sections[section] = {
-            name: settings[name] for name in settings if name != "kind"
-        }
     # msgspec reads a class whose sections have the kinds that were chosen.
     chosen = make_dataclass("Chosen", [(name, types[name], None) for name in types])
     read = convert(sections, chosen, where=where)
@@ -350,40 +345,37 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections as JSON and TOML have them: lists for tuples."""
     values: dict[str, Any] = plain_values(config)
     for section in KINDS:
-        kind = getattr(config, section).kind
-        values[section] = {"kind": kind, **values[section]}
+        values[section] = {"kind": getattr(config, section).kind, **values[section]}
     return values
 
 
 def all_settings(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections, as `section.key`."""
-    settings = {}
-    for section, values in config_to_dict(config).items():
-        for name, value in values.items():
-            settings[f"{section}.{name}"] = value
-    return settings
+    return {
+        f"{section}.{name}": value
+        for section, values in config_to_dict(config).items()
+        for name, value in values.items()
+    }
 
 
 def fixed_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that stay the same as long as a run goes on, as `section.key`."""
-    settings = {}
-    for name, value in all_settings(config).items():
-        section = name.partition(".")[0]
-        if FREE_TO_CHANGE.isdisjoint((name, section)):
-            settings[name] = value
-    return settings
+    return {
+        name: value
+        for name, value in all_settings(config).items()
+        if FREE_TO_CHANGE.isdisjoint((name, name.partition(".")[0]))
+    }
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The names of `now` that had another value `before`, each with both values:
     `train.seed (was 1, is 2)`.
     """
-    found = []
-    for name, value in now.items():
-        if before.get(name) != value:
-            old = shortened(repr(before.get(name)))
-            found.append(f"{name} (was {old}, is {shortened(repr(value))})")
-    return found
+    return [
+        f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(value))})"
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
 
 
 def toml_value(value: Any) -> str:
@@ -392,6 +384,6 @@ def toml_value(value: Any) -> str:
     """
     if isinstance(value, Mapping):
         pairs = [f"{name} = {toml_value(each)}" for name, each in value.items()]
-        return "{" + ", ".join(pairs) + "}"
+        return f"{{{', '.join(pairs)}}}"
     # TOML has the values of JSON, but for one control character in strings.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -26,34 +26,29 @@ def describe(setup: TrainingSetup) -> str:
     data = setup.data
     unit = data.corpus.unit
     execution = setup.execution
-    lines = [
-        f"encoder: {setup.encoder.config.sizes.description}, "
-        f"{' and '.join(data.directions)}"
-    ]
-    lines += describe_parts(setup)
-    corpus = (
-        f"{data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens"
-    )
+    words = data.words_per_update
+    corpus = f"{data.corpus.types:,} types, "
+    corpus += f"{data.corpus.train_tokens:,} training tokens"
     if data.reads_targets:
         corpus += f", {data.targets.zero_rows:,} types without a target vector"
-    lines.append(f"corpus: {corpus}")
-    words = data.words_per_update
-    lines.append(
+    lines = [
+        f"encoder: {setup.encoder.config.sizes.description}, "
+        f"{' and '.join(data.directions)}",
+        *describe_parts(setup),
+        f"corpus: {corpus}",
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
         f"({data.updates_per_epoch:,} an epoch), "
-        f"{setup.updates * words / 1e6:,.1f}M {unit}"
-    )
+        f"{setup.updates * words / 1e6:,.1f}M {unit}",
+    ]
     if data.unread_text is not None:
         lines.append(f"warning: {data.unread_text}")
     seconds, peak = measure(setup)
-    lines.append(
+    lines += [
         f"one update on {execution.device} in {execution.precision}, "
-        f"by {setup.implementation}:"
-    )
-    lines.append(
+        f"by {setup.implementation}:",
         f"  {seconds:.3f} s, {words / seconds:,.0f} {unit}/s, "
-        f"peak memory {peak / 2**20:,.0f} MiB"
-    )
+        f"peak memory {peak / 2**20:,.0f} MiB",
+    ]
     return "\n".join(lines)
 
 

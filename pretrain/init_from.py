@@ -71,18 +71,20 @@ def initialise_from(
             "start anew"
         )
         return model
-    names = [direction_name(direction) for direction in encoder.directions]
-    prefixes = tuple(f"{name}." for name in [SHARED, *names])
-    own = {}
-    for name, tensor in kept.weights.items():
-        if name.startswith(prefixes):
-            own[name] = tensor
+    parts = {direction_name(direction) for direction in encoder.directions} | {SHARED}
+    own = {
+        name: tensor
+        for name, tensor in kept.weights.items()
+        if name.partition(".")[0] in parts
+    }
     with reading(f"{path}: heads.safetensors"):
         output_layers.load_state_dict(own)
-    exact = not data.reads_targets
-    if kept.transform is not None and data.reads_targets:
-        exact = kept.transform.same_as(data.targets.transform)
-    how = "as it is" if exact else "though its targets may have had another transform"
+    how = "as it is"
+    transform = kept.transform
+    if data.reads_targets and not (
+        transform is not None and transform.same_as(data.targets.transform)
+    ):
+        how = "though its targets may have had another transform"
     say(f"going on from {path}, {how}")
     return model
 
@@ -141,14 +143,11 @@ def read_stored_vectors(
     """
     if not source.origin.endswith(".safetensors"):
         return None
-    copies = [Path(source.origin)]
-    if isinstance(before, Path):
-        copies.insert(0, before)
-    if own_model is not None:
-        copies.insert(0, own_model / source.file_name)
-    there = [each for each in copies if each.is_file()]
+    own = None if own_model is None else own_model / source.file_name
+    copies = [each for each in (own, before) if isinstance(each, Path)]
+    file = next((each for each in copies if each.is_file()), Path(source.origin))
     try:
-        stored: StoredVectors = read_stored(there[0] if there else copies[-1])
+        stored: StoredVectors = read_stored(file)
         check_vectors(stored, source)
         return stored
     except (InputError, OSError) as error:

@@ -61,19 +61,18 @@ def join(forward_path: str, backward_path: str, output: Path | str) -> None:
 
 def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
     """What keeps two models from being the halves of one; None where nothing does."""
-    if "forward" not in forward.encoder.directions:
-        return "the directions"
-    if "backward" not in backward.encoder.directions:
-        return "the directions"
-    if forward.encoder.config != backward.encoder.config:
-        return "the encoder's sizes"
-    if not forward.word_vectors.same_as(backward.word_vectors):
-        return "the word vectors"
-    if not forward.output_layer.is_like(backward.output_layer):
-        return "the output layers"
-    if not forward.transform.same_as(backward.transform):
-        return "the processing of the word vectors"
-    return None
+    has_forward = "forward" in forward.encoder.directions
+    has_backward = "backward" in backward.encoder.directions
+    fits = {
+        "the directions": has_forward and has_backward,
+        "the encoder's sizes": forward.encoder.config == backward.encoder.config,
+        "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
+        "the output layers": forward.output_layer.is_like(backward.output_layer),
+        "the processing of the word vectors": forward.transform.same_as(
+            backward.transform
+        ),
+    }
+    return next((name for name, is_same in fits.items() if not is_same), None)
 
 
 def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:

@@ -24,10 +24,6 @@ PANELS = {
     "accuracy_at_10": "held-out accuracy@10",
     "reciprocal_rank": "held-out mean reciprocal rank",
 }
-# Inches of a panel, and of a line of the legend below it.
-PANEL_WIDTH = 5
-PANEL_HEIGHT = 4.5
-LEGEND_LINE = 0.2
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,8 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
             )
         drawn |= PANELS.keys() & lines[-1].keys()
     metrics = [metric for metric in PANELS if metric in drawn]
-    size = (PANEL_WIDTH * len(metrics), PANEL_HEIGHT + LEGEND_LINE * len(runs))
+    # Inches; the legend below a panel has a line for each run.
+    size = (5 * len(metrics), 4.5 + 0.2 * len(runs))
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
     for axes, metric in zip(panels, metrics, strict=True):
@@ -86,13 +83,10 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
 
 def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) -> None:
     """A metric against millions of words; a value that was not finite leaves a gap."""
-    words = []
-    values = []
-    for line in lines:
-        value = line.get(metric)
-        words.append(line["words"] / 1e6)
-        values.append(float("nan") if value is None else value)
-    axes.plot(words, values, markersize=3, **style)
+    words = [line["words"] / 1e6 for line in lines]
+    values = [line.get(metric) for line in lines]
+    gaps = [float("nan") if value is None else value for value in values]
+    axes.plot(words, gaps, markersize=3, **style)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -30,8 +30,9 @@ class TrainedRun:
     finished: whether the run has reached its end.
     updates: the number of updates done.
     words: read so far in each direction.
-    evaluation: the metrics of the last held-out evaluation by name, None where a metric
-        is not a number (see `pretrain.evaluation.evaluate`).
+    evaluation: the line of the last evaluation in `metrics.jsonl`: metrics by name (see
+        `pretrain.evaluation.evaluate`), None where not a number. It is empty in all
+        processes but the first.
     """
 
     path: Path
@@ -39,7 +40,7 @@ class TrainedRun:
     finished: bool
     updates: int
     words: int
-    evaluation: dict[str, float | None]
+    evaluation: dict[str, Any]
 
 
 def train_encoder(
@@ -122,7 +123,13 @@ def start_or_resume(
                 own_model=run.model if resume else None,
                 started_from=None if resumed is None else resumed.record.started_from,
             )
-        processes.require_equal_settings(arithmetic(setup))
+        arithmetic = {
+            "train.device": setup.execution.device.type,
+            "train.precision": setup.execution.precision,
+        }
+        processes.require_equal_settings(
+            all_settings(config) | setup.data.fingerprints | arithmetic
+        )
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
@@ -131,21 +138,17 @@ def start_or_resume(
             say_what_begins(setup, run, length, resume=resume)
         state = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         finished = state.progress.is_over
+        said = "stopped after saving: go on by --resume, or by the same call"
+        if finished:
+            said = f"done: the model is in {run.model}"
         # A terminal that is closed is no error: the run has saved.
         with suppress(OSError):
-            if finished:
-                say(f"done: the model is in {run.model}")
-            else:
-                say("stopped after saving: go on by --resume, or by the same call")
-        evaluation: dict[str, Any] = {}
-        with processes.raise_together():
-            if processes.is_rank0:
-                evaluation = read_metrics(run.path, "evaluation")[-1]
-        evaluation = processes.broadcast_from_rank0(evaluation)
+            say(said)
     if not finished:
         raise KeyboardInterrupt
-    for name in ("kind", "update", "words"):
-        del evaluation[name]
+    evaluation = {}
+    if processes.is_rank0:
+        evaluation = read_metrics(run.path, "evaluation")[-1]
     return TrainedRun(
         path=run.path,
         model=run.model,
@@ -154,16 +157,6 @@ def start_or_resume(
         words=state.words,
         evaluation=evaluation,
     )
-
-
-def arithmetic(setup: TrainingSetup) -> dict[str, Any]:
-    """All that has to be the same in the processes of a run, by setting."""
-    return {
-        **all_settings(setup.config),
-        **setup.data.fingerprints,
-        "train.device": setup.execution.device.type,
-        "train.precision": setup.execution.precision,
-    }
 
 
 def say_what_begins(

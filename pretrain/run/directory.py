@@ -35,6 +35,7 @@ from pretrain.config import (
     differences,
     fixed_settings,
 )
+from pretrain.step import DirectionStep
 
 CHECKPOINT = "elmoc-checkpoint"
 CHECKPOINT_VERSION = 3
@@ -59,14 +60,13 @@ class CheckpointRecord:
     data: the fingerprints of corpus and vector tables, by setting.
     started_from: the training record of the model that the run started from, if any.
     metrics_bytes: the size of the part of `metrics.jsonl` that belongs to it.
-    unlogged: the updates since the last line of `metrics.jsonl`: the numbers of each
-        direction's `DirectionStep`.
+    unlogged: the updates since the last line of `metrics.jsonl`, by direction.
     """
 
     data: dict[str, str]
-    started_from: dict[str, Any] | None
+    started_from: Mapping[str, Any] | None
     metrics_bytes: int
-    unlogged: list[dict[str, tuple[float, float, int]]]
+    unlogged: list[dict[str, DirectionStep]]
 
 
 @dataclass(frozen=True)

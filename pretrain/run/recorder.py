@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from tqdm import tqdm
@@ -18,6 +18,7 @@ from tqdm import tqdm
 from elmoc.errors import InputError, drop_output, duration, reason, say
 from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
+from elmoc.settings import plain_values
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import MACRO, EvaluationTable, evaluate, score_of, sources_of
@@ -83,9 +84,7 @@ class Recorder:
         log_bytes = 0
         if resumed is not None:
             log_bytes = resumed.record.metrics_bytes
-            for steps in resumed.record.unlogged:
-                own = {name: DirectionStep(*each) for name, each in steps.items()}
-                self._steps.append(own)
+            self._steps += resumed.record.unlogged
         self._log = MetricsLog(run.metrics, size=log_bytes)
         self._table = EvaluationTable(setup.data.corpus.unit)
         # The training loss in the last line of the log.
@@ -122,12 +121,13 @@ class Recorder:
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
-        values = summary(self._steps)
         words = self._setup.data.words_per_update * len(self._seconds)
         speed = words / sum(self._seconds)
-        values["learning_rate"] = rate
-        values["words_per_second"] = speed
-        values["masked_targets"] = state.masked
+        values = summary(self._steps) | {
+            "learning_rate": rate,
+            "words_per_second": speed,
+            "masked_targets": state.masked,
+        }
         self._log.write("train", state.update, state.words, values)
         self._loss = values["loss"]
         self._steps.clear()
@@ -178,10 +178,9 @@ class Recorder:
             metric = MACRO + metric
             values[metric] = score
         self._log.write("evaluation", state.update, state.words, values)
-        lines = self._table.rows(
+        for line in self._table.rows(
             values, words=state.words, seconds=state.seconds, loss=self._loss
-        )
-        for line in lines:
+        ):
             self._print(line)
         if state.best_update is None and math.isnan(score):
             raise InputError(
@@ -193,14 +192,16 @@ class Recorder:
             return False
         state.best_score = score
         state.best_update = state.update
-        held_out: dict[str, float | None] = {}
-        for name, value in values.items():
-            held_out[name] = round(value, 5) if math.isfinite(value) else None
-        training = self._setup.training_record()
-        training["words"] = state.words
-        training["updates"] = state.update
-        training["held_out"] = held_out
-        training["recipe"] = fixed_settings(config)
+        held_out = {
+            name: round(value, 5) if math.isfinite(value) else None
+            for name, value in values.items()
+        }
+        training = self._setup.training_record() | {
+            "words": state.words,
+            "updates": state.update,
+            "held_out": held_out,
+            "recipe": fixed_settings(config),
+        }
         write_model_directory(self._run.model, self._setup.model_directory(training))
         return True
 
@@ -213,12 +214,15 @@ class Recorder:
         setup = self._setup
         state = self._state
         words = state.evaluation_words or setup.config.evaluation.words
+        evaluated = partial(
+            evaluate, state, setup.data, self._scorer, execution=setup.execution
+        )
         if state.max_seconds and not state.evaluation_words:
             few = max(1, words // TRIAL)
             # The first trial allocates and compiles.
             for _ in range(2):
                 started = time.monotonic()
-                self._evaluated(few)
+                evaluated(words=few)
             seconds_per_word = (time.monotonic() - started) / few
             seconds = EVALUATING * state.max_seconds / EVALUATIONS
             affordable = max(1, int(seconds / seconds_per_word))
@@ -230,17 +234,7 @@ class Recorder:
             words = min(words, affordable)
             state.evaluation_words = words
             state.evaluation_seconds = seconds_per_word * words
-        return self._evaluated(words)
-
-    def _evaluated(self, words: int) -> dict[str, float]:
-        setup = self._setup
-        return evaluate(
-            self._state,
-            setup.data,
-            self._scorer,
-            words=words,
-            execution=setup.execution,
-        )
+        return evaluated(words=words)
 
     @property
     def checkpoint_is_due(self) -> bool:
@@ -264,18 +258,15 @@ class Recorder:
         values = gather_state(self._setup.processes, state)
         if not self._setup.processes.is_rank0:
             return
-        unlogged = []
-        for steps in self._steps:
-            unlogged.append({name: tuple(step) for name, step in steps.items()})
         record = CheckpointRecord(
             data=self._setup.data.fingerprints,
             started_from=self._setup.started_from,
             metrics_bytes=self._log.size(),
-            unlogged=unlogged,
+            unlogged=self._steps,
         )
         self._run.save(
             state.update,
-            values | asdict(record),
+            values | plain_values(record),
             keep=self._setup.config.log.keep,
             best=state.best_update,
         )
@@ -314,11 +305,8 @@ class Recorder:
 def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
     """The state as a checkpoint holds it, whole in rank 0; every process calls this."""
     values = state.to_dict()
-    recurrent = values["recurrent"]
-    for direction, layers in recurrent.items():
+    for direction, layers in values["recurrent"].items():
         if layers is not None:
-            gathered = []
-            for layer in layers:
-                gathered.append(tuple(processes.gather(part) for part in layer))
-            recurrent[direction] = gathered
+            gathered = [tuple(map(processes.gather, layer)) for layer in layers]
+            values["recurrent"][direction] = gathered
     return values

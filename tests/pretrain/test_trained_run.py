@@ -35,7 +35,7 @@ def test_a_call_trains_and_the_same_call_looks_at_what_is_there(
     assert (run.path, run.model) == (tmp_path / "run", tmp_path / "run/model")
     assert (run.finished, run.updates, run.words) == (True, 12, 12 * 4 * 5)
     assert isinstance(run.evaluation["cosine"], float)
-    assert "update" not in run.evaluation
+    assert run.evaluation["update"] == 12
     assert repr(run).startswith("TrainedRun(path=PosixPath(")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     assert train_encoder(config, str(tmp_path / "run")) == run
