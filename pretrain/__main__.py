@@ -55,34 +55,26 @@ def run(command: TrainCommand) -> None:
     # Before PyTorch starts threads.
     keep_freed_memory()
     from pretrain.config import load_config
+
+    config = load_config(command.config, command.set)
+    if command.describe:
+        from pretrain.describe import describe
+        from pretrain.setup import set_up
+
+        if command.resume or int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise InputError(
+                "--describe looks at one process and the beginning of a run: no "
+                "torchrun, no --resume"
+            )
+        print(describe(set_up(config, command.init_from)))
+        return
     from pretrain.trained_run import start_or_resume
 
-    if command.describe:
-        describe_run(command)
-        return
     if command.resume and command.init_from:
         raise InputError(
             "--resume goes on with a run, --init-from starts one: give one of them"
         )
-    config = load_config(command.config, command.set)
     start_or_resume(config, command.run, command, resume=command.resume)
-
-
-def describe_run(command: TrainCommand) -> None:
-    """Print what the command line would start; nothing is made, and a run that is there
-    is not looked at.
-    """
-    from pretrain.config import load_config
-    from pretrain.describe import describe
-    from pretrain.setup import set_up
-
-    if command.resume or int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError(
-            "--describe looks at one process and the beginning of a run: no torchrun, "
-            "no --resume"
-        )
-    config = load_config(command.config, command.set)
-    print(describe(set_up(config, command.init_from)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

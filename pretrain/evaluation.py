@@ -104,8 +104,7 @@ def evaluate(
     streams = STREAMS
     if len(sources) > 1:
         streams = max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
-    predictions: dict[str, list[Tensor]] = {name: [] for name in directions}
-    targets: dict[str, list[np.ndarray]] = {name: [] for name in directions}
+    found = []
     # The words of each source among all words; "" are all of them.
     parts: dict[str, slice] = {}
     end = 0
@@ -118,20 +117,17 @@ def evaluate(
             directions=data.directions,
             words=math.ceil(words / len(sources)),
         )
-        predicted, true = predict(state, data, windows, execution)
-        for direction in directions:
-            predictions[direction].append(predicted[direction])
-            targets[direction].append(true[direction])
+        found.append(predict(state, data, windows, execution))
         start = end
-        end = start + len(true[directions[0]])
+        end += len(found[-1][1][directions[0]])
         parts[source] = slice(start, end)
     parts = {"": slice(0, end)} | parts
     scores = {}
     for direction in directions:
         scores[direction] = scorer.score(
             state.output_layers.direction(direction),
-            torch.cat(predictions[direction]),
-            np.concatenate(targets[direction]),
+            torch.cat([predicted[direction] for predicted, _ in found]),
+            np.concatenate([true[direction] for _, true in found]),
             parts,
         )
     return named_metrics(scores)
@@ -165,11 +161,8 @@ def score_of(values: Mapping[str, float | None], metric: str) -> float:
     out. The score is NaN where no number is left.
     """
     names = [f"{source}/{metric}" for source in sources_of(values)] or [metric]
-    numbers = []
-    for name in names:
-        value = values.get(name)
-        if value is not None and math.isfinite(value):
-            numbers.append(value)
+    found = [values.get(name) for name in names]
+    numbers = [each for each in found if each is not None and math.isfinite(each)]
     return float(np.mean(numbers)) if numbers else math.nan
 
 
@@ -256,11 +249,10 @@ class EvaluationTable:
         parts = []
         for source in sources_of(values):
             numbers = [f"{values[f'{source}/{metric}']:.3f}" for metric in metrics]
-            parts.append(" ".join((source, *numbers)))
-        for name, value in values.items():
-            if name.startswith(MACRO):
-                label = name.removeprefix(MACRO).replace("_", " ")
-                parts.append(f"mean {label} {value:.4f}")
+            parts.append(f"{source} {' '.join(numbers)}".rstrip())
+        for name in [name for name in values if name.startswith(MACRO)]:
+            label = name.removeprefix(MACRO).replace("_", " ")
+            parts.append(f"mean {label} {values[name]:.4f}")
         labels = ", ".join(COLUMNS[metric] for metric in metrics)
         return f"by source ({labels}): {'; '.join(parts)}"
 

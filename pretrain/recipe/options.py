@@ -31,25 +31,9 @@ def options_in(text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecipeOptions:
-    """How a model is made from text, or adapted to it (`init_from`)."""
+class ContentOptions:
+    """What a model is made of. A recipe that goes on needs the same."""
 
-    max_time: Annotated[
-        str | None,
-        Meta(
-            description="how long the training takes, e.g. 20m, 3h (default: the text "
-            "is read once, or twice with --init-from)",
-            extra={"metavar": "TIME"},
-        ),
-    ] = None
-    config: Annotated[
-        str | None,
-        Meta(
-            description="settings of the training (default: the file of "
-            "pretrain/configs for text, time and machine)",
-            extra={"metavar": "TOML"},
-        ),
-    ] = None
     vectors: Annotated[
         str | None,
         Meta(
@@ -106,6 +90,28 @@ class RecipeOptions:
             extra={"metavar": "FILE"},
         ),
     ] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeOptions(ContentOptions):
+    """How a model is made from text, or adapted to it (`init_from`)."""
+
+    max_time: Annotated[
+        str | None,
+        Meta(
+            description="how long the training takes, e.g. 20m, 3h (default: the text "
+            "is read once, or twice with --init-from)",
+            extra={"metavar": "TIME"},
+        ),
+    ] = None
+    config: Annotated[
+        str | None,
+        Meta(
+            description="settings of the training (default: the file of "
+            "pretrain/configs for text, time and machine)",
+            extra={"metavar": "TOML"},
+        ),
+    ] = None
     bundle: Annotated[
         bool, Meta(description="put the word vectors into the model directory")
     ] = False

@@ -4,7 +4,7 @@ it trained?
 
 import os
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from pretrain.recipe.adapting import (
     Material,
     Parent,
 )
-from pretrain.recipe.options import RecipeOptions
+from pretrain.recipe.options import ContentOptions, RecipeOptions
 from pretrain.recipe.steps import Step
 from pretrain.run.directory import RunDirectory
 from pretrain.trained_run import TrainedRun, train_encoder
@@ -53,20 +53,14 @@ GENERAL_HELD_OUT_TOKENS = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
-    """The content of `begun.json`: the options that decide what is made. A recipe that
-    goes on needs the same.
+class Begun(ContentOptions):
+    """The content of `begun.json`: all that decides what is made.
+
+    text: the files of text, as they were given.
+    config: the config of the training.
     """
 
     text: list[str]
-    held_out: list[str]
-    leave_out: list[str]
-    vectors: str | None
-    fasttext: dict[str, Any] | None
-    targets: str
-    init_from: str | None
-    general: str | None
-    general_share: float
     config: str
 
 
@@ -152,19 +146,9 @@ class Recipe:
             InputError: the output was begun otherwise, or by something else, or the
                 settings are impossible.
         """
-        options = self._options
-        now = Begun(
-            text=self._text,
-            held_out=options.held_out,
-            leave_out=options.leave_out,
-            vectors=options.vectors,
-            fasttext=options.fasttext,
-            targets=options.targets,
-            init_from=options.init_from,
-            general=options.general,
-            general_share=options.general_share,
-            config=self.config,
-        )
+        names = [each.name for each in fields(ContentOptions)]
+        content = {name: getattr(self._options, name) for name in names}
+        now = Begun(text=self._text, config=self.config, **content)
         not_made = (".begun.json.lock", self.record.name, self._adapted.name)
         if any(each.name not in not_made for each in self._output.iterdir()):
             self._require_same(now)

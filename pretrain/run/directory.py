@@ -117,13 +117,10 @@ class RunDirectory:
                 f"{self.path} holds a run already: go on with it by --resume, or "
                 "choose another directory"
             )
-        places = []
+        names = ("metrics.jsonl", "model", WEIGHTS, "corpus.json")
+        places = [self.path / name for name in names]
         # A run that was killed while it started leaves an empty folder.
-        if any(self.checkpoints.glob("*")):
-            places.append(self.checkpoints)
-        places += [self.metrics, self.model, self.path / WEIGHTS]
-        places.append(self.path / "corpus.json")
-        for left in places:
+        for left in list(self.checkpoints.glob("*")) + places:
             if left.exists():
                 raise InputError(
                     f"{left} is there already: choose another directory for the run"
@@ -231,7 +228,7 @@ class MetricsLog:
         kept = 0
         if path.exists():
             kept = path.read_bytes()[:size].rfind(b"\n") + 1
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
+        self._file = open(path, "ab")  # noqa: SIM115 (closed by close)
         self._file.truncate(kept)
 
     def write(
@@ -241,10 +238,8 @@ class MetricsLog:
         line: dict[str, Any] = {"kind": kind, "update": update, "words": words}
         for name, value in values.items():
             line[name] = value if math.isfinite(value) else None
-        left = memoryview((json.dumps(line) + "\n").encode())
-        # A disk that is nearly full takes a part of the bytes.
-        while left:
-            left = left[self._file.write(left) :]
+        self._file.write((json.dumps(line) + "\n").encode())
+        self._file.flush()
 
     def size(self) -> int:
         """Bytes written so far, all of them on disk."""

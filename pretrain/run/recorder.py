@@ -15,7 +15,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from elmoc.errors import InputError, drop_output, duration, reason, say
+from elmoc.errors import InputError, drop_output, reason, say
 from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
 from elmoc.settings import plain_values
@@ -89,12 +89,10 @@ class Recorder:
         self._table = EvaluationTable(setup.data.corpus.unit)
         # The training loss in the last line of the log.
         self._loss = math.nan
-        self._began = time.monotonic()
-        self._share = state.progress.share
         self._bar = progress_bar(
             total=1.0,
-            initial=self._share,
-            bar_format="{percentage:3.0f}% |{bar:20}| {desc}",
+            initial=state.progress.share,
+            bar_format="{percentage:3.0f}% |{bar:20}| {remaining} left{desc}",
         )
         if state.progress.is_over:
             self._print(
@@ -115,9 +113,8 @@ class Recorder:
         state = self._state
         self._steps.append(steps)
         self._seconds.append(seconds)
-        share = state.progress.share
         with self._printing():
-            self._bar.update(share - self._bar.n)
+            self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
@@ -132,11 +129,7 @@ class Recorder:
         self._loss = values["loss"]
         self._steps.clear()
         self._seconds.clear()
-        left = state.max_seconds - state.seconds
-        if not state.max_seconds:
-            done = max(1e-9, share - self._share)
-            left = (time.monotonic() - self._began) * (1 - share) / done
-        text = f"{duration(left)} left, {speed:,.0f} {self._setup.data.corpus.unit}/s"
+        text = f", {speed:,.0f} {self._setup.data.corpus.unit}/s"
         if state.best_update is not None:
             metric = self._setup.config.output_layer.metric.replace("_", " ")
             text += f", best {metric} {state.best_score:.4f}"
