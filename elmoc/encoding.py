@@ -75,6 +75,7 @@ class SentenceEncoder:
                 f"alone; not {pooling!r}"
             )
         encoder = directory.encoder
+        # Weights are packed for the products of inference once, here.
         self._directory = directory
         self._word_vectors = word_vectors
         self._rows = WordRows(directory.transform, word_vectors)
@@ -98,6 +99,7 @@ class SentenceEncoder:
             "word_vectors": self._word_vectors.fingerprint,
             "precision": self.precision,
         }
+        # Models of words keep the names that they had before there were subwords.
         if self.pooling is not None:
             names["pooling"] = self.pooling
         packed = self._directory.packed
@@ -175,6 +177,7 @@ class SentenceEncoder:
             boundaries: whether the states of `<s>` and `</s>` stand before and behind
                 those of the words.
         """
+        # Batches are of similar length; each result goes to the place of its sentence.
         states: list[Tensor] = [rows.table] * len(rows.ids)
         lengths_read = [len(ids) - 2 for ids in rows.ids]
         batches = length_bucketed(lengths_read, batch_words, batch_size, padded=False)

@@ -113,6 +113,7 @@ class ElmoC:
         if is_hub_name(path):
             files = partial(model_files, with_vectors=vectors is None)
             path = download_model(str(path), files, revision=revision)
+        # The fast recurrence is for those who train the encoder further (`LayerStates`).
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
         word_vectors = open_model_vectors(directory, vectors)
@@ -132,6 +133,7 @@ class ElmoC:
         Raises:
             InputError: there is a directory of another kind.
         """
+        # Word vectors without a file are part of the directory in any case.
         file = Path(self.word_vectors.origin)
         vectors = file if bundle_vectors and file.is_file() else None
         write_model_directory(path, self.directory, vectors=vectors)

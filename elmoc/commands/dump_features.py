@@ -65,9 +65,11 @@ def run(options: Options) -> None:
     """Dump features of files."""
     from elmoc.files.writing import locked
 
+    # Before anything heavy is loaded.
     pairs = inputs_and_outputs(options.files, options.output_dir)
     is_first = os.environ.get("RANK", "0") == "0"
     with ExitStack() as stack:
+        # A launcher stops its processes by SIGTERM; parts that are whole stay.
         stack.enter_context(interrupted_by_sigterm())
         if is_first:
             # A second dump to the same file is told so before its model is loaded.
@@ -81,6 +83,7 @@ def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -
     from elmoc.features.dump import dump_features
     from elmoc.model import ElmoC
 
+    # `torchrun` gives each process of a machine its number, which is its GPU.
     device = options.device
     if device == "cuda" and "LOCAL_RANK" in os.environ:
         device = f"cuda:{os.environ['LOCAL_RANK']}"
@@ -93,6 +96,7 @@ def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -
     )
     if is_first:
         say(f"matrix products in {model.precision} on {model.device}")
+    # Recorded in the file, so that it can be made again.
     command_line = " ".join(["elmoc", *sys.argv[1:]])
     dump_features(model, pairs, options.dump, command_line=command_line)
     unknown = list(model.unknown_words)

@@ -41,6 +41,7 @@ def run(options: Options) -> None:
 
     with locked(output):
         refuse_existing(output)
+        # Imported late: an output that is there is told at once.
         from elmoc.interop.many_langs import read_many_langs
         from elmoc.interop.original_elmo import find_original_elmo, read_original_elmo
 

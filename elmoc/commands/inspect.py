@@ -37,6 +37,7 @@ def run(options: Options) -> None:
         if not options.quick:
             longest = max(features.lengths, default=0)
             said["words"] = f"{features.tokens:,}, at most {longest:,} a sentence"
+        # What the file was made from, unless it has been said above.
         for name, value in features.attributes.items():
             said.setdefault(name.replace("_", " "), str(value))
         say(options.file)

@@ -33,6 +33,7 @@ def run(options: Options) -> None:
     word = shortened(options.word)
     if not found:
         raise InputError(f"--in does not have the token {word!r}")
+    # A word that stands there twice is looked at where it stands first.
     query = Use(tuple(tokens), found[0])
     uses, count = find_uses(
         options.corpus,

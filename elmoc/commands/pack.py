@@ -45,6 +45,7 @@ def run(options: Options) -> None:
     from elmoc.packing import pack
 
     size = int(float(options.size.removesuffix("MB")) * 10**6)
+    # Packing takes minutes: an output that is there is told before.
     with locked(options.output):
         refuse_existing(options.output)
         elmo = ElmoC.from_pretrained(options.model, vectors=options.vectors)

@@ -29,9 +29,9 @@ class FeatureDataset(Dataset[Tensor]):
         return len(self.select)
 
     def __getitem__(self, index: int) -> Tensor:
-        states = torch.from_numpy(
-            self.file[self.select[index]].astype("float32", copy=False)
-        )
+        # float16 saves disk and page cache; networks compute in float32.
+        array = self.file[self.select[index]].astype("float32", copy=False)
+        states = torch.from_numpy(array)
         return states if states.ndim == 3 else states.unsqueeze(0)
 
 
@@ -42,6 +42,7 @@ def pad_states(sentences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     For `DataLoader(…, collate_fn=pad_states)`.
     """
     lengths = torch.tensor([states.shape[1] for states in sentences])
+    # All sentences of a file have the same layers and width.
     layers, _, width = sentences[0].shape
     batch = torch.zeros(len(sentences), layers, int(lengths.max()), width)
     for row, states in zip(batch, sentences, strict=True):

@@ -183,8 +183,7 @@ class Dump:
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
         chosen = model.sentence_encoder.choose_layers(options.layers)
-        self._names = chosen.names
-        self._select = chosen.select
+        self._chosen = chosen
         self._shape = FeatureShape(
             layers=len(chosen.names),
             width=model.width,
@@ -207,12 +206,12 @@ class Dump:
     def _make_identity(self) -> str:
         """A hash of all that the content of the output depends on."""
         options = self._options
-        content: list[object] = list(self._model.sentence_encoder.identity.values())
         # Weights do not tell clips, residual connections, or heads.
-        for name, value in self._model.encoder.config.to_dict().items():
-            if name != "dropout":
-                content.append(value)
-        content += self._names
+        encoder = self._model.encoder.config.to_dict()
+        # It is for training alone.
+        encoder.pop("dropout", None)
+        content: list[object] = list(self._model.sentence_encoder.identity.values())
+        content += list(encoder.values()) + self._chosen.names
         content += [options.dtype, options.layout, options.compress]
         content += [options.sentence_map, options.carry_state, options.boundaries]
         content.append(self.survey.fingerprint)
@@ -270,7 +269,7 @@ class Dump:
         folder.mkdir(parents=True)
         say(
             f"{self.survey.sentences:,} sentences, {self.survey.words:,} words, "
-            f"layers {', '.join(self._names)}, {self._shape.dtype}: about "
+            f"layers {', '.join(self._chosen.names)}, {self._shape.dtype}: about "
             f"{human_bytes(self.size)}"
         )
 
@@ -340,7 +339,7 @@ class Dump:
             batch_words=self._options.batch_words,
             batch_size=self._options.batch_size,
             progress=progress,
-            select=self._select,
+            select=self._chosen.select,
             boundaries=self._options.boundaries,
         )
         return (each.numpy() for each in states)
@@ -366,7 +365,7 @@ class Dump:
             batch_words=self._options.batch_words,
             batch_size=self._options.batch_size,
             progress=progress,
-            select=self._select,
+            select=self._chosen.select,
         )
         for document in documents:
             if count_words(document) <= self._part_words:
@@ -381,7 +380,7 @@ class Dump:
                     [[sentence.tokens]],
                     carried=carried,
                     progress=progress,
-                    select=self._select,
+                    select=self._chosen.select,
                 )
                 yield states.numpy()
 
@@ -397,20 +396,17 @@ class Dump:
         entries = []
         digest = xxhash.xxh3_64(path.name.encode())
         with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
-
-            def write(content: bytes | memoryview) -> None:
-                digest.update(content)
-                file.write(content)
-
             for sentence, array in zip(sentences, states, strict=True):
                 entries.append(Entry(sentence.length, sentence.line, sentence.document))
                 with reading(f"{self._source.path}, {sentence.where}"):
                     array = converted(array, self._shape.dtype)
-                write(np.ascontiguousarray(array).data)
+                numbers = np.ascontiguousarray(array).data
+                digest.update(numbers)
+                file.write(numbers)
             record = msgspec.json.encode(entries)
-            write(record)
-            write(len(record).to_bytes(_NUMBER_BYTES, "little"))
-            file.write(digest.digest())
+            record += len(record).to_bytes(_NUMBER_BYTES, "little")
+            digest.update(record)
+            file.write(record + digest.digest())
 
     def _read_part(self, path: Path) -> Iterator[tuple[Entry, np.ndarray]]:
         """The sentences of a part and their states."""
@@ -439,7 +435,7 @@ class Dump:
         attributes: dict[str, object] = dict(self._model.sentence_encoder.identity)
         if self._model.training_words is not None:
             attributes["training_words"] = self._model.training_words
-        attributes["layers"] = self._names
+        attributes["layers"] = self._chosen.names
         attributes["carry_state"] = options.carry_state
         if options.boundaries:
             attributes["boundaries"] = True

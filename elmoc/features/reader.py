@@ -83,6 +83,7 @@ class FeatureFile:
         self.single = len(first.shape) == 2 or is_one
 
     def _open(self) -> LayoutReader:
+        # Mapped into memory: pages that several processes read are there once.
         self._file = CheckedFile(self.path)
         self._process = os.getpid()
         with reading(self.path):
@@ -118,6 +119,7 @@ class FeatureFile:
     @property
     def _reader(self) -> LayoutReader:
         """The reader of the file as this process has opened it."""
+        # Two processes must not share what HDF5's library keeps of an open file.
         if self._process != os.getpid() and self._file.file:
             # Closed in this process alone.
             self._file.file.close()
@@ -167,6 +169,7 @@ class FeatureFile:
             if found is None:
                 raise KeyError(index)
             index = found
+        # A copy: what a caller changes must not be the file's own memory.
         array = np.array(self.view(index), order="C")
         self._require_sound(index, array)
         return array
@@ -273,6 +276,7 @@ class FeatureFile:
             progress(1)
         if not self.has_map:
             return
+        # `<s>` and `</s>` are no words of the map.
         more = 2 if self.record.boundaries else 0
         with reading(self.path):
             for text, index in self.sentence_map.items():

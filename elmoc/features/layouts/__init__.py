@@ -142,6 +142,7 @@ class LayoutWriter(ABC):
         if self.layers_axis is None:
             layers_first = not shape.single
         self._words_axis = 1 if layers_first else 0
+        self.begin()
 
     @classmethod
     @contextmanager
@@ -198,6 +199,9 @@ class LayoutWriter(ABC):
             )
         self.put(entry, self._arranged(states))
         self.output.disk.raise_error()
+
+    def begin(self) -> None:  # noqa: B027 (not every layout has something there)
+        """Prepare for the first sentence."""
 
     @abstractmethod
     def put(self, entry: Entry, array: np.ndarray) -> None:

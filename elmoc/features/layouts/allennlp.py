@@ -48,7 +48,9 @@ class AllennlpReader(LayoutReader):
             self.has_map = True
         self.first = file.stored(self._key(0))
         shape = self.first.shape
-        self.layers, _, self.width = (1, *shape) if len(shape) == 2 else shape
+        if len(shape) == 2:
+            shape = (1, *shape)
+        self.layers, _, self.width = shape
 
     def __len__(self) -> int:
         return self._length
@@ -68,6 +70,7 @@ class AllennlpReader(LayoutReader):
         if not self.has_map:
             return super().lines()
         content = h5py.Dataset(self._file.dataset(MAP_KEY))[0]
+        # Its values are numbers as strings, so the decoder is not strict.
         found = msgspec.json.decode(content, type=dict[str, int], strict=False)
         for index in found.values():
             if not 0 <= index < self._length:
@@ -84,8 +87,7 @@ class AllennlpWriter(LayoutWriter):
     reader = AllennlpReader
     found_by_words = True
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def begin(self) -> None:
         self._indices: dict[str, str] = {}
         self._count = 0
 

@@ -65,8 +65,7 @@ class E2eCorefWriter(LayoutWriter):
     needs_documents = True
     layers_axis = 2
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def begin(self) -> None:
         self._document: str | None = None
         self._group: h5py.h5g.GroupID | None = None
         self._count = 0

@@ -36,6 +36,7 @@ class FlatReader(LayoutReader):
         self._file = file
         self.first = file.stored(STATES)
         words, self.layers, self.width = self.first.shape
+        # Before they are read: a small file may say any size of packed numbers.
         if h5py.Dataset(file.dataset(OFFSETS)).size > MOST_SENTENCES + 1:
             raise ValueError(f"a file has at most {MOST_SENTENCES:,} sentences")
         offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
@@ -60,10 +61,12 @@ class FlatReader(LayoutReader):
             return {}
         content = h5py.Dataset(self._file.dataset(DOCUMENTS))[0]
         sizes = msgspec.json.decode(content, type=dict[str, int])
+        # A number below 0 would make ranges that overlap.
         if sum(sizes.values()) != len(self) or min(sizes.values(), default=0) < 0:
             raise ValueError(f"its documents do not have its {len(self)} sentences")
         bounds = pairwise(accumulate(sizes.values(), initial=0))
-        return {key: range(*each) for key, each in zip(sizes, bounds, strict=True)}
+        ranges = zip(sizes, bounds, strict=True)
+        return {key: range(start, end) for key, (start, end) in ranges}
 
 
 class FlatWriter(LayoutWriter):
@@ -75,16 +78,16 @@ class FlatWriter(LayoutWriter):
     reader = FlatReader
     layers_axis = 1
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def begin(self) -> None:
+        # Created before any sentence is there, so that it is one piece of the file.
         shape = self.shape_of(self.shape.words)
         root = self.output.file.id
         states = self.output.create(root, STATES, shape, words_axis=0)
         self._states = h5py.Dataset(states)
         self._block_words = self.output.words_in(BLOCK_BYTES, shape, 0)
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
-        self._words_in_block = 0
         self._words_written = 0
+        # The last one is the number of words that have been put.
         self._offsets = [0]
         self._documents: dict[str, int] = {}
 
@@ -94,16 +97,14 @@ class FlatWriter(LayoutWriter):
             count = self._documents.get(entry.document, 0)
             self._documents[entry.document] = count + 1
         self._block.append(array)
-        self._words_in_block += entry.length
-        if self._words_in_block >= self._block_words:
+        if self._offsets[-1] - self._words_written >= self._block_words:
             self._write_block()
 
     def _write_block(self) -> None:
-        end = self._words_written + self._words_in_block
-        if self._words_in_block:
-            self._states[self._words_written : end] = np.concatenate(self._block)
-        self._words_written = end
-        self._words_in_block = 0
+        if self._block:
+            rows = np.concatenate(self._block)  # [words, L', 2P]
+            self._states[self._words_written : self._offsets[-1]] = rows
+        self._words_written = self._offsets[-1]
         self._block = []
 
     def finish(self) -> None:
