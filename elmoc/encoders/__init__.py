@@ -25,36 +25,44 @@ InputLayerKind = Literal["projection", "identity"]
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What an encoder carries from one window to the next; only the encoder knows what
-    each tensor is.
+    """An encoder's state between one window and the next; only the encoder knows the
+    meaning of each tensor.
+
+    layers: the tensors [B, …] of each layer, lowest first.
     """
 
-    layers: tuple[tuple[Tensor, ...], ...]  # [B, …] of each layer, lowest first
+    layers: tuple[tuple[Tensor, ...], ...]
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "EncoderState":
         """The state of `fn` of every tensor."""
-        return EncoderState(
-            tuple(tuple(fn(tensor) for tensor in layer) for layer in self.layers)
-        )
+        layers = [tuple(map(fn, layer)) for layer in self.layers]
+        return EncoderState(tuple(layers))
 
 
 @dataclass
 class EncoderOutput:
-    """What one direction makes of a window."""
+    """The output of one direction for a window.
 
-    # L + 1 tensors [B, T, P]: the output of the input layer, then of each layer
+    layer_states: L + 1 tensors [B, T, P]: the output of the input layer, then of each
+        layer.
+    state: after the last step.
+    """
+
     layer_states: list[Tensor]
-    state: EncoderState  # after the last step
+    state: EncoderState
 
 
 class SentenceWords(NamedTuple):
     """Where the words of B sentences are: M words in the order of the text."""
 
-    first: Tensor  # int64 [B]: the first word of each sentence
-    lengths: Tensor  # int64 [B]
+    # int64 [B]: the first word of each sentence
+    first: Tensor
+    # int64 [B]
+    lengths: Tensor
     # int64 [M]: where the state of layer 0 of each word begins in the layer states
     places: Tensor
-    strides: Tensor  # int64 [M]: from there to the state of the next layer
+    # int64 [M]: from there to the state of the next layer
+    strides: Tensor
 
 
 class PreparedEncoder(Protocol):
@@ -226,4 +234,4 @@ class EncoderSizes(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """The encoder in a few words, e.g. `2 LSTM layers, projection 512, cell 4096`."""
+        """The encoder in a few words: `2 LSTM layers, projection 512, cell 4096`."""

@@ -61,17 +61,16 @@ class EncoderConfig:
         width = self.sizes.projection_size
         if self.sizes.input_layer == "identity" and self.word_vector_size != width:
             raise InputError(
-                f"encoder.input_layer is identity, but encoder.projection_size is {width} and the word vectors have "
-                f"{self.word_vector_size} numbers"
+                "encoder.input_layer is identity, but encoder.projection_size is "
+                f"{width} and the word vectors have {self.word_vector_size} numbers"
             )
 
     def build_input_layer(self) -> nn.Module:
-        """What makes layer 0 [B, T, P] of word vectors [B, T, E] in a direction, with
-        random weights.
+        """The module from word vectors [B, T, E] to layer 0 [B, T, P] of a direction,
+        with random weights.
         """
-        if (
-            self.sizes.input_layer == "identity"
-        ):  # word vectors have the encoder's width, as in the original ELMo
+        # in the original ELMo word vectors have the encoder's width
+        if self.sizes.input_layer == "identity":
             return nn.Identity()
         return VectorProjection(
             word_vector_size=self.word_vector_size,
@@ -79,7 +78,7 @@ class EncoderConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As a model directory has it."""
+        """The `encoder` object of a model directory."""
         return {
             "kind": self.sizes.kind,
             **asdict(self.sizes),
@@ -90,8 +89,15 @@ class EncoderConfig:
     def from_dict(
         cls, values: Mapping[str, Any], *, word_vector_size: int, where: str
     ) -> "EncoderConfig":
-        """From the `encoder` object of a model directory `where`, which has
-        `word_vector_size`, too.
+        """The config in a model directory.
+
+        Args:
+            values: the `encoder` object.
+            word_vector_size: of the word vectors that the directory names.
+            where: the file, as errors call it.
+
+        Raises:
+            InputError: the object is damaged, or of another word vector size.
         """
         with reading(where):
             sizes = dict(values)
@@ -104,14 +110,12 @@ class EncoderConfig:
                 raise InputError(
                     "encoder.word_vector_size must be the size of the word vectors"
                 )
-            return cls(
-                convert(sizes, ENCODERS[kind], where=where, prefix="encoder."),
-                word_vector_size,
-            )
+            own = convert(sizes, ENCODERS[kind], where=where, prefix="encoder.")
+            return cls(own, word_vector_size)
 
 
 class DirectionEncoder(nn.Module):
-    """One direction: an input layer and an encoder. It reads its words in its own
+    """One direction: an input layer and an encoder, which reads words in its own
     reading order.
     """
 
@@ -123,8 +127,12 @@ class DirectionEncoder(nn.Module):
     def forward(
         self, words: Tensor, state: EncoderState | None = None, **options: Any
     ) -> EncoderOutput:
-        """words [B, T, E], in reading order → layer states and state; the options go to
-        `Encoder`.
+        """One window.
+
+        Args:
+            words: [B, T, E], in reading order.
+            state: see `Encoder.forward`.
+            options: of `Encoder.forward`.
         """
         output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
         return output
@@ -188,11 +196,10 @@ class BidirectionalEncoder(nn.Module):
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
             layers = self.direction(direction)(read).layer_states
-            aligned = [
-                reverse_padded(layer, lengths) if backward else layer
-                for layer in layers
-            ]
-            states.append(torch.stack(aligned, dim=1))  # [B, L + 1, T, P]
+            if backward:
+                layers = [reverse_padded(layer, lengths) for layer in layers]
+            # [B, L + 1, T, P]
+            states.append(torch.stack(layers, dim=1))
         return torch.cat(states, dim=-1)
 
     def weights(self) -> dict[str, Tensor]:
@@ -215,18 +222,18 @@ class BidirectionalEncoder(nn.Module):
     def load_weights(
         self, weights: Mapping[str, Tensor], *, assign: bool = False
     ) -> None:
-        """Take over weights by their names in files, copied, or with `assign` as they
-        are.
+        """Take over weights by their names in files.
 
-        Raises `InputError` when one is missing, unknown, or of another shape or type.
+        Args:
+            weights: all of them.
+            assign: whether the tensors become the module's own, in place of a copy.
+
+        Raises:
+            InputError: a weight is missing, unknown, or of another shape or type.
         """
-        own = self.state_dict()
-        check_weights(
-            weights, {_file_name(name): tensor for name, tensor in own.items()}
-        )
-        self.load_state_dict(
-            {name: weights[_file_name(name)] for name in own}, assign=assign
-        )
+        check_weights(weights, self.weights())
+        own = {name: weights[_file_name(name)] for name in self.state_dict()}
+        self.load_state_dict(own, assign=assign)
 
 
 def _file_name(name: str) -> str:
@@ -234,8 +241,8 @@ def _file_name(name: str) -> str:
 
 
 def direction_name(direction: str) -> str:
-    """The module (and so the parameter prefix) of a direction; a bare `forward` is
-    taken in every module.
+    """The module, and so the prefix of the parameters, of a direction; every module has
+    a method `forward` already.
     """
     return f"{direction}_lm"
 
@@ -244,7 +251,9 @@ def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
     """[B, T, …] with the first `lengths[b]` steps of every row reversed and the padding
     left where it is.
     """
-    steps = torch.arange(values.shape[1], device=values.device)  # [T]
-    lengths = lengths.unsqueeze(1)  # [B, 1]
-    source = torch.where(steps < lengths, lengths - 1 - steps, steps)  # [B, T]
-    return values[torch.arange(len(values), device=values.device).unsqueeze(1), source]
+    # [T], [B, 1], and of both the step [B, T] that each step takes its values from
+    steps = torch.arange(values.shape[1], device=values.device)
+    lengths = lengths.unsqueeze(1)
+    source = torch.where(steps < lengths, lengths - 1 - steps, steps)
+    rows = torch.arange(len(values), device=values.device).unsqueeze(1)
+    return values[rows, source]

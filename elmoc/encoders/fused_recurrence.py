@@ -7,13 +7,14 @@ gradients of the gates take the gates' place, and the gradient of each weight is
 single multiplication over all steps at once.
 
 Letters: B streams or batch, T time, P projection, C cell, I the width of a layer's
-input. Under autocast activations and multiplications are in its type S (bfloat16), the
-cell state, layer normalisation and the gradients of weights in A (float32); without it
-both are the type of the weights.
+input. S is the type of activations and of the factors of products, A that of the cell
+state, of layer normalisation and of the gradients of weights. Under autocast S is its
+type (bfloat16) and A float32; without it both are the type of the weights.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -49,69 +50,86 @@ from elmoc.kernels.matmul import (
 class PreparedWeights:
     """A layer's weights in the type of the activations and in the order in which they
     are multiplied fastest.
-
-    Made anew for every window: a fused optimiser changes weights without raising
-    `Tensor._version`.
     """
 
     def __init__(self, weights: RecurrenceWeights, dtype: torch.dtype) -> None:
         width = weights.input.shape[1]
+        shape = (len(weights.hidden), width + weights.hidden.shape[1])
         self.dtype = dtype
         with torch.no_grad():
-            self._step = weights.hidden.new_empty(
-                (len(weights.hidden), width + weights.hidden.shape[1]), dtype=dtype
-            )
+            # [W_x W_h], filled in place: `torch.cat` would copy it once more
+            self._step = weights.hidden.new_empty(shape, dtype=dtype)
             self._step[:, :width].copy_(weights.input)
             self._step[:, width:].copy_(weights.hidden)
             self._projection = weights.projection.detach().to(dtype)
-        self.step = prepare_linear(self._step)  # [B, I + P] → [B, 4C]
-        self.projection = prepare_linear(self._projection)  # [B, C] → [B, P]
+        # [B, I + P] → [B, 4C], and [B, C] → [B, P]
+        self.step = prepare_linear(self._step)
+        self.projection = prepare_linear(self._projection)
 
     @cached_property
-    def backward(self) -> tuple[Matmul, Matmul]:
-        """For the gradients of step and projection: [B, 4C] → [B, I + P], and [B, P] →
-        [B, C].
-        """
-        return prepare_input_gradient(self._step), prepare_input_gradient(
-            self._projection
-        )
+    def step_gradient(self) -> Matmul:
+        """[B, 4C] → [B, I + P]."""
+        return prepare_input_gradient(self._step)
+
+    @cached_property
+    def projection_gradient(self) -> Matmul:
+        """[B, P] → [B, C]."""
+        return prepare_input_gradient(self._projection)
 
 
 @dataclass
 class LayerRun:
-    """What a layer is run over a window with, besides its tensors."""
+    """A layer's run over a window, besides its tensors.
+
+    layer: what is the same at all steps.
+    kernels: what runs between the products.
+    prepared: the weights.
+    keep: whether activations are kept for the backward pass.
+    """
 
     layer: LayerConstants
     kernels: StepKernels
     prepared: PreparedWeights
-    keep: bool  # whether activations are kept for the backward pass
+    keep: bool
 
 
 class Activations(NamedTuple):
-    """What the forward pass leaves to the backward pass; of one step alone where there
-    will be none.
+    """What the forward pass leaves to the backward pass; where there will be none, it
+    holds one step alone.
     """
 
-    joined: Tensor  # S [T + 1, B, I + P]: [a_t; h_{t-1}]
-    gates: Tensor  # S [T, B, 4C]: after σ and tanh
-    cells: Tensor  # A [T + 1, B, C]: c_{t-1}
-    projected: Tensor  # S [T, B, P]: before the clip
-    moments: Tensor  # A [T, B, 2]: mean and 1/deviation of the layer normalisation
+    # S [T + 1, B, I + P]: [a_t; h_{t-1}]
+    joined: Tensor
+    # S [T, B, 4C]: after σ and tanh
+    gates: Tensor
+    # A [T + 1, B, C]: c_{t-1}
+    cells: Tensor
+    # S [T, B, P]: before the clip
+    projected: Tensor
+    # A [T, B, 2]: mean and 1/deviation of the layer normalisation
+    moments: Tensor
 
 
 class Gradients(NamedTuple):
     """What the backward pass reads and updates from the last step to the first."""
 
-    outputs: Tensor  # A [T, B, P]
-    hidden: Tensor  # A [B, P]: what reaches h_t from the steps after it
-    cell: Tensor  # A [B, C]: what reaches c_t from the steps after it
-    norm: Tensor  # A [parts, 2, P]: of weight and bias of the layer normalisation
-    bias: Tensor  # A [parts, 4C]
-    joined: Tensor  # S [T, B, I + P]
-    projected: Tensor  # S [T, B, P]
-    gated_cell: Tensor  # S [B, C]: of one step alone
-    # S [T, B, C]: not a gradient, but σ(o)·tanh(c_t) made again, for the gradient of
-    # W_p
+    # A [T, B, P]
+    outputs: Tensor
+    # A [B, P]: what reaches h_t from the steps after it
+    hidden: Tensor
+    # A [B, C]: what reaches c_t from the steps after it
+    cell: Tensor
+    # A [parts, 2, P]: of weight and bias of the layer normalisation
+    norm: Tensor
+    # A [parts, 4C]
+    bias: Tensor
+    # S [T, B, I + P]
+    joined: Tensor
+    # S [T, B, P]
+    projected: Tensor
+    # S [B, C]: of one step alone
+    gated_cell: Tensor
+    # S [T, B, C]: σ(o)·tanh(c_t) made again, for the gradient of W_p
     gated_cells: Tensor
 
 
@@ -119,7 +137,7 @@ class Gradients(NamedTuple):
 def choose_kernels(
     device: str, stored: torch.dtype, accumulated: torch.dtype
 ) -> StepKernels | str:
-    """The kernels for a kind of device ("cpu", "cuda") and the types S and A; where
+    """The kernels for a kind of device (`cpu`, `cuda`) and the types S and A; where
     there are none, the reason.
     """
     if accumulated != torch.float32:
@@ -133,10 +151,10 @@ def choose_kernels(
         try:
             from triton.runtime import driver
 
-            driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
-        except (
-            Exception
-        ) as error:  # it is not installed; what else it may raise is not documented
+            # a C compiler with Python's headers compiles it at the first use
+            driver.active.utils  # noqa: B018
+        # Triton may not be installed, and does not document what else it raises
+        except Exception as error:
             return f"Triton's driver cannot be had ({reason(error)})"
         from elmoc.kernels.gpu import TritonKernels
 
@@ -154,46 +172,53 @@ def fused_recurrence(
 ) -> tuple[Tensor, LSTMState]:
     """`plain_recurrence` up to rounding, which runs where there are no kernels.
 
-    The default `kernels` are those for device and types.
+    Args:
+        inputs, state, weights, options: see `plain_recurrence`.
+        kernels: by default those for the device and the types.
     """
-    mask = options.dropout_mask
-    lengths = options.lengths
     device = inputs.device.type
-    dtype = (
-        torch.get_autocast_dtype(device)
-        if torch.is_autocast_enabled(device)
-        else weights.hidden.dtype
-    )
-    kernels = kernels or choose_kernels(device, dtype, weights.bias.dtype)
+    accumulated = weights.bias.dtype
+    dtype = weights.hidden.dtype
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    kernels = kernels or choose_kernels(device, dtype, accumulated)
     if isinstance(kernels, str):
         return plain_recurrence(inputs, state, weights, options)
+    mask = options.dropout_mask
+    if mask is not None:
+        mask = mask.to(accumulated).contiguous()
+    lengths = options.lengths
+    if lengths is not None:
+        lengths = lengths.to(inputs.device, torch.int64).contiguous()
+    norm_weight = weights.norm_weight
+    norm_bias = weights.norm_bias
+    differentiated = [
+        each is not None and each.requires_grad
+        for each in chain([inputs], state, weights)
+    ]
     run = LayerRun(
         layer=LayerConstants(
             bias=weights.bias.detach(),
-            norm_weight=None
-            if weights.norm_weight is None
-            else weights.norm_weight.detach(),
-            norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach(),
-            mask=None if mask is None else mask.to(weights.bias.dtype).contiguous(),
-            lengths=None
-            if lengths is None
-            else lengths.to(inputs.device, torch.int64).contiguous(),
+            norm_weight=None if norm_weight is None else norm_weight.detach(),
+            norm_bias=None if norm_bias is None else norm_bias.detach(),
+            mask=mask,
+            lengths=lengths,
             cell_clip=options.cell_clip,
             projection_clip=options.projection_clip,
             norm_epsilon=options.norm_epsilon,
         ),
         kernels=kernels,
+        # made anew for every window: a fused optimiser changes weights without raising
+        # `Tensor._version`
         prepared=PreparedWeights(weights, dtype),
-        keep=torch.is_grad_enabled()
-        and any(
-            tensor is not None and tensor.requires_grad
-            for tensor in (inputs, *state, *weights)
-        ),
+        keep=torch.is_grad_enabled() and any(differentiated),
     )
     # Triton launches its kernels on the current GPU; autograd's thread, which runs the
     # backward pass, has that set
     with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
-        outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
+        outputs, hidden, cell = _FusedLayer.apply(
+            run, inputs, state.hidden, state.cell, *weights
+        )
     return outputs, LSTMState(hidden, cell)
 
 
@@ -216,13 +241,13 @@ class _FusedLayer(torch.autograd.Function):
         kernels = run.kernels
         prepared = run.prepared
         time, width = inputs.shape[1:]
+        shape = (time, len(inputs), hidden.shape[1])
         activations = start_forward(run, inputs, hidden, cell)
         joined, gates, cells, projected, moments = activations
         gated_cell = torch.empty(cell.shape, dtype=prepared.dtype, device=inputs.device)
-        outputs = torch.empty(
-            time, *hidden.shape, dtype=layer.bias.dtype, device=inputs.device
-        )
+        outputs = torch.empty(shape, dtype=layer.bias.dtype, device=inputs.device)
         for step in range(time):
+            # without a backward pass every step has the memory of the one before
             kept = step % len(gates)
             now = step % len(cells)
             after = (step + 1) % len(cells)
@@ -244,10 +269,9 @@ class _FusedLayer(torch.autograd.Function):
                     projected[kept], before, hidden_after, moments[kept], outputs[step]
                 ),
             )
-        last = (
-            joined[time, :, width:].to(layer.bias.dtype, copy=True),
-            cells[time % len(cells)].clone(),
-        )
+        # copies: whoever carries the state would keep all the activations in memory
+        last_hidden = joined[time, :, width:].to(layer.bias.dtype, copy=True)
+        last_cell = cells[time % len(cells)].clone()
         if run.keep:
             # the weights are saved so that changing one before the backward pass is an
             # error
@@ -255,7 +279,7 @@ class _FusedLayer(torch.autograd.Function):
             ctx.run = run
             ctx.types = (inputs.dtype, hidden.dtype, cell.dtype)
             ctx.set_materialize_grads(False)
-        return outputs.transpose(0, 1), *last
+        return outputs.transpose(0, 1), last_hidden, last_cell
 
     @staticmethod
     @once_differentiable
@@ -267,9 +291,10 @@ class _FusedLayer(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         """The gradients of all inputs of `forward`."""
         run = ctx.run
-        activations = Activations(*ctx.saved_tensors[: len(Activations._fields)])
+        saved = ctx.saved_tensors[: len(Activations._fields)]
+        activations = Activations._make(saved)
         layer = run.layer
-        accumulated = run.layer.bias.dtype
+        accumulated = layer.bias.dtype
         time = len(activations.gates)
         width = activations.joined.shape[2] - activations.projected.shape[2]
         grads = start_backward(run, activations, grad_outputs, grad_hidden, grad_cell)
@@ -278,18 +303,21 @@ class _FusedLayer(torch.autograd.Function):
         before = grads.joined[0, :, width:].to(accumulated)
         if layer.lengths is not None:
             before = torch.where((layer.lengths > 0).unsqueeze(1), before, grads.hidden)
-        # the gradients of the gates have taken the gates' place
+        # the gradients of the gates have taken the gates' place; [4C, I + P]
         of_step = weight_gradient_matmul(
             activations.gates.flatten(0, 1), activations.joined[:time].flatten(0, 1)
-        )  # [4C, I + P]
+        )
+        # [P, C]
         of_projection = weight_gradient_matmul(
             grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1)
-        )  # [P, C]
+        )
         of_inputs = grads.joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
+        of_norm_weight = of_norm_bias = None
+        if layer.norm_weight is not None:
+            of_norm_weight, of_norm_bias = grads.norm.sum(0).unbind()
         for tensor in activations:
-            increment_version(
-                tensor
-            )  # a second backward pass would find other values in these
+            # a second backward pass, which would find other values in it, is an error
+            increment_version(tensor)
         return (
             None,
             of_inputs,
@@ -299,11 +327,8 @@ class _FusedLayer(torch.autograd.Function):
             contiguous_copy(of_step[:, width:], accumulated),
             grads.bias.sum(0),
             contiguous_copy(of_projection, accumulated),
-            *(
-                (None, None)
-                if layer.norm_weight is None
-                else grads.norm.sum(0).unbind()
-            ),
+            of_norm_weight,
+            of_norm_bias,
         )
 
 
@@ -313,10 +338,9 @@ def start_forward(
     """Memory for the activations of a window, with its inputs and the state before its
     first step.
     """
-    (batch, time, width), (projection, size) = (
-        inputs.shape,
-        (hidden.shape[1], cell.shape[1]),
-    )
+    batch, time, width = inputs.shape
+    projection = hidden.shape[1]
+    size = cell.shape[1]
     accumulated = run.layer.bias.dtype
     stored = run.prepared.dtype
     steps = time if run.keep else 1
@@ -338,37 +362,47 @@ def start_forward(
 
 
 def start_backward(
-    run: LayerRun, activations: Activations, *given: Tensor | None
+    run: LayerRun,
+    activations: Activations,
+    grad_outputs: Tensor | None,
+    grad_hidden: Tensor | None,
+    grad_cell: Tensor | None,
 ) -> Gradients:
-    """The gradients before the last step is run backward; `given` are the gradients of
-    `forward`'s results.
+    """The gradients before the last step is run backward, from the gradients of the
+    results of `forward`.
     """
     time, batch, width = activations.gates.shape
     projection = activations.projected.shape[2]
+    size = activations.cells.shape[2]
     accumulated = run.layer.bias.dtype
-    cell_shape = activations.cells.shape[1:]
+    stored = activations.joined.dtype
     device = activations.joined.device
     norm_parts, bias_parts = run.kernels.parts(batch)
-    outputs, hidden, cell = given
 
     def zeros(*shape: int) -> Tensor:
         return torch.zeros(shape, dtype=accumulated, device=device)
 
-    def own(tensor: Tensor) -> Tensor:
-        return tensor.to(accumulated, copy=True, memory_format=torch.contiguous_format)
-
+    if grad_outputs is None:
+        outputs = zeros(time, batch, projection)
+    else:
+        outputs = grad_outputs.transpose(0, 1).to(accumulated).contiguous()
+    # the steps write to these two, so they are copies
+    hidden = zeros(batch, projection)
+    if grad_hidden is not None:
+        hidden.copy_(grad_hidden)
+    cell = zeros(batch, size)
+    if grad_cell is not None:
+        cell.copy_(grad_cell)
     return Gradients(
-        zeros(time, batch, projection)
-        if outputs is None
-        else outputs.transpose(0, 1).to(accumulated).contiguous(),
-        zeros(batch, projection) if hidden is None else own(hidden),
-        zeros(*cell_shape) if cell is None else own(cell),
-        zeros(norm_parts, 2, projection),
-        zeros(bias_parts, width),
-        torch.empty_like(activations.joined[:time]),
-        torch.empty_like(activations.projected),
-        torch.empty(cell_shape, dtype=activations.joined.dtype, device=device),
-        torch.empty((time, *cell_shape), dtype=activations.joined.dtype, device=device),
+        outputs=outputs,
+        hidden=hidden,
+        cell=cell,
+        norm=zeros(norm_parts, 2, projection),
+        bias=zeros(bias_parts, width),
+        joined=torch.empty_like(activations.joined[:time]),
+        projected=torch.empty_like(activations.projected),
+        gated_cell=torch.empty(batch, size, dtype=stored, device=device),
+        gated_cells=torch.empty(time, batch, size, dtype=stored, device=device),
     )
 
 
@@ -392,8 +426,7 @@ def step_backward(
         grads.norm,
     )
     run.kernels.output_backward(run.layer, step, output)
-    step_matmul, projection_matmul = run.prepared.backward
-    grad = projection_matmul(grads.projected[step], grads.gated_cell)
+    grad = run.prepared.projection_gradient(grads.projected[step], grads.gated_cell)
     run.kernels.gates_backward(
         run.layer,
         step,
@@ -407,7 +440,7 @@ def step_backward(
             grads.bias,
         ),
     )
-    matmul_into(grads.joined[step], step_matmul, gates)
+    matmul_into(grads.joined[step], run.prepared.step_gradient, gates)
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:

@@ -16,7 +16,9 @@ from elmoc.devices import Precision, autocast
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 
-_PADDED_WORDS = 16384  # of a padded batch, where only the encoder's own `forward` runs
+# Words of a padded batch, where the encoder's own `forward` runs: layer states of this
+# number fill a GPU, and take 150 MB at the paper's size.
+_PADDED_WORDS = 16384
 # Words that an input layer reads at once, at least. Libraries add up the products of
 # fewer rows in another order, and in bf16 a difference in the last bit grows.
 _LEAST_WORDS = 64
@@ -89,12 +91,13 @@ class InferenceEncoder:
             return self._padded_batches(vectors, lengths)
         layers = self.encoder.config.sizes.layers + 1
         width = self.encoder.width
+        # the states of a sentence lie together, [L + 1, n, 2P], behind the states of the
+        # sentences before it
         lengths = lengths.long()
         first = lengths.cumsum(0) - lengths
-        strides = (lengths * width).repeat_interleave(lengths)  # [M]
-        places = torch.arange(len(vectors)) * width + (layers - 1) * (
-            first * width
-        ).repeat_interleave(lengths)
+        strides = (lengths * width).repeat_interleave(lengths)
+        begins = (first * width).repeat_interleave(lengths)
+        places = torch.arange(len(vectors)) * width + (layers - 1) * begins
         states = torch.empty(len(vectors) * layers * width)
         self._run_all(vectors, SentenceWords(first, lengths, places, strides), states)
         sizes = (lengths * (layers * width)).tolist()
@@ -118,13 +121,11 @@ class InferenceEncoder:
         if not self._prepared:
             vectors = vectors.to(self.device)
             lengths = lengths.to(self.device)
+            encoder = self.encoder.direction(direction)
             with torch.inference_mode(), self._autocast():
-                output = self.encoder.direction(direction)(
-                    vectors, state, lengths=lengths
-                )
-            return EncoderOutput(
-                [layer.float() for layer in output.layer_states], output.state
-            )
+                output = encoder(vectors, state, lengths=lengths)
+            exact = [layer.float() for layer in output.layer_states]
+            return EncoderOutput(exact, output.state)
         sizes = self.encoder.config.sizes
         batch, time = vectors.shape[:2]
         states = torch.zeros(batch, sizes.layers + 1, time, sizes.projection_size)
@@ -148,14 +149,11 @@ class InferenceEncoder:
     ) -> SentenceWords:
         """The words of [B, T] whose layer states are [B, L + 1, T, width]."""
         first = torch.arange(batch) * time
-        rows = (
-            torch.arange(batch * time)
-            + first.repeat_interleave(time) * self.encoder.config.sizes.layers
-        )
+        before = first.repeat_interleave(time) * self.encoder.config.sizes.layers
+        rows = torch.arange(batch * time) + before
         strides = torch.full((batch * time,), time * width)
-        return SentenceWords(
-            first, lengths.long().clamp(0, time), rows * width, strides
-        )
+        lengths = lengths.long().clamp(0, time)
+        return SentenceWords(first, lengths, rows * width, strides)
 
     def _run_all(self, vectors: Tensor, words: SentenceWords, states: Tensor) -> None:
         """Put the layer states of words with vectors [M, E] into `states`, all
@@ -163,7 +161,7 @@ class InferenceEncoder:
         """
         directions = self.encoder.directions
         size = self.encoder.config.sizes.projection_size
-        # each direction has its own cores, and its threads wait for nobody else's
+        # each direction has its own cores, and its threads wait for none of another
         workers = min(len(directions), torch.get_num_threads())
         threads = torch.get_num_threads() // workers
         with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
@@ -171,61 +169,47 @@ class InferenceEncoder:
             for number, direction in enumerate(directions):
                 own = words._replace(places=words.places + number * size)
                 inputs = self._input_states(direction, vectors, own, states)
-                prepared = torch.inference_mode()(
-                    self._prepared[direction]
-                )  # the mode of its own thread
-                runs.append(
-                    pool.submit(
-                        prepared,
-                        inputs,
-                        own,
-                        states,
-                        backward=direction == "backward",
-                        threads=threads,
-                    )
+                # the mode belongs to a thread, and the pool's threads are not in it
+                prepared = torch.inference_mode()(self._prepared[direction])
+                backward = direction == "backward"
+                run = pool.submit(
+                    prepared, inputs, own, states, backward=backward, threads=threads
                 )
+                runs.append(run)
             for run in runs:
                 run.result()
 
     def _input_states(
         self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor
     ) -> Tensor:
-        """What the encoder of a direction reads [M, P], put into layer 0 of its states."""
+        """The input of a direction's encoder [M, P], which is put into layer 0 of its
+        states, too.
+        """
+        input_layer = self.encoder.direction(direction).input_layer
         with torch.inference_mode():
             spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
             read = torch.cat((vectors, spare)).unsqueeze(0)
-            inputs: Tensor = (
-                self.encoder.direction(direction)
-                .input_layer(read)
-                .squeeze(0)[: len(vectors)]
-            )
+            inputs: Tensor = input_layer(read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
 
     def _padded_batches(self, vectors: Tensor, lengths: Tensor) -> list[Tensor]:
-        """`sentences` in padded batches of similar length; the padding stays on the
-        device.
-        """
+        """`sentences` in padded batches of similar length."""
         pieces = vectors.to(self.device).split(lengths.tolist())
         states: list[Tensor] = [vectors] * len(pieces)
-        for batch in length_bucketed(
-            [len(piece) - 2 for piece in pieces], _PADDED_WORDS, len(pieces)
-        ):
-            padded = torch.nn.utils.rnn.pad_sequence(
-                [pieces[index] for index in batch], batch_first=True
-            )
-            made = [
-                each[:, : len(pieces[index])]
-                for index, each in zip(batch, self(padded, lengths[batch]), strict=True)
-            ]
-            together = (
-                torch.cat([each.flatten() for each in made])
-                .cpu()
-                .split([each.numel() for each in made])
-            )
-            for index, each, flat in zip(batch, made, together, strict=True):
-                states[index] = flat.view(each.shape)
+        words = (lengths - 2).tolist()
+        for batch in length_bucketed(words, _PADDED_WORDS, len(pieces)):
+            chosen = [pieces[index] for index in batch]
+            padded = torch.nn.utils.rnn.pad_sequence(chosen, batch_first=True)
+            made = []
+            for index, each in zip(batch, self(padded, lengths[batch]), strict=True):
+                made.append(each[:, : len(pieces[index])])
+            # one copy to main memory for all, in which the padding stays behind
+            sizes = [each.numel() for each in made]
+            flat = torch.cat([each.flatten() for each in made]).cpu().split(sizes)
+            for index, each, own in zip(batch, made, flat, strict=True):
+                states[index] = own.view(each.shape)
         return states
 
     def _autocast(self) -> torch.autocast:
@@ -244,26 +228,28 @@ def encode_next(
     Args:
         ids: int64 [n + 2] of each sentence, `<s>` and `</s>` included.
         table: the word vectors [types, E] of ids.
-        carried: the states before the sentences, in their first B rows, which become
-            those after them.
+        carried: the state of each direction before the sentences, in its first B rows;
+            it becomes the state after them.
     """
     lengths = torch.tensor([len(each) for each in ids])
     halves = []
     for direction in inference.encoder.directions:
         backward = direction == "backward"
+        read = [each.flip(0) for each in ids] if backward else ids
+        # [B, T]
+        padded = torch.nn.utils.rnn.pad_sequence(list(read), batch_first=True)
         state = carried.get(direction)
-        read = [each.flip(0) if backward else each for each in ids]
-        padded = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
         if state is not None:
             state = state.map(lambda tensor: tensor[: len(ids)])
         output = inference.run(direction, table[padded], state, lengths=lengths)
         carried[direction] = output.state
-        states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
-        whole = [
-            each[:, :length]
-            for each, length in zip(states, lengths.tolist(), strict=True)
-        ]
-        halves.append([each.flip(1) if backward else each for each in whole])
+        # [B, L + 1, T, P]
+        states = torch.stack(output.layer_states, dim=1).cpu()
+        half = []
+        for each, length in zip(states, lengths.tolist(), strict=True):
+            own = each[:, :length]
+            half.append(own.flip(1) if backward else own)
+        halves.append(half)
     return [
         torch.cat(each, dim=-1)[:, 1:-1].clone() for each in zip(*halves, strict=True)
     ]

@@ -58,7 +58,8 @@ class LstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        return f"{self.layers} LSTM layers, projection {self.projection_size}, cell {self.cell_size}"
+        widths = f"projection {self.projection_size}, cell {self.cell_size}"
+        return f"{self.layers} LSTM layers, {widths}"
 
 
 class ProjectedLstmLayer(nn.Module):
@@ -75,16 +76,16 @@ class ProjectedLstmLayer(nn.Module):
         self.recurrence = recurrence
         cell = sizes.cell_size
         projection = sizes.projection_size
-        self.input_weight = nn.Parameter(
-            torch.empty(4 * cell, projection)
-        )  # W_x, gates i f g o
-        self.hidden_weight = nn.Parameter(torch.empty(4 * cell, projection))  # W_h
+        # W_x and W_h, gates in the order i, f, g, o
+        self.input_weight = nn.Parameter(torch.empty(4 * cell, projection))
+        self.hidden_weight = nn.Parameter(torch.empty(4 * cell, projection))
         self.bias = nn.Parameter(torch.zeros(4 * cell))
-        self.projection_weight = nn.Parameter(torch.empty(projection, cell))  # W_p
+        # W_p
+        self.projection_weight = nn.Parameter(torch.empty(projection, cell))
         self.norm = nn.LayerNorm(projection) if sizes.layer_norm else None
         with torch.no_grad():
-            # W_x and W_h orthogonal gate by gate, biases zero but for the forget gate's
-            # 1, W_p uniform ±1/√C
+            # W_x and W_h are orthogonal gate by gate, and W_p is uniform in ±1/√C. The
+            # forget gate begins open.
             for weight in (self.input_weight, self.hidden_weight):
                 for gate in weight.chunk(4):
                     nn.init.orthogonal_(gate)
@@ -99,25 +100,25 @@ class ProjectedLstmLayer(nn.Module):
         lengths: Tensor | None = None,
         dropout_mask: Tensor | None = None,
     ) -> tuple[Tensor, LSTMState]:
-        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step;
-        without `state` from zero state.
+        """One window.
 
-        `dropout_mask` and `lengths` as in `RecurrenceOptions`.
+        Args:
+            inputs: [B, T, P].
+            state: before the first step; None is zero state.
+            lengths, dropout_mask: see `RecurrenceOptions`.
+
+        Returns:
+            The outputs [B, T, P], and the state after the last step.
         """
         if state is None:
-            sizes = (self.sizes.projection_size, self.sizes.cell_size)
-            state = LSTMState(
-                *(self.bias.new_zeros(len(inputs), size) for size in sizes)
-            )
-        return self.recurrence(
-            inputs,
-            state,
-            self.weights(),
-            self.options(dropout_mask=dropout_mask, lengths=lengths),
-        )
+            hidden = self.bias.new_zeros(len(inputs), self.sizes.projection_size)
+            cell = self.bias.new_zeros(len(inputs), self.sizes.cell_size)
+            state = LSTMState(hidden, cell)
+        options = self.options(dropout_mask=dropout_mask, lengths=lengths)
+        return self.recurrence(inputs, state, self.weights(), options)
 
     def weights(self) -> RecurrenceWeights:
-        """What it brings to the recurrence."""
+        """The weights for the recurrence."""
         return RecurrenceWeights(
             self.input_weight,
             self.hidden_weight,
@@ -130,14 +131,13 @@ class ProjectedLstmLayer(nn.Module):
     def options(
         self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None
     ) -> RecurrenceOptions:
-        """How it runs over a window."""
-        epsilon = 0.0 if self.norm is None else self.norm.eps
+        """The options for the recurrence over a window."""
         return RecurrenceOptions(
-            self.sizes.cell_clip,
-            self.sizes.projection_clip,
-            epsilon,
-            dropout_mask,
-            lengths,
+            cell_clip=self.sizes.cell_clip,
+            projection_clip=self.sizes.projection_clip,
+            norm_epsilon=0.0 if self.norm is None else self.norm.eps,
+            dropout_mask=dropout_mask,
+            lengths=lengths,
         )
 
 
@@ -209,11 +209,12 @@ class LstmStack(Encoder):
         layer_states = [inputs]
         new_state = []
         for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
-            outputs, layer_state = self.recomputed(layer)(
-                inputs,
-                None if state is None else LSTMState(*state.layers[index]),
-                lengths=lengths,
-                dropout_mask=mask,
+            before = None
+            if state is not None:
+                before = LSTMState._make(state.layers[index])
+            run = self.recomputed(layer)
+            outputs, layer_state = run(
+                inputs, before, lengths=lengths, dropout_mask=mask
             )
             if self.residual and index > 0:
                 outputs = outputs + inputs

@@ -2,9 +2,9 @@
 padding, on the CPU.
 
 A batch has rows that read one sentence behind the other, so that nearly all of them end
-together, and its words are
-packed: step t holds only rows that have more than t words. `kernels/inference.cpp` runs
-a layer over all steps, and writes the layer states where they belong.
+together, and its words are packed: step t holds only rows that have more than t words.
+`kernels/inference.cpp` runs a layer over all steps, and writes the layer states where
+they belong.
 
 Letters: B sentences, M words of the text, N words that are read, I the width of what a
 layer reads, P projection, C cell, L layers. S is the type of the factors of matrix
@@ -25,35 +25,43 @@ from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWe
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.kernels.cpu import SOURCE
 
-SPARE_WORDS = (
-    32  # rows that the kernels may read behind the last word of what a layer reads
-)
-
+# Rows that the kernels may read behind the last word of a layer's input.
+SPARE_WORDS = 32
 # Cells of a panel of the step's weight, columns of any panel, and depth of a block of a
-# panel in bfloat16.
+# panel in bfloat16: the sizes of an AMX tile, and of four vectors of AVX-512.
 _CELLS = 16
 _COLUMNS = 64
 _DEPTH = 32
 
 
 class _Arguments(ctypes.Structure):
-    """As `Arguments` in `inference.cpp`, which says what each is."""
+    """As `Arguments` in `inference.cpp`, which describes each."""
 
-    _fields_ = tuple(
-        (name, kind)
-        for kind, names in (
-            (
-                ctypes.c_void_p,
-                "inputs active places strides begins step_weight projection bias",
-            ),
-            (ctypes.c_void_p, "norm_weight norm_bias hidden cell outputs"),
-            (
-                ctypes.c_int64,
-                "steps batch input_size projection_size cell_size layer residual threads",
-            ),
-            (ctypes.c_float, "cell_clip projection_clip epsilon"),
-        )
-        for name in names.split()
+    _fields_ = (
+        ("inputs", ctypes.c_void_p),
+        ("active", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("begins", ctypes.c_void_p),
+        ("step_weight", ctypes.c_void_p),
+        ("projection", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        ("norm_weight", ctypes.c_void_p),
+        ("norm_bias", ctypes.c_void_p),
+        ("hidden", ctypes.c_void_p),
+        ("cell", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
+        ("steps", ctypes.c_int64),
+        ("batch", ctypes.c_int64),
+        ("input_size", ctypes.c_int64),
+        ("projection_size", ctypes.c_int64),
+        ("cell_size", ctypes.c_int64),
+        ("layer", ctypes.c_int64),
+        ("residual", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
+        ("cell_clip", ctypes.c_float),
+        ("projection_clip", ctypes.c_float),
+        ("epsilon", ctypes.c_float),
     )
 
 
@@ -62,11 +70,14 @@ class Rows(NamedTuple):
     packed step by step.
     """
 
-    size: int  # B
-    active: Tensor  # int64 [steps]: how many rows go on at each step
+    # B
+    size: int
+    # int64 [steps]: the number of rows that go on at each step
+    active: Tensor
     # int64 [N]: where the state of layer 0 of each word is in the layer states
     places: Tensor
-    strides: Tensor  # int64 [N]: from there to the state of the next layer
+    # int64 [N]: from there to the state of the next layer
+    strides: Tensor
     # bool [N]: whether a word is read from zero state, behind other words of its row
     begins: Tensor
 
@@ -77,37 +88,37 @@ class PackedLayer:
     def __init__(
         self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
     ) -> None:
-        (size, cells), width = weights.projection.shape, weights.input.shape[1]
+        size, cells = weights.projection.shape
+        width = weights.input.shape[1]
+        # cells are the depth of the projection's panels
+        padded_cells = _padded(cells, _DEPTH)
+        start = _padded(width, _DEPTH)
+        depth = start + _padded(size, _DEPTH)
+        self.options = options
         self.input_size = width
         self.projection_size = size
         self.cell_size = cells
-        self.options = options
-        self.padded_input_size = start = _padded(width, _DEPTH)
-        step = torch.zeros(
-            4, _padded(cells, 32), start + _padded(size, _DEPTH), dtype=dtype
-        )
+        self.padded_input_size = start
+        step = torch.zeros(4, padded_cells, depth, dtype=dtype)
         step[:, :cells, :width] = weights.input.view(4, cells, -1)
         step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together
-        self.step = _panels(step.view(4, -1, _CELLS, step.shape[2]).transpose(0, 1))
-        projection = torch.zeros(
-            _padded(size, _COLUMNS), _padded(cells, 32), dtype=dtype
-        )
+        self.step = _panels(step.view(4, -1, _CELLS, depth).transpose(0, 1))
+        projection = torch.zeros(_padded(size, _COLUMNS), padded_cells, dtype=dtype)
         projection[:size, :cells] = weights.projection
-        self.projection = _panels(
-            projection.view(-1, 4, _CELLS, projection.shape[1])
-        )  # S [panels of columns, C, 64]
-        bias = torch.zeros(4, _padded(cells, 32))
+        # S [panels of columns, C, 64]
+        self.projection = _panels(projection.view(-1, 4, _CELLS, padded_cells))
+        bias = torch.zeros(4, padded_cells)
         bias[:, :cells] = weights.bias.view(4, cells)
-        self.bias = (
-            bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
-        )  # [panels of 16 cells, 4 gates of 16]
-        # [P] each, or None
-        self.norm = [
-            None if each is None else each.detach().clone()
-            for each in (weights.norm_weight, weights.norm_bias)
-        ]
+        # [panels of 16 cells, 4 gates of 16]
+        self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
+        # [P] each; an empty tensor's null pointer switches layer normalisation off
+        self.norm_weight = torch.empty(0)
+        self.norm_bias = torch.empty(0)
+        if weights.norm_weight is not None and weights.norm_bias is not None:
+            self.norm_weight = weights.norm_weight.detach().clone()
+            self.norm_bias = weights.norm_bias.detach().clone()
 
 
 def _padded(size: int, to: int) -> int:
@@ -121,11 +132,8 @@ def _panels(weight: Tensor) -> Tensor:
     if weight.dtype == torch.float32:
         return weight.permute(0, 3, 1, 2).contiguous()
     panels, _, _, depth = weight.shape
-    return (
-        weight.reshape(panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2)
-        .permute(0, 3, 1, 4, 2, 5)
-        .contiguous()
-    )
+    blocks = (panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2)
+    return weight.reshape(blocks).permute(0, 3, 1, 4, 2, 5).contiguous()
 
 
 class InferenceKernels:
@@ -136,8 +144,9 @@ class InferenceKernels:
         tiles: whether bfloat16 products may run on AMX tiles.
         avx512: whether they may use AVX-512; without it they are made for AVX2 alone.
 
-    Raises `KernelBuildError` where they cannot be compiled, or the processor has
-    neither AVX-512 nor AVX2.
+    Raises:
+        KernelBuildError: they cannot be compiled, or the processor has neither AVX-512
+            nor AVX2.
     """
 
     def __init__(
@@ -145,18 +154,19 @@ class InferenceKernels:
     ) -> None:
         source = SOURCE.with_name("inference.cpp")
         compiler = default_compiler()
-        library, _ = load_library(
-            source, compiler if avx512 else f"{compiler} -mno-avx512f"
-        )
+        if not avx512:
+            compiler = f"{compiler} -mno-avx512f"
+        library, _ = load_library(source, compiler)
+        # 0: neither AVX-512 nor AVX2; 2: AMX tiles, too
         support = library.support()
         if not support:
             raise KernelBuildError(
                 "this processor has neither AVX-512 nor AVX2 with FMA"
             )
-        names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
+        name = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}[dtype]
         self.dtype = dtype
         self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
-        self.run = getattr(library, names[dtype] + ("_tiles" if self.on_tiles else ""))
+        self.run = getattr(library, f"{name}_tiles" if self.on_tiles else name)
 
 
 @lru_cache
@@ -190,7 +200,10 @@ class LstmInference:
         self.residual = residual
         self._kernels = kernels
         with torch.no_grad():
-            self._layers = [PackedLayer(*layer, kernels.dtype) for layer in layers]
+            self._layers = [
+                PackedLayer(weights, options, kernels.dtype)
+                for weights, options in layers
+            ]
 
     def __call__(
         self,
@@ -204,49 +217,50 @@ class LstmInference:
         threads: int,
     ) -> EncoderState | None:
         """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
-        one_each = carry or state is not None
         first = self._layers[0]
-        own_rows, starts = schedule(
-            words.lengths, len(words.lengths) if one_each else most_rows(first)
-        )
+        most = most_rows(first)
+        if carry or state is not None:
+            # a state is of one sentence, so each has a row of its own
+            most = len(words.lengths)
+        own_rows, starts = schedule(words.lengths, most)
         rows, source = pack_rows(words, own_rows, starts, backward=backward)
-        packed = torch.zeros(
-            len(source) + SPARE_WORDS,
-            first.padded_input_size,
-            dtype=self._kernels.dtype,
-        )
+        shape = (len(source) + SPARE_WORDS, first.padded_input_size)
+        # each layer reads it, and writes the input of the next one over it
+        packed = torch.zeros(shape, dtype=self._kernels.dtype)
         packed[: len(source), : inputs.shape[1]] = inputs[source]
         after = []
         for index, layer in enumerate(self._layers):
-            if state is None:
-                hidden = torch.zeros(rows.size, layer.projection_size)
-                cell = torch.zeros(rows.size, layer.cell_size)
-            else:
-                hidden, cell = (
-                    tensor.float()[own_rows.argsort()] for tensor in state.layers[index]
-                )
-            tensors = (
-                packed,
-                *rows[1:],
-                layer.step,
-                layer.projection,
-                layer.bias,
-                *layer.norm,
-                hidden,
-                cell,
-                layer_states,
-            )
+            hidden = torch.zeros(rows.size, layer.projection_size)
+            cell = torch.zeros(rows.size, layer.cell_size)
+            if state is not None:
+                before = LSTMState._make(state.layers[index])
+                hidden[own_rows] = before.hidden.float()
+                cell[own_rows] = before.cell.float()
             arguments = _Arguments(
-                *(None if each is None else each.data_ptr() for each in tensors),
-                *(
-                    len(rows.active),
-                    rows.size,
-                    layer.input_size,
-                    layer.projection_size,
-                    layer.cell_size,
-                ),
-                *(index + 1, self.residual and index > 0, threads),
-                *layer.options[:3],
+                inputs=packed.data_ptr(),
+                active=rows.active.data_ptr(),
+                places=rows.places.data_ptr(),
+                strides=rows.strides.data_ptr(),
+                begins=rows.begins.data_ptr(),
+                step_weight=layer.step.data_ptr(),
+                projection=layer.projection.data_ptr(),
+                bias=layer.bias.data_ptr(),
+                norm_weight=layer.norm_weight.data_ptr(),
+                norm_bias=layer.norm_bias.data_ptr(),
+                hidden=hidden.data_ptr(),
+                cell=cell.data_ptr(),
+                outputs=layer_states.data_ptr(),
+                steps=len(rows.active),
+                batch=rows.size,
+                input_size=layer.input_size,
+                projection_size=layer.projection_size,
+                cell_size=layer.cell_size,
+                layer=index + 1,
+                residual=self.residual and index > 0,
+                threads=threads,
+                cell_clip=layer.options.cell_clip,
+                projection_clip=layer.options.projection_clip,
+                epsilon=layer.options.norm_epsilon,
             )
             if self._kernels.run(ctypes.byref(arguments)):
                 raise MemoryError(f"no memory for the states of {rows.size} rows")
@@ -256,7 +270,9 @@ class LstmInference:
 
 
 def most_rows(layer: PackedLayer) -> int:
-    """Rows whose factors stay in the second cache while the panels of a weight pass by."""
+    """The number of rows whose factors stay in the second cache while the panels of a
+    weight pass by.
+    """
     width = layer.step[0].numel() // layer.bias[0].numel()
     return max(64, min(1024, 2**20 // (width * layer.step.itemsize)))
 
@@ -277,49 +293,52 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
     if len(order) <= most:
         return order.argsort(), torch.zeros_like(order)
     sizes = lengths.tolist()
-    totals = [
-        (0, row) for row in range(min(most, max(1, -(-sum(sizes) // max(1, *sizes)))))
-    ]
-    placed = [(0, 0)] * len(sizes)
-    for (
-        index
-    ) in order.tolist():  # the longest first, each to the row with the fewest words
+    # as many rows as there have to be so that none is longer than the longest sentence
+    longest = max(1, max(sizes))
+    count = min(most, max(1, -(-sum(sizes) // longest)))
+    totals = [(0, row) for row in range(count)]
+    rows = [0] * len(sizes)
+    starts = [0] * len(sizes)
+    # the longest sentence first, each to the row with the fewest words
+    for index in order.tolist():
         total, row = totals[0]
-        placed[index] = (row, total)
+        rows[index] = row
+        starts[index] = total
         heapq.heapreplace(totals, (total + sizes[index], row))
-    rank = {
-        row: number
-        for number, (_, row) in enumerate(
-            sorted(totals, key=lambda each: (-each[0], each[1]))
-        )
-    }
-    rows = torch.tensor([rank[row] for row, _ in placed])
-    return rows, torch.tensor([start for _, start in placed])
+    rank = [0] * count
+    totals.sort(key=lambda each: (-each[0], each[1]))
+    for number, (_, row) in enumerate(totals):
+        rank[row] = number
+    return torch.tensor(rank)[torch.tensor(rows)], torch.tensor(starts)
 
 
 def pack_rows(
     words: SentenceWords, rows: Tensor, starts: Tensor, *, backward: bool
 ) -> tuple[Rows, Tensor]:
-    """The words of scheduled sentences, packed step by step, and int64 [N], of each the
-    word of the text.
+    """The words of scheduled sentences, packed step by step.
+
+    Args:
+        words: of the text.
+        rows, starts: int64 [B], see `schedule`.
+        backward: whether every sentence is read from its last word to its first.
+
+    Returns:
+        The rows, and int64 [N]: the word of the text that each packed word is.
     """
     lengths = words.lengths
-    sentence = torch.repeat_interleave(
-        lengths
-    )  # [N]: of each word, sentence by sentence
+    # [N], sentence by sentence: the sentence of each word, its number there, its step
+    sentence = torch.repeat_interleave(lengths)
     number = torch.arange(len(sentence)) - (lengths.cumsum(0) - lengths)[sentence]
     step = starts[sentence] + number
-    row = rows[sentence]
     active = torch.bincount(step)
-    place = (active.cumsum(0) - active)[step] + row
-    read = words.first[sentence] + (
-        lengths[sentence] - 1 - number if backward else number
-    )
+    # [N]: where each word is among the packed ones
+    place = (active.cumsum(0) - active)[step] + rows[sentence]
+    if backward:
+        number = lengths[sentence] - 1 - number
+    read = words.first[sentence] + number
     source = torch.empty_like(read).index_copy_(0, place, read)
-    begins = torch.zeros(len(read), dtype=torch.bool).index_copy_(
-        0, place, (number == 0) & (step > 0)
-    )
+    begins = torch.zeros(len(read), dtype=torch.bool)
+    begins[place] = (step == starts[sentence]) & (step > 0)
     count = int(rows.max()) + 1 if len(rows) else 0
-    return Rows(
-        count, active, words.places[source], words.strides[source], begins
-    ), source
+    packed = Rows(count, active, words.places[source], words.strides[source], begins)
+    return packed, source

@@ -18,16 +18,17 @@ def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
         states: [..., m, W], of units.
         bounds: int64 [n + 1]: where the units of each word begin, and after them where
             the last word ends.
-        pooling: one of `POOLINGS`.
+        pooling: one of `POOLINGS`; the mean alone is of words without units, too.
     """
     bounds = bounds.to(states.device)
     if pooling == "first":
         return states[..., bounds[:-1], :]
     if pooling == "last":
         return states[..., bounds[1:] - 1, :]
-    counts = bounds.diff()  # [n]
-    words = torch.arange(len(counts), device=states.device).repeat_interleave(
-        counts
-    )  # [m]
-    sums = states.new_zeros(*states.shape[:-2], len(counts), states.shape[-1])
-    return sums.index_add(-2, words, states[..., : len(words), :]) / counts.unsqueeze(1)
+    # [n], and the word [m] of each unit
+    counts = bounds.diff()
+    words = torch.arange(len(counts), device=states.device).repeat_interleave(counts)
+    sums = torch.zeros_like(states[..., :1, :]).repeat_interleave(len(counts), dim=-2)
+    sums.index_add_(-2, words, states[..., : len(words), :])
+    # the mean of no units is zeros
+    return sums / counts.clamp(min=1).unsqueeze(1)

@@ -16,29 +16,37 @@ from torch.nn import functional as F
 class LSTMState(NamedTuple):
     """A layer's recurrent state."""
 
-    hidden: Tensor  # [B, P]: the last output, which is also what the next step reads
-    cell: Tensor  # [B, C]
+    # [B, P]: the last output, which is also what the next step reads
+    hidden: Tensor
+    # [B, C]
+    cell: Tensor
 
 
 class RecurrenceWeights(NamedTuple):
-    """What a layer brings to the recurrence: C cell, P projection, I the width of what
-    it reads.
-    """
+    """The weights of a layer: C cell, P projection, I the width of its input."""
 
-    input: Tensor  # W_x [4C, I], gates in the order i, f, g, o
-    hidden: Tensor  # W_h [4C, P]
-    bias: Tensor  # [4C]
-    projection: Tensor  # W_p [P, C]
-    norm_weight: Tensor | None  # [P]; None switches layer normalisation off
-    norm_bias: Tensor | None  # [P]
+    # W_x [4C, I], gates in the order i, f, g, o
+    input: Tensor
+    # W_h [4C, P]
+    hidden: Tensor
+    # [4C]
+    bias: Tensor
+    # W_p [P, C]
+    projection: Tensor
+    # [P]; None switches layer normalisation off
+    norm_weight: Tensor | None
+    # [P]
+    norm_bias: Tensor | None
 
 
 class RecurrenceOptions(NamedTuple):
     """How a layer runs over a window."""
 
-    cell_clip: float  # 0 switches a clip off
+    # 0 switches a clip off
+    cell_clip: float
     projection_clip: float
-    norm_epsilon: float  # of the layer normalisation
+    # added to the variance by the layer normalisation
+    norm_epsilon: float
     # [B, P], one mask for the whole window (already divided by the keep probability),
     # or None.
     dropout_mask: Tensor | None
@@ -47,7 +55,7 @@ class RecurrenceOptions(NamedTuple):
     lengths: Tensor | None
 
 
-# What steps through time, as `plain_recurrence` does.
+# A function that steps through time as `plain_recurrence` does.
 Recurrence = Callable[
     [Tensor, LSTMState, RecurrenceWeights, RecurrenceOptions], tuple[Tensor, LSTMState]
 ]
@@ -59,7 +67,7 @@ def plain_recurrence(
     weights: RecurrenceWeights,
     options: RecurrenceOptions,
 ) -> tuple[Tensor, LSTMState]:
-    """One layer over a window.
+    """One layer over a window (Li et al. 2019, Section 4.1).
 
     For every step t:
 
@@ -68,24 +76,31 @@ def plain_recurrence(
         u_t = clip(W_p (σ(o)·tanh(c_t)), ±projection_clip)
         h_t = LayerNorm(u_t) · dropout_mask
 
-    From inputs a [B, T, I] and the state before the first step to the outputs h [B, T,
-    P] and the state after the last.
+    Args:
+        inputs: a, [B, T, I].
+        state: before the first step.
+        weights: of the layer.
+        options: of the window.
+
+    Returns:
+        The outputs h [B, T, P], and the state after the last step.
     """
     cell_clip, projection_clip, norm_epsilon, dropout_mask, lengths = options
     hidden, cell = state
     outputs = []
-    input_gates = F.linear(
-        inputs, weights.input, weights.bias
-    )  # [B, T, 4C]: the input product of all steps at once
-    for step, gates_x in enumerate(input_gates.unbind(1)):  # [B, 4C]
-        gates = gates_x + F.linear(hidden, weights.hidden)  # [B, 4C]
-        i, f, g, o = gates.chunk(4, dim=1)  # [B, C] each
+    # [B, T, 4C]: the input product of all steps at once
+    input_gates = F.linear(inputs, weights.input, weights.bias)
+    for step, gates_x in enumerate(input_gates.unbind(1)):
+        # [B, 4C]
+        gates = gates_x + F.linear(hidden, weights.hidden)
+        # [B, C] each
+        i, f, g, o = gates.chunk(4, dim=1)
         new_cell = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * cell
         if cell_clip:
             new_cell = new_cell.clamp(-cell_clip, cell_clip)
-        new_hidden = F.linear(
-            torch.sigmoid(o) * torch.tanh(new_cell), weights.projection
-        )  # [B, P]
+        gated_cell = torch.sigmoid(o) * torch.tanh(new_cell)
+        # [B, P]
+        new_hidden = F.linear(gated_cell, weights.projection)
         if projection_clip:
             new_hidden = new_hidden.clamp(-projection_clip, projection_clip)
         if weights.norm_weight is not None:
@@ -98,19 +113,17 @@ def plain_recurrence(
             )
         if dropout_mask is not None:
             new_hidden = new_hidden * dropout_mask
-        if lengths is None:
-            hidden = new_hidden
-            cell = new_cell
-            outputs.append(hidden)
-        else:
-            active = (step < lengths).unsqueeze(1)  # [B, 1]
-            hidden = torch.where(active, new_hidden, hidden)
-            cell = torch.where(active, new_cell, cell)
-            outputs.append(
-                torch.where(active, new_hidden, torch.zeros_like(new_hidden))
-            )
+        output = new_hidden
+        if lengths is not None:
+            # [B, 1]
+            active = (step < lengths).unsqueeze(1)
+            new_hidden = torch.where(active, new_hidden, hidden)
+            new_cell = torch.where(active, new_cell, cell)
+            output = torch.where(active, output, torch.zeros_like(output))
+        hidden = new_hidden
+        cell = new_cell
+        outputs.append(output)
+    after = LSTMState(hidden, cell)
     if not outputs:
-        return inputs.new_empty(len(hidden), 0, hidden.shape[1]), LSTMState(
-            hidden, cell
-        )
-    return torch.stack(outputs, dim=1), LSTMState(hidden, cell)
+        return inputs.new_empty(len(hidden), 0, hidden.shape[1]), after
+    return torch.stack(outputs, dim=1), after

@@ -46,7 +46,8 @@ class TransformerSizes(EncoderSizes):
     def __post_init__(self) -> None:
         if self.projection_size % (2 * self.heads):
             raise InputError(
-                f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})"
+                "encoder.projection_size must be a multiple of 2 · encoder.heads "
+                f"({2 * self.heads})"
             )
 
     def build(self, *, fast: bool, recompute: bool = False) -> "Transformer":
@@ -55,7 +56,8 @@ class TransformerSizes(EncoderSizes):
     @property
     def description(self) -> str:
         size = f"{self.layers} × {self.projection_size}"
-        return f"Transformer of {size}, {self.heads} heads, feed-forward {self.feedforward_size}"
+        inner = f"{self.heads} heads, feed-forward {self.feedforward_size}"
+        return f"Transformer of {size}, {inner}"
 
 
 class Transformer(Encoder):
@@ -67,7 +69,8 @@ class Transformer(Encoder):
     lowest layer reads; layer 0 of the layer states has none.
     """
 
-    masks_per_layer = 2  # of its attention, and of its feed-forward layer
+    # a mask for the attention, and a mask for the feed-forward layer
+    masks_per_layer = 2
 
     def __init__(self, sizes: TransformerSizes, *, recompute: bool = False) -> None:
         super().__init__(sizes, recompute=recompute)
@@ -90,9 +93,8 @@ class Transformer(Encoder):
         """
         masks = dropout_masks or self.own_masks(len(inputs))
         layer_states = [inputs]
-        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(
-            inputs.dtype
-        )
+        positions = sinusoids(inputs.shape[1], inputs.shape[2], inputs.device)
+        x = inputs + positions.to(inputs.dtype)
         for index, layer in enumerate(self.layers):
             x = self.recomputed(layer)(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)
@@ -126,33 +128,29 @@ class TransformerLayer(nn.Module):
     ) -> Tensor:
         """[B, T, P] → [B, T, P]; the masks [B, P] are of dropout."""
         x = x + dropped(self.attend(self.attention_norm(x)), attention_mask)
-        hidden = F.gelu(self.feedforward(self.feedforward_norm(x)))  # [B, T, F]
+        # [B, T, F]
+        hidden = F.gelu(self.feedforward(self.feedforward_norm(x)))
         return x + dropped(self.feedforward_output(hidden), feedforward_mask)
 
     def attend(self, x: Tensor) -> Tensor:
-        """Each word's sum over itself and the words before it: [B, T, P] → [B, T, P]."""
+        """Sums over each word and the words before it: [B, T, P] → [B, T, P]."""
         batch, time, size = x.shape
-        heads = self.queries_keys_values(x).view(
-            batch, time, 3, self.heads, size // self.heads
-        )
-        attended = attention(*heads.permute(2, 0, 3, 1, 4))  # [B, H, T, P / H]
-        output: Tensor = self.attention_output(
-            attended.transpose(1, 2).reshape(batch, time, size)
-        )
+        shape = (batch, time, 3, self.heads, size // self.heads)
+        heads = self.queries_keys_values(x).view(shape)
+        # [B, H, T, P / H] each
+        queries, keys, values = heads.permute(2, 0, 3, 1, 4)
+        attended = attention(queries, keys, values)
+        side_by_side = attended.transpose(1, 2).reshape(batch, time, size)
+        output: Tensor = self.attention_output(side_by_side)
         return output
 
 
 def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """PyTorch's, of each word to itself and those before it.
-
-    On a CPU training has it in float32: in bf16 its backward pass takes 4 to 13 times
-    as long where windows are short.
-    """
-    if (
-        queries.device.type == "cpu"
-        and queries.dtype == torch.bfloat16
-        and queries.requires_grad
-    ):
+    """PyTorch's attention of each word to itself and the words before it."""
+    on_cpu = queries.device.type == "cpu"
+    # on a CPU the backward pass in bf16 takes 4 to 13 times as long as in float32 where
+    # windows are short
+    if on_cpu and queries.dtype == torch.bfloat16 and queries.requires_grad:
         with torch.autocast("cpu", enabled=False):
             attended = F.scaled_dot_product_attention(
                 queries.float(), keys.float(), values.float(), is_causal=True
@@ -168,5 +166,6 @@ def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tenso
     rates = torch.exp(
         torch.arange(0, size, 2, device=device) * (-math.log(10_000) / size)
     )
-    angles = torch.arange(time, device=device).unsqueeze(1) * rates  # [T, P / 2]
+    # [T, P / 2]
+    angles = torch.arange(time, device=device).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

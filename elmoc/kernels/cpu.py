@@ -5,6 +5,8 @@ thread can run.
 """
 
 import ctypes
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,8 @@ POINTER = ctypes.c_void_p
 LONG = ctypes.c_int64
 FLOAT = ctypes.c_float
 INT = ctypes.c_int
-# Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes
-# and clips, and threads.
+# The arguments of each kernel: the tensors of its named tuple, tensors of the layer,
+# then step, sizes and strides, clips, and threads.
 SIGNATURES: dict[str, list[Any]] = {
     "gates_forward": [POINTER] * 7 + [LONG] * 3 + [FLOAT, INT],
     "gates_backward": [POINTER] * 8 + [LONG] * 3 + [FLOAT, INT],
@@ -42,67 +44,60 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, compiler = load_library(SOURCE, default_compiler())
+        library, compiler = load_library(SOURCE, default_compiler())
         self.description = f"C++ compiled by {compiler}"
-        name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        (
-            self._gates_forward,
-            self._gates_backward,
-            self._output_forward,
-            self._output_backward,
-        ) = (
-            ctypes.CFUNCTYPE(None, *arguments).in_dll(loaded, f"{kernel}_{name}")
-            for kernel, arguments in SIGNATURES.items()
-        )
+        stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
+        self._kernels = {
+            name: ctypes.CFUNCTYPE(None, *arguments).in_dll(library, f"{name}_{stored}")
+            for name, arguments in SIGNATURES.items()
+        }
 
     def parts(self, streams: int) -> tuple[int, int]:
-        """One for each thread."""
+        # each thread adds up its own
         return torch.get_num_threads(), torch.get_num_threads()
 
     def gates_forward(
         self, layer: LayerConstants, step: int, tensors: GatesForward
     ) -> None:
-        places = addresses(*tensors, layer.bias, layer.lengths)
-        self._gates_forward(
-            *places, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads()
-        )
+        rows, size = tensors.cell.shape
+        numbers = [step, rows, size, layer.cell_clip]
+        self._run("gates_forward", tensors, [layer.bias, layer.lengths], numbers)
 
     def output_forward(
         self, layer: LayerConstants, step: int, tensors: OutputForward
     ) -> None:
-        self._output_forward(
-            *addresses(
-                *tensors, layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths
-            ),
-            step,
-            *tensors.projected.shape,
-            tensors.hidden.stride(0),
-            layer.projection_clip,
-            layer.norm_epsilon,
-            torch.get_num_threads(),
-        )
+        constants = [layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths]
+        rows, size = tensors.projected.shape
+        stride = tensors.hidden.stride(0)
+        numbers = [step, rows, size, stride, layer.projection_clip, layer.norm_epsilon]
+        self._run("output_forward", tensors, constants, numbers)
 
     def output_backward(
         self, layer: LayerConstants, step: int, tensors: OutputBackward
     ) -> None:
-        self._output_backward(
-            *addresses(*tensors, layer.norm_weight, layer.mask, layer.lengths),
-            step,
-            *tensors.projected.shape,
-            0 if tensors.grad_next is None else tensors.grad_next.stride(0),
-            layer.projection_clip,
-            torch.get_num_threads(),
-        )
+        constants = [layer.norm_weight, layer.mask, layer.lengths]
+        rows, size = tensors.projected.shape
+        stride = 0 if tensors.grad_next is None else tensors.grad_next.stride(0)
+        numbers = [step, rows, size, stride, layer.projection_clip]
+        self._run("output_backward", tensors, constants, numbers)
 
     def gates_backward(
         self, layer: LayerConstants, step: int, tensors: GatesBackward
     ) -> None:
-        places = addresses(*tensors, layer.lengths)
-        self._gates_backward(
-            *places, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads()
-        )
+        rows, size = tensors.cell.shape
+        numbers = [step, rows, size, layer.cell_clip]
+        self._run("gates_backward", tensors, [layer.lengths], numbers)
 
-
-def addresses(*tensors: Tensor | None) -> list[int | None]:
-    """Where the numbers of tensors are; None for a tensor that is not there."""
-    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+    def _run(
+        self,
+        kernel: str,
+        tensors: Iterable[Tensor | None],
+        constants: Iterable[Tensor | None],
+        numbers: list[float],
+    ) -> None:
+        # a null pointer says that a tensor is not there
+        places = [
+            None if each is None else each.data_ptr()
+            for each in chain(tensors, constants)
+        ]
+        self._kernels[kernel](*places, *numbers, torch.get_num_threads())

@@ -12,8 +12,7 @@ The gradient of a clip is that of `torch.clamp`, which lets gradients through at
 limit itself. The projection is kept as it was before its clip, so its gradient passes
 where |u| <= limit. The cell is kept after its clip alone: a value at the limit counts
 as clipped (one that was there before is too rare to matter), so its gradient passes
-where
-|c| < limit.
+where |c| < limit.
 """
 
 from typing import NamedTuple, Protocol
@@ -28,9 +27,8 @@ class LayerConstants(NamedTuple):
     norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
     norm_bias: Tensor | None  # A [P]
     mask: Tensor | None  # A [B, P]: dropout
-    lengths: (
-        Tensor | None
-    )  # int64 [B]: at the steps from its length on a stream stands still
+    # int64 [B]: at the steps from its length on a stream stands still
+    lengths: Tensor | None
     cell_clip: float  # 0 switches a clip off
     projection_clip: float
     # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not
@@ -65,9 +63,9 @@ class OutputBackward(NamedTuple):
 
     grad_outputs: Tensor  # A [B, P]
     grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
-    grad_next: (
-        Tensor | None
-    )  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
+    # S [B, P], rows may lie apart: what the next step adds to that; None at the last
+    # step
+    grad_next: Tensor | None
     projected: Tensor  # S [B, P]
     moments: Tensor  # A [B, 2]
     grad_projected: Tensor  # S [B, P], written
@@ -93,7 +91,7 @@ class StepKernels(Protocol):
     description: str  # what runs, as a run's description prints it
 
     def parts(self, streams: int) -> tuple[int, int]:
-        """How many partial sums of the gradients of the norm and of the bias are kept."""
+        """The numbers of partial sums of the gradients of the norm and of the bias."""
         ...
 
     def gates_forward(

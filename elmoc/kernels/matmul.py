@@ -2,11 +2,10 @@
 layer y = x Wᵀ.
 
 On an x86 CPU a weight that is multiplied by in every step is worth putting into
-oneDNN's own blocked order. In float32
-that matters most: PyTorch's own `mm` goes to MKL, which on some processors (AMD's) runs
-at a third of oneDNN's rate.
-Those two oneDNN operators are not public: where a release lacks them, and for every
-other device and type, it is `torch.mm`.
+oneDNN's own blocked order. In float32 that matters most: PyTorch's own `mm` goes to
+MKL, which on some processors (AMD's) runs at a third of oneDNN's rate. Those two oneDNN
+operators are not public: a release that lacks them, and every other device and type,
+has `torch.mm`.
 """
 
 import platform
@@ -39,14 +38,12 @@ def prepare_input_gradient(weight: Tensor) -> Matmul:
     """
     if weight.device.type != "cpu":
         return lambda x, out: torch.mm(x, weight, out=out)
-    copied = (
-        weight.t().contiguous()
-    )  # the faster order; oneDNN takes twice as long to reorder a view
+    # rows of Wᵀ lie in the faster order; oneDNN takes twice as long to reorder a view
+    copied = weight.t().contiguous()
     if weight.dtype == torch.float32:
         return prepare_linear(copied)
-    return lambda x, out: torch.mm(
-        x, copied.t(), out=out
-    )  # packing this one, too, takes what it saves
+    # in bf16 the packing would take the time that it saves
+    return lambda x, out: torch.mm(x, copied.t(), out=out)
 
 
 def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:
@@ -56,9 +53,8 @@ def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:
     Its memory may be in either order.
     """
     if grad.dtype == torch.float32 and uses_onednn(grad):
-        return _linear(
-            inputs.t().contiguous(), grad.t()
-        ).t()  # the one order of the two that oneDNN is fast in
+        # of the two orders, oneDNN is fast in this one alone
+        return _linear(inputs.t().contiguous(), grad.t()).t()
     return torch.mm(grad.t(), inputs)
 
 
@@ -74,10 +70,8 @@ def _linear(x: Tensor, weight: Tensor) -> Tensor:
 
 @lru_cache(maxsize=1)
 def _onednn_types() -> tuple[torch.dtype, ...]:
-    if (
-        platform.machine() not in ("x86_64", "AMD64")
-        or not torch.backends.mkldnn.is_available()
-    ):
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    if not is_x86 or not torch.backends.mkldnn.is_available():
         return ()
     types = []
     for dtype in (torch.float32, torch.bfloat16):
@@ -85,9 +79,7 @@ def _onednn_types() -> tuple[torch.dtype, ...]:
         # no other way shows that a release has the operators, and takes these arguments
         # on this processor
         with suppress(AttributeError, RuntimeError):
-            if torch.equal(
-                _linear(ones, torch.ops.mkldnn._reorder_linear_weight(ones)),
-                ones @ ones,
-            ):
+            packed = torch.ops.mkldnn._reorder_linear_weight(ones)
+            if torch.equal(_linear(ones, packed), ones @ ones):
                 types.append(dtype)
     return tuple(types)
