@@ -1,4 +1,4 @@
-"""What a probe is given for a batch of sentences: scalar mixes of layer states and word
+"""Inputs of a probe for a batch of sentences: scalar mixes of layer states and word
 vectors, padded.
 """
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
@@ -15,8 +14,9 @@ from torch.nn.functional import embedding
 from downstream.inputs.mixing import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import InputSources
+from elmoc.modules import ScalarMix
 
-# Sentences that tell how large states are.
+# Sentences that are enough to tell how large states are.
 MATCHED = 1_000
 
 
@@ -26,8 +26,17 @@ class ProbeInputs(torch.nn.Module):
 
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers
     and one scale, all trained. It is computed on the CPU, where the states are, so that
-    only its result goes to another device. `size` (D) is 2P + E, or the size of the
-    only input. Raises `InputError` where the settings name a missing layer.
+    only its result goes to another device.
+
+    Args:
+        sources: word vectors and layer states of the sentences of a run.
+        settings: how layer states are mixed.
+
+    Attributes:
+        size: D, which is 2P + E, or the size of the only input.
+
+    Raises:
+        InputError: the settings name a missing layer.
     """
 
     table: Tensor
@@ -47,17 +56,15 @@ class ProbeInputs(torch.nn.Module):
             self.mix = ScalarMix(len(self._layers))
             self.size += sources.states.width
         if sources.words is not None:
-            width = sources.words.vectors.shape[1]
-            self.register_buffer(
-                "table", sources.words.padded, persistent=False
-            )  # [W + 1, E]
-            self.register_buffer(
-                "known", sources.words.known, persistent=False
-            )  # [W + 1, S]
-            self.register_buffer(
-                "mean", torch.zeros(sources.words.known.shape[1], width)
-            )  # [S, E], see `distribution`
-            self.register_buffer("deviation", torch.ones(width))
+            words = sources.words
+            width = words.vectors.shape[1]
+            # They are not saved with the probe: other sentences have other words.
+            self.register_buffer("table", words.padded, persistent=False)  # [W + 1, E]
+            self.register_buffer("known", words.known, persistent=False)  # [W + 1, S]
+            # See `WordTable.distribution`.
+            mean = torch.zeros(words.known.shape[1], width)
+            self.register_buffer("mean", mean)  # [S, E]
+            self.register_buffer("deviation", torch.ones(width))  # [E]
             self.size += width
 
     def standardise_words(self, sentences: Sequence[TaskSentence]) -> None:
@@ -78,7 +85,7 @@ class ProbeInputs(torch.nn.Module):
         """Scale word vectors to the root mean square of the layer states beside them,
         mixed as they are now.
 
-        It is taken over `MATCHED` of the sentences at most. An encoder's states are
+        It is taken over at most `MATCHED` of the sentences. An encoder's states are
         often small beside vectors of variance 1, so that a probe would learn from the
         vectors first, and by heart.
         """
@@ -86,50 +93,53 @@ class ProbeInputs(torch.nn.Module):
             return
         width = self._states.width
         states = vectors = 0.0
-        for sentence in sentences[:: -(-len(sentences) // MATCHED)]:
+        every = math.ceil(len(sentences) / MATCHED)
+        for sentence in sentences[::every]:
             x, _ = self([sentence])
             states += float(x[..., :width].square().sum()) / width
             vectors += float(x[..., width:].square().sum()) / (self.size - width)
-        if states and vectors:  # else there is nothing to match
+        # Where one of them is zero, there is nothing to match.
+        if states and vectors:
             self.deviation *= math.sqrt(vectors / states)
 
     def forward(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
-        """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64
-        [B] on the CPU.
+        """The inputs of a batch.
+
+        Returns:
+            float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64
+            [B] on the CPU.
         """
         lengths = [len(sentence.words) for sentence in sentences]
         parts = []
         if self._states is not None:
-            states = self._states.lookup(sentences)  # [L + 1, n, 2P] each
-            if self._layers != list(range(self._states.layers)):
-                states = [layers[self._layers] for layers in states]
-            weights = self.mix.gamma * self._shares()  # [L + 1]
-            parts.append(
-                PaddedMix.apply(weights.cpu(), states).to(weights.device)
-            )  # [B, T, 2P]
+            parts.append(self._mixed(sentences))
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
-            # [B, T, E], [B, T, S]
-            vectors = embedding(rows, self.table)
-            known = embedding(rows, self.known)
+            vectors = embedding(rows, self.table)  # [B, T, E]
+            known = embedding(rows, self.known)  # [B, T, S]
+            # Only words that a source knows are centred by its mean.
             parts.append((vectors - known @ self.mean) / self.deviation)
-        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(
-            lengths
-        )
+        x = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
+        return x, torch.tensor(lengths)
 
-    def _shares(self) -> Tensor:
-        """float32 [layers that are mixed]: the weights of the mix, which sum to 1."""
-        return torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)
+    def _mixed(self, sentences: Sequence[TaskSentence]) -> Tensor:
+        """float32 [B, T, 2P] on the device of the mix's weights."""
+        assert self._states is not None
+        states = self._states.lookup(sentences)  # [L + 1, n, 2P] each
+        # Rows in another order are copied, which views of a file are not.
+        if self._layers != list(range(self._states.layers)):
+            states = [layers[self._layers] for layers in states]
+        weights = self.mix.gamma * self.mix.weights.softmax(0)  # [L + 1]
+        mixed: Tensor = PaddedMix.apply(weights.cpu(), states)
+        return mixed.to(weights.device)
 
     def mix_weights(self) -> list[float] | None:
         """The weight of each layer that is mixed, which sum to 1, and the scale γ; None
         without layer states.
         """
-        return (
-            None
-            if self._states is None
-            else [*self._shares().tolist(), self.mix.gamma.item()]
-        )
+        if self._states is None:
+            return None
+        return [*self.mix.weights.softmax(0).tolist(), self.mix.gamma.item()]
 
     def mix_parameters(self) -> list[torch.nn.Parameter]:
         """The weights of the mix before the softmax, and its scale γ; none without
@@ -141,11 +151,7 @@ class ProbeInputs(torch.nn.Module):
         """The sum of squares of the scalar mix's weights before the softmax; 0 without
         layer states.
         """
-        return (
-            0.0
-            if self._states is None
-            else torch.cat(list(self.mix.scalar_parameters)).square().sum()
-        )
+        return 0.0 if self._states is None else self.mix.weights.square().sum()
 
 
 class PaddedMix(torch.autograd.Function):
@@ -157,8 +163,15 @@ class PaddedMix(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, states: Sequence[Tensor]) -> Tensor:
-        """weights [L + 1], states [L + 1, n, 2P] for each of B sentences → [B, T, 2P],
-        zeros after each n.
+        """The sums of a batch.
+
+        Args:
+            ctx: of autograd.
+            weights: [L + 1].
+            states: [L + 1, n, 2P] for each of B sentences.
+
+        Returns:
+            [B, T, 2P], zeros after each n.
         """
         time = max(layers.shape[1] for layers in states)
         width = states[0].shape[2]
@@ -181,6 +194,5 @@ class PaddedMix(torch.autograd.Function):
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:
     """bool [B, T]: true inside the sentences of `lengths` [B]; the longest has T words."""
-    return torch.arange(int(lengths.max()), device=device) < lengths.to(
-        device
-    ).unsqueeze(1)
+    places = torch.arange(int(lengths.max()), device=device)
+    return places < lengths.to(device).unsqueeze(1)

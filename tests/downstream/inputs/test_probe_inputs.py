@@ -26,8 +26,7 @@ def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
     inputs = ProbeInputs(InputSources(words=None, states=states))
     weights, gamma = [0.5, -1.0, 2.0], 1.7
     with torch.no_grad():
-        for parameter, weight in zip(inputs.mix.scalar_parameters, weights, strict=True):
-            parameter.fill_(weight)
+        inputs.mix.weights.copy_(torch.tensor(weights))
         inputs.mix.gamma.fill_(gamma)
     x, lengths = inputs(SENTENCES)
     assert lengths.tolist() == [len(sentence.words) for sentence in SENTENCES]
@@ -61,8 +60,7 @@ def test_chosen_layers_and_gradients_are_those_of_a_plain_mix(
     gamma = torch.rand((), dtype=torch.float64, requires_grad=True)
     with torch.no_grad():
         inputs.mix.gamma.fill_(gamma)
-        for parameter, weight in zip(inputs.mix.scalar_parameters, weights, strict=True):
-            parameter.fill_(weight)
+        inputs.mix.weights.copy_(weights)
     x, _ = inputs(batch)
     expected = []
     for sentence in batch:
@@ -73,12 +71,10 @@ def test_chosen_layers_and_gradients_are_those_of_a_plain_mix(
     gradient = torch.randn(x.shape)
     x.backward(gradient)
     plain.backward(gradient.double())
-    ours = [parameter.grad for parameter in (*inputs.mix.scalar_parameters, inputs.mix.gamma)]
-    assert weights.grad is not None
-    assert gamma.grad is not None
-    for found, wanted in zip(ours, (*weights.grad, gamma.grad), strict=True):
+    for found, wanted in ((inputs.mix.weights.grad, weights.grad), (inputs.mix.gamma.grad, gamma.grad)):
         assert found is not None
-        torch.testing.assert_close(found.double().squeeze(), wanted, atol=1e-5, rtol=1e-5)
+        assert wanted is not None
+        torch.testing.assert_close(found.double(), wanted.reshape(found.shape), atol=1e-5, rtol=1e-5)
 
 
 def test_vectors_are_scaled_to_the_states_beside_them(features: Path) -> None:
@@ -148,7 +144,7 @@ def test_both_is_states_then_vectors(features: Path) -> None:
         assert not vectors[row, length:].any()
     alone = ProbeInputs(sources.select(INPUT_KINDS["vectors"]))
     assert (alone.mix_penalty(), alone.mix_parameters()) == (0, [])
-    assert len(ProbeInputs(sources).mix_parameters()) == states.layers + 1, "and the scale"
+    assert [each.numel() for each in ProbeInputs(sources).mix_parameters()] == [states.layers, 1], "and the scale"
 
 
 def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:
