@@ -1,19 +1,17 @@
-"""Where the inputs of a run come from: word vectors, and layer states of a feature file
-or of a model.
+"""Sources of the inputs of a run: word vectors, and layer states of a feature file or of
+a model.
 
-Both are looked up by the words that `make_sentence` gives: brackets and quotes are
-respelled here and nowhere else. They are opened and checked once for all sentences of a
-run, and shared by all its probes. Layer states of another origin need what
-`FeatureStates` has: `layers`, `names`, `width`, `lookup` and `describe`.
+They are opened and checked once for all sentences of a run, and shared by all its
+probes. Layer states of another origin need the members of `FeatureStates`: `layers`,
+`names`, `width`, `lookup` and `describe`.
 """
 
 import json
 import os
 import warnings
 from collections import ChainMap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +27,23 @@ from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 
-# Bytes of a model's layer states that are computed once and kept; further sentences are
-# computed at each use.
+# Bytes of a model's layer states that are computed once and kept: a laptop has room for
+# them beside a probe. Further sentences are computed at each use.
 KEPT_BYTES = 4e9
+# Bytes of a number of float32.
+NUMBER_BYTES = 4
 
 
 class FeatureStates:
     """Layer states that stay in their feature file, which is memory-mapped.
 
-    Raises `InputError` for a sentence that is not in the file or has another number of
-    tokens there.
+    Args:
+        path: of the file.
+        sentences: of the run.
+
+    Raises:
+        InputError: a sentence that is not in the file, or has another number of tokens
+            there.
     """
 
     def __init__(self, path: Path, *, sentences: Sequence[TaskSentence]) -> None:
@@ -46,28 +51,28 @@ class FeatureStates:
         self.layers = self._file.layers
         self.names = self._file.layer_names
         self.width = self._file.width
-        # a view, or the index of a sentence that has to be read each time
+        # A view, or the index of a sentence that has to be read each time.
         self._places: dict[tuple[str, ...], np.ndarray | int] = {}
-        for words, sentence in {
-            sentence.words: sentence for sentence in sentences
-        }.items():
+        # Of sentences with the same words, errors name the last.
+        distinct = {sentence.words: sentence for sentence in sentences}
+        for words, sentence in distinct.items():
             index = self._file.find(words)
             if index is None:
                 raise self._unusable(sentence, "is not in the file")
             view = self._file.view(index)
-            if (
-                view.shape[-2:] != (len(words), self.width)
-                or view.size != self.layers * len(words) * self.width
-            ):
+            is_whole = view.size == self.layers * len(words) * self.width
+            if view.shape[-2:] != (len(words), self.width) or not is_whole:
                 raise self._unusable(sentence, f"has the shape {view.shape} there")
-            self._places[words] = (
-                index if view.flags.owndata or not view.dtype.isnative else view
-            )
+            # An array with data of its own is a copy, which would fill the memory.
+            is_copy = view.flags.owndata or not view.dtype.isnative
+            self._places[words] = index if is_copy else view
 
-    def _unusable(self, sentence: TaskSentence, what: str) -> InputError:
+    def _unusable(self, sentence: TaskSentence, reason: str) -> InputError:
+        text = shortened(" ".join(sentence.words))
         return InputError(
-            f'{self._file.path}: the sentence "{shortened(" ".join(sentence.words))}" ({sentence.file}, line '
-            f"{sentence.line}) {what}: dump the features of what `python -m downstream sentences` prints"
+            f'{self._file.path}: the sentence "{text}" ({sentence.file}, line '
+            f"{sentence.line}) {reason}: dump the features of what `python -m "
+            "downstream sentences` prints"
         )
 
     def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
@@ -76,19 +81,16 @@ class FeatureStates:
         """
         states = []
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="The given NumPy array is not writable"
-            )
+            # Nobody writes to the states.
+            message = "The given NumPy array is not writable"
+            warnings.filterwarnings("ignore", message=message)
             for sentence in sentences:
                 place = self._places[sentence.words]
-                array = (
-                    self._file[place].astype(np.float32)
-                    if isinstance(place, int)
-                    else place
-                )
-                states.append(
-                    torch.from_numpy(array).float().view(self.layers, -1, self.width)
-                )
+                if isinstance(place, int):
+                    place = self._file[place].astype(np.float32)
+                array = torch.from_numpy(place).float()
+                # A file of one layer has arrays [n, width].
+                states.append(array.view(self.layers, -1, self.width))
         return states
 
     def describe(self) -> dict[str, Any]:
@@ -100,10 +102,9 @@ class FeatureStates:
         path = os.path.realpath(self._file.path)
         attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
         if "model" not in attributes:
-            attributes |= {
-                "file_size": os.stat(path).st_size,
-                "file_time": os.stat(path).st_mtime_ns,
-            }
+            status = os.stat(path)
+            attributes["file_size"] = status.st_size
+            attributes["file_time"] = status.st_mtime_ns
         return {"file": path, **attributes, "layers": self.names}
 
 
@@ -111,8 +112,14 @@ class ModelStates:
     """Layer states computed from a model directory: the same as in a feature file of
     float32.
 
-    The states of the first sentences, up to `kept_bytes`, are computed at once; a
-    printed line counts the others.
+    The states of the first sentences are computed at once; a printed line counts the
+    others.
+
+    Args:
+        path: of the model or run directory.
+        sentences: of the run.
+        device: where states are computed.
+        kept_bytes: of the states that are computed at once.
     """
 
     def __init__(
@@ -124,28 +131,23 @@ class ModelStates:
         kept_bytes: float = KEPT_BYTES,
     ) -> None:
         model = ElmoC.from_pretrained(path, precision="auto", device=device)
+        self._path = path
+        self._model = model
         self.layers = model.layers
-        self.names = list(map(str, range(model.layers)))
+        self.names = [str(layer) for layer in range(model.layers)]
         self.width = model.width
-        self._description: dict[str, Any] = {
-            "directory": str(path),
-            **model.sentence_encoder.identity,
-            "layers": self.names,
-        }
-        if model.training_words is not None:
-            self._description["training_words"] = model.training_words
         distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
-        most_words = kept_bytes / (4 * self.layers * self.width)
-        kept = distinct[
-            : sum(total <= most_words for total in accumulate(map(len, distinct)))
-        ]
+        most_words = kept_bytes / (NUMBER_BYTES * self.layers * self.width)
+        totals = np.cumsum([len(words) for words in distinct])
+        kept = distinct[: np.searchsorted(totals, most_words, side="right")]
         if len(kept) < len(distinct):
-            count = f"{len(distinct) - len(kept):,} of {len(distinct):,} sentences"
+            left = len(distinct) - len(kept)
             say(
-                f"states of {count} are computed whenever they are read: dump-features is faster"
+                f"states of {left:,} of {len(distinct):,} sentences are computed "
+                "whenever they are read: dump-features is faster"
             )
         with progress_bar(
-            total=sum(map(len, kept)),
+            total=sum(len(words) for words in kept),
             unit=" words",
             unit_scale=True,
             desc="model",
@@ -154,48 +156,52 @@ class ModelStates:
         ) as progress:
             states = model.embed_batch(kept, progress=progress.update)
         self._kept = dict(zip(kept, states, strict=True))
-        self._model = model
 
     def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
-        missing = list(
-            dict.fromkeys(
-                sentence.words
-                for sentence in sentences
-                if sentence.words not in self._kept
-            )
-        )
-        computed = (
-            dict(zip(missing, self._model.embed_batch(missing), strict=True))
-            if missing
-            else {}
-        )
-        known = ChainMap(computed, self._kept)
+        words = dict.fromkeys(sentence.words for sentence in sentences)
+        missing = [each for each in words if each not in self._kept]
+        known: Mapping[tuple[str, ...], Tensor] = self._kept
+        if missing:
+            computed = self._model.embed_batch(missing)
+            # No copy of what is kept, which may be millions of sentences.
+            known = ChainMap(dict(zip(missing, computed, strict=True)), self._kept)
         return [known[sentence.words] for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
         """The directory, and what a feature file says of the model: fingerprints,
         layers, words of its training.
         """
-        return self._description
+        described: dict[str, Any] = {
+            "directory": str(self._path),
+            **self._model.sentence_encoder.identity,
+            "layers": self.names,
+        }
+        if self._model.training_words is not None:
+            described["training_words"] = self._model.training_words
+        return described
 
 
 class WordTable:
     """The vectors of the distinct words of a run, looked up once in each of S sources
     and put side by side.
 
-    sizes    how many of the E numbers of a vector are from each source
-    vectors  float32 [W, E]
-    padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a
-    sentence known    float32 [W + 1, S]: 1 where a source has a vector for the word, 0
-    where it has none (all zeros) missing  how many of the words have a vector in none
-    of the sources
+    Args:
+        origins: of the word vectors.
+        sentences: of the run.
+
+    Attributes:
+        sizes: how many of the E numbers of a vector are from each source.
+        vectors: float32 [W, E].
+        padded: float32 [W + 1, E]: the same and a row of zeros, which stands for the
+            padding after a sentence.
+        known: float32 [W + 1, S]: 1 where a source has a vector for the word, 0 where
+            it has none (all zeros).
+        missing: how many of the words have a vector in none of the sources.
     """
 
     def __init__(self, *origins: str, sentences: Sequence[TaskSentence]) -> None:
-        words = list(
-            dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        )
+        words = _distinct_words(sentences)
         self._rows = {word: row for row, word in enumerate(words)}
         self._sentences: dict[tuple[str, ...], np.ndarray] = {}
         sources = [open_word_vectors(origin, only=words) for origin in origins]
@@ -204,36 +210,33 @@ class WordTable:
         self.sizes = [source.size for source in sources]
         self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
         self.vectors = self.padded[:-1]
-        for origin, source, block in zip(
-            origins, sources, self.vectors.split(self.sizes, dim=1), strict=True
-        ):
+        blocks = self.vectors.split(self.sizes, dim=1)  # [W, E of a source] each
+        for origin, source, block in zip(origins, sources, blocks, strict=True):
             block.copy_(torch.from_numpy(source.lookup(words)))
             if not block.isfinite().all():
                 raise InputError(
                     f"{origin} has vectors with numbers that are not finite"
                 )
-        self.known = torch.stack(
-            [block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)], dim=1
-        ).float()
+        padded_blocks = self.padded.split(self.sizes, dim=1)
+        known = [block.any(dim=1) for block in padded_blocks]
+        self.known = torch.stack(known, dim=1).float()
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
     def distribution(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
         """Mean [S, E] and standard deviation around it [E] of the numbers of the
         distinct words that have a vector.
 
-        Row s of the mean is of source s, and zero in the numbers of the others; all
+        Row s of the mean is of source s, and zero in the numbers of the others. All
         numbers of a source have one deviation.
         """
-        words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        blocks = self.vectors[[self._rows[word] for word in words]].split(
-            self.sizes, dim=1
-        )
-        known = [block[block.any(dim=1)] for block in blocks]
-        means = [block.mean(dim=0) for block in known]
-        deviations = [
-            (block - mean).std().expand_as(mean)
-            for block, mean in zip(known, means, strict=True)
-        ]
+        rows = [self._rows[word] for word in _distinct_words(sentences)]
+        means = []
+        deviations = []
+        for block in self.vectors[rows].split(self.sizes, dim=1):
+            known = block[block.any(dim=1)]
+            mean = known.mean(dim=0)
+            means.append(mean)
+            deviations.append((known - mean).std().expand_as(mean))
         return torch.block_diag(*means), torch.cat(deviations)
 
     def rows(self, sentences: Sequence[TaskSentence], time: int) -> Tensor:
@@ -241,17 +244,15 @@ class WordTable:
         rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
         for row, sentence in zip(rows, sentences, strict=True):
             words = sentence.words
-            if (
-                words not in self._sentences
-            ):  # kept: every epoch reads the sentence again
-                self._sentences[words] = np.array(
-                    [self._rows[word] for word in words], dtype=np.int32
-                )
+            # Every epoch reads the sentence again.
+            if words not in self._sentences:
+                found = [self._rows[word] for word in words]
+                self._sentences[words] = np.array(found, dtype=np.int32)
             row[: len(words)] = self._sentences[words]
         return torch.from_numpy(rows)
 
     def describe(self) -> dict[str, Any]:
-        """What a line of results says about the word vectors."""
+        """The part of a line of results about the word vectors."""
         words, size = self.vectors.shape
         return {
             "origin": SEPARATOR.join(self._origins),
@@ -260,6 +261,14 @@ class WordTable:
             "words": words,
             "words_without_vector": self.missing,
         }
+
+
+def _distinct_words(sentences: Sequence[TaskSentence]) -> list[str]:
+    """The distinct words of sentences, in the order in which they come first."""
+    words: dict[str, None] = {}
+    for sentence in sentences:
+        words.update(dict.fromkeys(sentence.words))
+    return list(words)
 
 
 LayerStates = FeatureStates | ModelStates
@@ -337,8 +346,6 @@ def _plain(value: Any) -> Any:
     """An attribute of a feature file as JSON can hold it; foreign files have bytes
     among them.
     """
-    return (
-        value.tolist()
-        if isinstance(value, (np.generic, np.ndarray))
-        else value.decode("utf-8", "replace")
-    )
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return value.decode("utf-8", "replace")

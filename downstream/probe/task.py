@@ -1,6 +1,4 @@
-"""What a task is made of (reader, model and metric), and the splits of data that it
-reads.
-"""
+"""The interface of a task: reader, model and metric."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -42,12 +40,15 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
 
 
 def require_numbers(scores: Tensor) -> Tensor:
-    """The scores that predictions are made of, which may be −∞; raises `InputError`
-    where one is NaN or +∞.
+    """The scores that predictions are made of, which may be −∞.
+
+    Raises:
+        InputError: one of them is NaN or +∞.
     """
     if not bool((scores < torch.inf).all()):
         raise InputError(
-            "the scores of the probe are no numbers: check the features, or lower --learning-rate"
+            "the scores of the probe are no numbers: check the features, or lower "
+            "--learning-rate"
         )
     return scores
 
@@ -60,17 +61,17 @@ class Task(ABC, Generic[Example, Prediction]):
     summed over the examples. The official scorers of all the tasks are defined in this
     way, and a bootstrap over examples needs it.
 
-    name       of the command and the folder
-    metric     the name of the metric that is reported, e.g. "entity F1"; a key of what
-    `metrics` returns
-    unit       what an example is in training, in the plural: "sentences", "pairs",
-    "phrases"
-    item       what an example is in scoring: an item of the bootstrap
-    suffix     how the name of a file of predictions ends, e.g. ".conll"
-    reader     the default options of `read`
-    model      its arguments are `inputs`, `settings` (of the class of `published`) and
-    what `vocabulary` returns published  the published hyper-parameters: the defaults of
-    the command line small      the preset for a CPU (`--small`)
+    name: of the command and the folder.
+    metric: the name of the metric that is reported, e.g. "entity F1"; a key of the
+        result of `metrics`.
+    unit: the plural of a training example: "sentences", "pairs", "phrases".
+    item: the plural of a scored example, which is an item of the bootstrap.
+    suffix: the end of the name of a file of predictions, e.g. ".conll".
+    reader: the default options of `read`.
+    model: its arguments are `inputs`, `settings` (of the class of `published`) and the
+        result of `vocabulary`.
+    published: the published hyper-parameters: the defaults of the command line.
+    small: the preset for a CPU (`--small`).
     """
 
     name: str
@@ -87,10 +88,15 @@ class Task(ABC, Generic[Example, Prediction]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[Example]:
-        """Read one file, for training or for scoring; raises `InputError` with file and
-        line.
+        """Read one file, for training or for scoring.
 
-        options  of the class of `reader`
+        Args:
+            path: of the file.
+            options: of the class of `reader`.
+            training: whether the examples are trained on.
+
+        Raises:
+            InputError: names file and line of the first damaged one.
         """
 
     def sentences(self, example: Any) -> list[TaskSentence]:
@@ -102,24 +108,24 @@ class Task(ABC, Generic[Example, Prediction]):
     def training_examples(
         self, examples: list[Any], options: ReaderOptions
     ) -> list[Any]:
-        """What to train on, of examples read for training; by default all of them."""
+        """The examples to train on, of those read for training; by default all."""
         return examples
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
-        """One printed line about a split: counts, and whatever the reader had to change
+        """One printed line about a split: counts, and all that the reader had to change
         or leave out.
         """
 
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold
-        it: arguments of `model`.
+        """Facts of the training data that the model needs (label sets), as JSON can
+        hold them: arguments of `model`.
         """
         return {}
 
     @abstractmethod
     def count(self, example: Example, prediction: Prediction) -> np.ndarray:
-        """float64 [K]: what the metric counts in one example."""
+        """float64 [K]: the counts of one example, of which the metric is made."""
 
     @abstractmethod
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -130,8 +136,8 @@ class Task(ABC, Generic[Example, Prediction]):
     def details(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> str:
-        """More printed lines about the reported split (scores of each label and the
-        like); "" for none.
+        """More printed lines about the reported split, such as scores of each label; ""
+        for none.
         """
         return ""
 

@@ -17,7 +17,7 @@ from elmoc.errors import InputError
 from elmoc.process import progress_bar
 
 # Batches are made of examples of like length within random chunks of this number of
-# batches.
+# batches: padding stays small, and an epoch still mixes the data.
 CHUNK = 20
 # `decay` multiplies the learning rate once in this number of updates (Lee et al. 2018).
 DECAY_UPDATES = 100
@@ -29,25 +29,23 @@ def evaluate(
     """Predict all examples of a split, without dropout, in batches of like length, and
     score them.
 
-    Returns the predictions, the counts of each example, float64 [N, K], and the metrics
-    in percent by name.
+    Returns:
+        The predictions, the counts of each example, float64 [N, K], and the metrics in
+        percent by name.
     """
     probe.eval()
     order = np.argsort(split.lengths, kind="stable")
     predicted: list[Any] = []
     with torch.inference_mode():
         for start in range(0, len(order), batch_size):
-            predicted += probe.predict(
-                [split.examples[row] for row in order[start : start + batch_size]]
-            )
+            rows = order[start : start + batch_size]
+            predicted += probe.predict([split.examples[row] for row in rows])
+    # Back to the order of the examples.
     predictions = [predicted[place] for place in np.argsort(order)]
-    counts = np.array(
-        [task.count(*pair) for pair in zip(split.examples, predictions, strict=True)]
-    )
-    metrics = {
-        name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()
-    }
-    return predictions, counts, metrics
+    pairs = zip(split.examples, predictions, strict=True)
+    counts = np.array([task.count(example, found) for example, found in pairs])
+    metrics = task.metrics(counts.sum(axis=0))
+    return predictions, counts, {name: float(each) for name, each in metrics.items()}
 
 
 def train_probe(
@@ -63,14 +61,21 @@ def train_probe(
     """Train `probe` and leave it with the weights of the epoch that is best by the
     task's metric on `dev`.
 
-    generator  orders the batches; everything else is drawn from torch's global
-    generator title      text before the progress bar
+    Args:
+        task: of the probe.
+        probe: with random weights.
+        train: the split to train on.
+        dev: the split that chooses the epoch.
+        settings: hyper-parameters.
+        generator: orders the batches; all else is drawn from torch's global generator.
+        title: text before the progress bar.
 
-    Returns what a line of results says of it, in lists of one element: the best
-    development score in percent and its epoch (from 1); the number of epochs; of each,
-    the mean `loss` of its batches, `dev_score`, and `seconds` of its updates; `seconds`
-    of the whole, development scores included; examples a second of training alone.
-    Raises `InputError` where a loss is not a finite number.
+    Returns:
+        The part of a line of results about training, from `dev_scores` on, in lists of
+        one element.
+
+    Raises:
+        InputError: a loss that is not a finite number.
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
@@ -91,37 +96,32 @@ def train_probe(
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
             score = evaluate(task, probe, dev, settings.batch_size)[2][task.metric]
-            epochs.append(
-                {
-                    "loss": sum(losses) / len(losses),
-                    "dev_score": score,
-                    "seconds": seconds,
-                }
-            )
+            loss = sum(losses) / len(losses)
+            epochs.append({"loss": loss, "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
+            # The first of equal epochs is kept: it has fitted the training data least.
             if score > best_score:
                 best_epoch = epoch
                 best_score = score
-                best_weights = {
-                    name: weight.clone() for name, weight in probe.state_dict().items()
-                }
+                weights = probe.state_dict().items()
+                best_weights = {name: weight.clone() for name, weight in weights}
             progress.set_postfix_str(
-                f"epoch {epoch}, dev {score:.2f}, best {best_score:.2f} in epoch {best_epoch}",
+                f"epoch {epoch}, dev {score:.2f}, best {best_score:.2f} in epoch "
+                f"{best_epoch}",
                 refresh=False,
             )
             if epoch - best_epoch >= settings.patience:
                 break
     probe.load_state_dict(best_weights)
+    training_seconds = sum(one["seconds"] for one in epochs)
     return {
         "dev_scores": [best_score],
         "best_epochs": [best_epoch],
         "epochs": [len(epochs)],
         "curves": [epochs],
         "seconds": [time.perf_counter() - begin],
-        "examples_per_second": [
-            len(epochs) * count / sum(one["seconds"] for one in epochs)
-        ],
+        "examples_per_second": [len(epochs) * count / training_seconds],
     }
 
 
@@ -133,26 +133,23 @@ class _Optimiser:
     def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
         self._probe = probe
         self._settings = settings
-        self._parameters = [
-            parameter for parameter in probe.parameters() if parameter.requires_grad
-        ]
+        parameters = [each for each in probe.parameters() if each.requires_grad]
+        self._parameters = parameters
+        # The mix has a rate of its own.
         mix = set(probe.inputs.mix_parameters())
         rate = settings.learning_rate
         groups = [
+            {"params": [each for each in parameters if each not in mix], "lr": rate},
             {
-                "params": [each for each in self._parameters if each not in mix],
-                "lr": rate,
-            },
-            {
-                "params": [each for each in self._parameters if each in mix],
+                "params": [each for each in parameters if each in mix],
                 "lr": settings.mix_rate * rate,
             },
         ]
-        self._optimiser: torch.optim.Optimizer = (
-            torch.optim.Adadelta(groups, rho=0.95)
-            if settings.optimiser == "adadelta"
-            else torch.optim.Adam(groups)
-        )
+        self._optimiser: torch.optim.Optimizer
+        if settings.optimiser == "adadelta":
+            self._optimiser = torch.optim.Adadelta(groups, rho=0.95)
+        else:
+            self._optimiser = torch.optim.Adam(groups)
         self._decay = torch.optim.lr_scheduler.StepLR(
             self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay
         )
@@ -162,25 +159,21 @@ class _Optimiser:
 
     def update(self, examples: Sequence[Any]) -> float:
         """One update on a batch, and its loss."""
+        settings = self._settings
         self._optimiser.zero_grad(set_to_none=True)
-        loss = (
-            self._probe.loss(examples)
-            + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
-        )
+        penalty = settings.mix_l2 * self._probe.inputs.mix_penalty()
+        loss = self._probe.loss(examples) + penalty
         value = loss.item()
         if not math.isfinite(value):
             raise InputError(
-                f"the loss became {value}: check the features and word vectors, or lower --learning-rate"
+                f"the loss became {value}: check the features and word vectors, or "
+                "lower --learning-rate"
             )
         loss.backward()
-        if self._settings.gradient_value:
-            torch.nn.utils.clip_grad_value_(
-                self._parameters, self._settings.gradient_value
-            )
-        if self._settings.gradient_norm:
-            torch.nn.utils.clip_grad_norm_(
-                self._parameters, self._settings.gradient_norm
-            )
+        if settings.gradient_value:
+            torch.nn.utils.clip_grad_value_(self._parameters, settings.gradient_value)
+        if settings.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self._parameters, settings.gradient_norm)
         self._optimiser.step()
         self._decay.step()
         return value
@@ -200,9 +193,8 @@ def length_batches(
     for start in range(0, len(order), CHUNK * batch_size):
         chunk = order[start : start + CHUNK * batch_size]
         chunk = chunk[np.argsort(sizes[chunk], kind="stable")]
-        batches += [
-            chunk[first : first + batch_size]
-            for first in range(0, len(chunk), batch_size)
-        ]
+        for first in range(0, len(chunk), batch_size):
+            batches.append(chunk[first : first + batch_size])
+    # Else an epoch would read short examples before long ones, chunk by chunk.
     for place in generator.permutation(len(batches)):
         yield batches[place]
