@@ -1,0 +1,50 @@
+"""The examples of docs/extending.md train: its encoder and its output layer, chosen in a config like the others."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from elmoc.encoders.bidirectional import ENCODERS
+from elmoc.model import ElmoC
+from pretrain.config import KINDS
+from pretrain.run.directory import read_metrics
+from tests.pages import example
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
+
+from pretrain.output_layers import Targets
+
+PAGE = "docs/extending.md"
+
+
+def test_an_encoder_is_trained_and_carries_state(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENCODERS, "gru", example(PAGE, "GruSizes")["GruSizes"])
+    settings = {"encoder__kind": "gru", "encoder__cell_size": None, "log__checkpoint_updates": 6}
+    model = ElmoC.from_pretrained(runs.run("run", **settings).path)
+    assert_resumes_exactly(runs, "run", 6, **settings)
+    documents = [[["w1", "w2"], ["w3"]], [["w4", "w5", "w6", "w7"]]]
+    together = model.embed_documents(documents)
+    for document, states in zip(documents, together, strict=True):
+        [alone] = model.embed_documents([document])
+        for ours, theirs in zip(states, alone, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(together[0][1], model.embed(["w3"]))
+
+
+def test_an_output_layer_is_trained(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS["output_layer"], "l1", example(PAGE, "L1Settings")["L1Settings"])
+    run = runs.run("run", output_layer__kind="l1", train__updates=24)
+    losses = [line["loss"] for line in read_metrics(run.path, "train")]
+    assert losses[-1] < 0.9 * losses[0]
+    assert "reciprocal_rank" in read_metrics(run.path, "evaluation")[-1]
+    assert Path(run.path, "model/heads.safetensors").exists()
+
+
+def test_an_output_layers_loss_is_that_of_a_slow_twin() -> None:
+    layer = example(PAGE, "L1Settings")["L1Output"](5, 4)
+    states, vectors = torch.randn(2, 3, 5), torch.randn(2, 3, 4)
+    vectors[1, 2] = 0.0  # has no direction, and is left out
+    loss = layer(states, Targets(torch.zeros(2, 3, dtype=torch.long), vectors, None))
+    known = [(row, step) for row in range(2) for step in range(3) if (row, step) != (1, 2)]
+    predicted = layer.predict(states)
+    expected = sum(float((predicted[place] - vectors[place]).abs().sum()) for place in known)
+    assert (loss.total.item(), int(loss.counted), int(loss.masked)) == (pytest.approx(expected, rel=1e-5), 5, 1)
