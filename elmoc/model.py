@@ -113,7 +113,7 @@ class ElmoC:
         if is_hub_name(path):
             files = partial(model_files, with_vectors=vectors is None)
             path = download_model(str(path), files, revision=revision)
-        # The fast recurrence is for those who train the encoder further (`LayerStates`).
+        # The fast recurrence is for those who train it further (`LayerStates`).
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
         word_vectors = open_model_vectors(directory, vectors)

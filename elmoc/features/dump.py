@@ -179,6 +179,7 @@ class Dump:
         self._command_line = command_line
         self._rank, self._world_size = _rank_and_world_size()
         require_file(source.path)
+        # Before the survey reads it: a file that changes meanwhile is found, too.
         self._changed = Path(source.path).stat().st_mtime_ns
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
@@ -208,7 +209,7 @@ class Dump:
         options = self._options
         # Weights do not tell clips, residual connections, or heads.
         encoder = self._model.encoder.config.to_dict()
-        # It is for training alone.
+        # Dropout is for training alone.
         encoder.pop("dropout", None)
         content: list[object] = list(self._model.sentence_encoder.identity.values())
         content += list(encoder.values()) + self._chosen.names

@@ -113,6 +113,7 @@ def converted(states: np.ndarray, dtype: str) -> np.ndarray:
             "damaged, get them again"
         )
     try:
+        # NumPy itself would write infinity, and warn.
         with np.errstate(over="raise"):
             return states.astype(dtype, copy=False)
     except FloatingPointError:

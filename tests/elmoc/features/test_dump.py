@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.__main__ import main
-from tests.elmoc.features.sentences import dumped
+from elmoc.errors import InputError, quiet
+from elmoc.jobs import run_job
+from tests.elmoc.features.sentences import dumped, stored
 
-from elmoc import ElmoC
+from elmoc import DumpOptions, ElmoC, dump_features
 from elmoc.features import dump
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
@@ -79,6 +82,21 @@ def test_the_output_is_locked_while_the_model_is_loaded(
     monkeypatch.setattr(ElmoC, "from_pretrained", load)
     assert len(dumped(model_path, sentences, tmp_path / "f.h5")) == len(LINES)
     assert locked == [True]
+
+
+def test_a_call_and_a_job_write_what_the_command_writes(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    dumped(model_path, sentences, tmp_path / "command.h5", "--format", "flat", "--top")
+    model, handler = ElmoC.from_pretrained(model_path), signal.getsignal(signal.SIGTERM)
+    with quiet():
+        dump_features(model, [(sentences, tmp_path / "call.h5")], DumpOptions(layout="flat", layers="top"))
+    assert signal.getsignal(signal.SIGTERM) is handler
+    how = {"layout": "flat", "layers": "top"}
+    given = {"model": model_path, "files": [sentences, tmp_path / "job.h5"], "precision": "float32", "dump": how}
+    run_job("elmoc dump-features", given)
+    for name in ("call.h5", "job.h5"):
+        assert stored(tmp_path / name) == stored(tmp_path / "command.h5")
+    with pytest.raises(InputError, match="layout must be one of"):
+        dump_features(model, [(sentences, tmp_path / "f.h5")], DumpOptions(layout="npz"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [["--batch-size", "1"], ["--batch-size", "3", "--batch-words", "30"], []])

@@ -1,4 +1,4 @@
-"""Feature writer: a file appears whole or not at all, whatever ends its writer, on a disk that is full, too."""
+"""HDF5 output: a file appears whole or not at all, whatever ends its writer, on a disk that is full, too."""
 
 import subprocess
 import sys
