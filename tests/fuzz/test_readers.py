@@ -4,16 +4,20 @@ FUZZ_EXAMPLES sets the number of damaged files a reader (25); `FUZZ_EXAMPLES=100
 """
 
 import gzip
+import io
 import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from downstream.__main__ import main as downstream
+from downstream.results.rows import compared_rows
 from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
@@ -23,17 +27,23 @@ from downstream.tasks.sst5.task import TASK as SST5
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
+from elmoc.files.records import read_json
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
+from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.subwords import SubwordVectors
 from elmoc.word_vectors.table import VectorTable
 from hypothesis import HealthCheck, example, given, settings
-from pretrain.config import config_to_dict, load_config
-from pretrain.run.directory import read_checkpoint
+from pretrain.config import config_from_dict, config_to_dict, load_config
+from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 
+from tests.downstream.results.result_lines import BETTER, TASKS, WORSE, ner_line
 from tests.elmoc.interop.conftest import DATA, write_original
+from tests.elmoc.word_vectors import test_contract
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
 from tests.elmoc.word_vectors.test_compact import coded, compact, filtered
@@ -136,6 +146,23 @@ def checkpoint(folder: Path) -> Any:
     return {name: tensor.tolist() for name, tensor in sorted(found["encoder"].items())}
 
 
+def results(folder: Path) -> None:
+    assert compared_rows([folder / "results.jsonl"], TASKS)
+
+
+def probe(folder: Path) -> None:
+    """Score a saved probe, as a user does."""
+    arguments = ["ner", "--evaluate-only", folder / "probe/vectors.seed1", "--test", folder / "entities.conll"]
+    said = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(said):
+        status = downstream([*map(str, arguments), "--vectors", "random:1:6"])
+    if status:
+        line = said.getvalue().rstrip("\n").rpartition("\n")[2]
+        assert line.startswith("error: ")
+        assert not line.startswith("error: unexpected")
+        raise InputError(line)
+
+
 READERS = [
     Reader("small.bin", vectors("small.bin")),
     Reader("small.vec", vectors("small.vec")),
@@ -145,6 +172,11 @@ READERS = [
     Reader("corpus/lexicon.txt", corpus, exact=True),
     Reader("corpus/shards/train-0.bin", corpus, exact=True),
     Reader("corpus/vectors/raw.npy", corpus, exact=True),
+    Reader("corpus/vectors/raw.json", corpus),
+    *(Reader(f"{kind.file_name}", vectors(kind.file_name)) for kind in (LexiconVectors, CharacterCnnVectors)),
+    Reader(
+        SubwordVectors.file_name, lambda folder: open_word_vectors(folder / SubwordVectors.file_name).lookup(["<s>"])
+    ),
     Reader("model/config.json", embed),
     Reader("model/model.safetensors", embed, exact=True),
     *(Reader(f"{layout}.h5", features(layout)) for layout in ("allennlp", "bilm", "e2e-coref", "flat")),
@@ -154,6 +186,12 @@ READERS = [
     Reader("languages/word.dic", lambda folder: weights_of(read_many_langs(folder / "languages"))),
     Reader("run.toml", config),
     Reader("run/checkpoints/*.pt", checkpoint, exact=True),
+    Reader("run/start.json", lambda folder: RunDirectory(folder / "run").started_from()),
+    Reader("run/config.json", lambda folder: config_from_dict(read_json(folder / "run/config.json"), str(folder))),
+    Reader("run/metrics.jsonl", lambda folder: read_metrics(folder / "run", "train")),
+    Reader("results.jsonl", results),
+    Reader("probe/vectors.seed1/probe.json", probe),
+    Reader("probe/vectors.seed1/probe.safetensors", probe),
     Reader("entities.conll", task(NER, "entities.conll")),
     Reader("trees.txt", task(SST5, "trees.txt")),
     Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
@@ -192,6 +230,14 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     (folder / "pairs.jsonl").write_text(
         "".join(json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
     )
+    lines = [ner_line("features", WORSE), ner_line("vectors", BETTER)]
+    (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    train = ["ner", "--train", folder / "entities.conll", "--dev", folder / "entities.conll", "--vectors", "random:1:6"]
+    train += ["--save", folder / "probe", "--seeds", 1, "--hidden-size", 4, "--layers", 1, "--epochs", 1]
+    assert downstream([*map(str, train)]) == 0
+    for name in ("lexicon", "subwords", "character CNN of bytes"):
+        stored: Any = test_contract.SOURCES[name].make(folder)
+        stored.write(folder / stored.file_name)
     (folder / "similar.txt").write_text("cat dog 7.5\nman rain 1\nit works 3\n")
     (folder / "lines.txt").write_text("w1 w2\nStop\nw3 w1 w2\n")
     (folder / "lines.jsonl").write_text('{"doc_key": "a/b", "sentences": [["w1"], ["w2", "w3"]]}\n')
