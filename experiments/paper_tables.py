@@ -9,17 +9,23 @@ after the other; a suite of probes is run for each (Li et al. 2019, Sections 4 a
 What is finished is not made again.
 """
 
-import argparse
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
+from elmoc.command_line import run_main
+from elmoc.errors import InputError
+from elmoc.settings import Meta
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
 
-ONCE = 10**9  # updates between two evaluations: there is one at the end
+# Updates between two evaluations: there is one at the end.
+ONCE = 10**9
+# What is shown of the metrics of a run, and how.
+METRICS = {"accuracy_at_1": ".3f", "accuracy_at_10": ".3f", "perplexity": ".1f"}
 
 
 @dataclass(frozen=True)
@@ -44,168 +50,185 @@ SYSTEMS = {
     "elmo_c_cnn": System("elmo_c_cnn", needs=("cnn",)),
     "elmo_c_cnn_cc": System("elmo_c_cnn_cc", needs=("cnn",)),
     "elmo_c_cc_cnn": System("elmo_c_cc_cnn", needs=("cnn",)),
-    # random input vectors, which the paper found brittle, and the contrastive output
-    # layer
+    # Random input vectors, which the paper found brittle.
     "elmo_c_rnd_input": System("elmo_c", ("data.input_vectors=random",), ("random",)),
+    # The output layer of this project's own.
     "contrastive": System("elmo_c", ("output_layer.kind=contrastive",)),
 }
 
 
-def run(*words: object) -> None:
+@dataclass(frozen=True)
+class Options:
+    """What the tables are made of."""
+
+    corpus: Annotated[
+        Path, Meta(description="corpus directory; it gets the tables of vectors")
+    ]
+    out: Annotated[Path, Meta(description="where runs and results go")]
+    vectors: Annotated[
+        str,
+        Meta(
+            description="fastText vectors",
+            extra={"option": "--vectors", "metavar": "FILE"},
+        ),
+    ]
+    suite: Annotated[
+        Path,
+        Meta(
+            description="plan of the probes",
+            extra={"option": "--suite", "metavar": "SUITE.toml"},
+        ),
+    ]
+    max_time: Annotated[
+        str,
+        Meta(
+            description="of each training, e.g. 15m",
+            extra={"option": "--max-time", "metavar": "TIME"},
+        ),
+    ]
+    data: Annotated[
+        Path | None, Meta(description="what paths of the suite are relative to")
+    ] = None
+    quick: Annotated[bool, Meta(description="run the quick suite")] = False
+    rows: Annotated[
+        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+    ] = tuple(SYSTEMS)
+    set: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="a setting of every training",
+            extra={"repeat": True, "metavar": "SECTION.KEY=VALUE"},
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.rows:
+            if name not in SYSTEMS:
+                raise InputError(f"--rows: {name} is none of {', '.join(SYSTEMS)}")
+
+    def report(self, name: str) -> Path:
+        """The file that a finished suite leaves."""
+        return self.out / "probes" / name / "suite.json"
+
+
+def run(command: list[Any]) -> None:
     """Run a command of the project as it prints itself; ends here where it fails."""
-    line = [sys.executable, "-m", *map(str, words)]
-    print("$ python", *line[1:], flush=True)
+    line = [sys.executable, "-m", *map(str, command)]
+    print("$", " ".join(line), flush=True)
     subprocess.run(line, check=True)
 
 
 def make_table(corpus: Path, name: str, origin: object) -> None:
     """Make a table of vectors, as they are, unless the corpus has it."""
     if not (corpus / f"vectors/{name}.json").exists():
-        run("data_scripts.build_vectors", corpus, origin, "--name", name)
+        run(["data_scripts.build_vectors", corpus, origin, "--name", name])
 
 
-def prepare(options: argparse.Namespace) -> None:
+def prepare(options: Options) -> None:
     """Make the tables and the corpus of subwords that the rows need; `cnn` comes from
     the row `elmo`.
     """
-    needed = {table for name in options.rows for table in SYSTEMS[name].needs}
+    needed: set[str] = set()
+    for name in options.rows:
+        needed.update(SYSTEMS[name].needs)
     for name in ("input", "target"):
         make_table(options.corpus, name, options.vectors)
     if "random" in needed:
         make_table(options.corpus, "random", "random:1:300")
-    if "one_billion" in needed:  # vectors of the corpus itself, as the paper calls them
+    if "one_billion" in needed:
+        # Vectors of the corpus itself, as the paper calls them.
         own = options.out / "vectors.bin"
         if not own.exists():
-            run("data_scripts.train_fasttext", options.corpus, own)
+            run(["data_scripts.train_fasttext", options.corpus, own])
         make_table(options.corpus, "one_billion", own)
-    if (
-        "elmo_sub" in options.rows
-        and not (options.out / "subwords/corpus.json").exists()
-    ):
-        run("data_scripts.build_subwords", options.corpus, options.out / "subwords")
+    subwords = options.out / "subwords"
+    if "elmo_sub" in options.rows and not (subwords / "corpus.json").exists():
+        run(["data_scripts.build_subwords", options.corpus, subwords])
 
 
-def make_row(options: argparse.Namespace, name: str) -> None:
+def make_row(options: Options, name: str) -> None:
     """Train a row, unless its probes are done, and run the suite for it."""
     system = SYSTEMS[name]
     trained = options.out / "runs" / name
     if "cnn" in system.needs:
         make_table(options.corpus, "cnn", options.out / "runs/elmo/model")
-    config = CONFIGS / f"twins/small_{system.config}.toml"
-    corpus = options.out / "subwords" if system.config == "elmo_sub" else options.corpus
-    sets = [
-        f"data.corpus={corpus}",
-        f"evaluation.every_updates={ONCE}",
-        *system.sets,
-        *options.set,
-    ]
-    more = [word for each in sets for word in ("--set", each)]
-    if not (options.out / "probes" / name / "suite.json").exists():
-        resume = ["--resume"] if (trained / "checkpoints").exists() else []
-        run("pretrain", config, trained, *more, "--max-time", options.max_time, *resume)
-    run_suite(options, name, "--model", trained)
+    if not options.report(name).exists():
+        is_split = system.config == "elmo_sub"
+        corpus = options.out / "subwords" if is_split else options.corpus
+        config = CONFIGS / f"twins/small_{system.config}.toml"
+        command = ["pretrain", config, trained, "--max-time", options.max_time]
+        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={ONCE}"]
+        for each in [*sets, *system.sets, *options.set]:
+            command += ["--set", each]
+        if (trained / "checkpoints").exists():
+            command.append("--resume")
+        run(command)
+    run_suite(options, name, ["--model", trained])
 
 
-def run_suite(options: argparse.Namespace, name: str, *what: object) -> None:
+def run_suite(options: Options, name: str, inputs: list[Any]) -> None:
     """Run the suite for an encoder, or for word vectors alone."""
-    more = ["--quick"] if options.quick else []
-    more += ["--data", options.data] if options.data else []
-    line = ["--vectors", options.vectors, "--out", options.out / "probes" / name, *more]
-    run("downstream", "suite", options.suite, *what, "--corpus", options.corpus, *line)
+    command = ["downstream", "suite", options.suite, *inputs]
+    command += ["--corpus", options.corpus, "--vectors", options.vectors]
+    command += ["--out", options.out / "probes" / name]
+    if options.quick:
+        command.append("--quick")
+    if options.data is not None:
+        command += ["--data", options.data]
+    run(command)
 
 
-def row_of(options: argparse.Namespace, name: str) -> list[str]:
+def row_of(options: Options, name: str) -> list[str]:
     """The cells of a row: million words, accuracies and perplexity held out, and the
     gain of every probe.
     """
     metrics = read_metrics(options.out / "runs" / name, "evaluation")[-1]
-    report = json.loads((options.out / "probes" / name / "suite.json").read_text())
     cells = [name, f"{metrics['words'] / 1e6:.2f}"]
-    for key, form in (
-        ("accuracy_at_1", ".3f"),
-        ("accuracy_at_10", ".3f"),
-        ("perplexity", ".1f"),
-    ):
+    for key, form in METRICS.items():
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")
-    for each in report["rows"]:
+    for each in json.loads(options.report(name).read_text())["rows"]:
         both = each["scores"]["both"]["mean"]
-        (low, high) = each["gains"]["both"]["interval"]
+        low, high = each["gains"]["both"]["interval"]
         cells.append(f"{both:.2f} [{low:+.2f}, {high:+.2f}]")
     return cells
 
 
-def main() -> None:
+def make_tables(options: Options) -> None:
     """Make the rows that are asked for, and print the table of all that are there."""
-    parser = argparse.ArgumentParser(
-        description="Make Tables 2 and 3 of the paper in miniature."
-    )
-    parser.add_argument(
-        "corpus",
-        type=Path,
-        metavar="CORPUS",
-        help="corpus directory; it gets the tables of vectors",
-    )
-    parser.add_argument(
-        "out", type=Path, metavar="OUT", help="where runs and results go"
-    )
-    parser.add_argument(
-        "--vectors", required=True, metavar="FILE", help="fastText vectors"
-    )
-    parser.add_argument("--suite", required=True, type=Path, metavar="SUITE.toml")
-    parser.add_argument("--quick", action="store_true", help="run the quick suite")
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="what paths of the suite are relative to",
-    )
-    parser.add_argument(
-        "--max-time", required=True, metavar="TIME", help="of each training, e.g. 15m"
-    )
-    parser.add_argument(
-        "--rows", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="of every training",
-    )
-    options = parser.parse_args()
     prepare(options)
-    run_suite(options, "word_vectors", "--inputs", "vectors")
+    run_suite(options, "word_vectors", ["--inputs", "vectors"])
     for name in options.rows:
         make_row(options, name)
-    done = [
-        name
-        for name in SYSTEMS
-        if (options.out / "probes" / name / "suite.json").exists()
-    ]
-    report = json.loads((options.out / "probes" / done[0] / "suite.json").read_text())
-    heading = [
-        "",
-        "M words",
-        "acc@1",
-        "acc@10",
-        "perplexity",
-        *(each["dataset"] for each in report["rows"]),
-    ]
-    alone = [
-        "vectors alone",
-        *[""] * 4,
-        *(f"{each['scores']['vectors']['mean']:.2f}" for each in report["rows"]),
-    ]
-    for cells in (heading, alone, *(row_of(options, name) for name in done)):
-        print(
-            f"{cells[0]:18}",
-            *(f"{cell:>10}" for cell in cells[1:5]),
-            *(f"{cell:>24}" for cell in cells[5:]),
-        )
+    done = [name for name in SYSTEMS if options.report(name).exists()]
+    heading = ["", "M words", "acc@1", "acc@10", "perplexity"]
+    alone = ["vectors alone", "", "", "", ""]
+    for each in json.loads(options.report(done[0]).read_text())["rows"]:
+        heading.append(each["dataset"])
+        alone.append(f"{each['scores']['vectors']['mean']:.2f}")
+    rows = [row_of(options, name) for name in done]
+    for cells in [heading, alone, *rows]:
+        line = f"{cells[0]:18}"
+        for cell in cells[1:5]:
+            line += f" {cell:>10}"
+        for cell in cells[5:]:
+            line += f" {cell:>24}"
+        print(line)
     print(
-        "probes: word vectors with features, and the 95 % interval of their gain over word vectors alone"
+        "probes: word vectors with features, and the 95 % interval of their gain over "
+        "word vectors alone"
+    )
+
+
+def main() -> int:
+    """Make Tables 2 and 3."""
+    return run_main(
+        Options,
+        make_tables,
+        None,
+        prog="python -m experiments.paper_tables",
+        description="Make Tables 2 and 3 of the paper in miniature.",
     )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
