@@ -49,38 +49,29 @@ def allennlp_states(
     → states [B, L + 1, T, 2P].
     """
     sizes = encoder.config.sizes
-    cells = {
-        name: [
-            allennlp_cell(layer, sizes)
-            for layer in encoder.direction(name).encoder.layers
-        ]
-        for name in encoder.directions
-    }
+    cells = {}
+    for name in encoder.directions:
+        layers = encoder.direction(name).encoder.layers
+        cells[name] = [allennlp_cell(layer, sizes) for layer in layers]
 
     @torch.inference_mode()
     def states(vectors: Tensor, lengths: Tensor) -> Tensor:
-        lengths, order = lengths.sort(descending=True)  # as the cell needs it
+        # In the order that the cell needs.
+        lengths, order = lengths.sort(descending=True)
         sides = []
         for direction, stack in cells.items():
-            backward = direction == "backward"
-            read = (
-                reverse_padded(vectors[order], lengths) if backward else vectors[order]
-            )
+            read = vectors[order]
+            if direction == "backward":
+                read = reverse_padded(read, lengths)
             layers = [encoder.direction(direction).input_layer(read)]
             for index, cell in enumerate(stack):
                 outputs, _ = cell(layers[-1], lengths.tolist())
-                layers.append(
-                    outputs + layers[-1] if sizes.residual and index > 0 else outputs
-                )
-            sides.append(
-                torch.stack(
-                    [
-                        reverse_padded(each, lengths) if backward else each
-                        for each in layers
-                    ],
-                    1,
-                )
-            )
+                if sizes.residual and index > 0:
+                    outputs = outputs + layers[-1]
+                layers.append(outputs)
+            if direction == "backward":
+                layers = [reverse_padded(each, lengths) for each in layers]
+            sides.append(torch.stack(layers, 1))
         joined = torch.cat(sides, -1)
         return torch.empty_like(joined).index_copy_(0, order, joined)
 
@@ -88,7 +79,7 @@ def allennlp_states(
 
 
 class AllenNLPLayer(nn.Module):
-    """The same function as a layer, with its weights; it draws the dropout mask itself."""
+    """The same function as a layer, with its weights; it draws the dropout mask."""
 
     def __init__(self, layer: nn.Module, sizes: LstmSizes) -> None:
         super().__init__()
@@ -103,14 +94,11 @@ class AllenNLPLayer(nn.Module):
         dropout_mask: None,
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
-        initial = (
-            None
-            if state is None
-            else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
-        )
-        outputs, (hidden, cell) = self.cell(
-            inputs, [inputs.shape[1]] * len(inputs), initial
-        )
+        initial = None
+        if state is not None:
+            initial = (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
+        all_steps = [inputs.shape[1]] * len(inputs)
+        outputs, (hidden, cell) = self.cell(inputs, all_steps, initial)
         return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
 
@@ -122,8 +110,8 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     for name in other.directions:
         stack = other.direction(name).encoder
         sizes = encoder.config.sizes
-        stack.dropout = 0.0  # no masks from here: the cells draw theirs
-        stack.layers = nn.ModuleList(
-            AllenNLPLayer(layer, sizes) for layer in stack.layers
-        )
+        # No masks from here: the cells draw theirs.
+        stack.dropout = 0.0
+        layers = [AllenNLPLayer(layer, sizes) for layer in stack.layers]
+        stack.layers = nn.ModuleList(layers)
     return other

@@ -4,9 +4,9 @@ time, beside AllenNLP's cell.
     python -m experiments.dumping_speed [paper|small]
 
 All read the same made-up sentences with the same random weights, and take turns;
-figures are of the best turn. A word
-is a word of a sentence: boundaries are read, but not counted, and neither is padding.
-Where there is a GPU, it is measured, with the way of the states back to main memory.
+figures are of the best turn. Words of sentences are counted: neither boundaries nor
+padding. Where there is a GPU, it is measured, with the way of the states back to main
+memory.
 """
 
 import sys
@@ -27,16 +27,16 @@ from experiments.allennlp_cell import allennlp_states
 SIZES = {"paper": LstmSizes(), "small": LstmSizes(projection_size=256, cell_size=1024)}
 SENTENCES = 1024
 BASELINE_SENTENCES = 64
-ALONE = 4  # sentences that are read one at a time
+# Sentences that are read one at a time.
+ALONE = 4
 TURNS = 3
 DEVICE = checked_device("auto")
 
 
 def random_encoder(sizes: LstmSizes) -> BidirectionalEncoder:
     """An encoder with random weights, on which the speed does not depend."""
-    with torch.device(
-        "meta"
-    ):  # orthogonal weights would take longer than the measurement
+    # Orthogonal weights would take longer than the measurement.
+    with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig(sizes), fast=True)
     encoder.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(1)
@@ -51,23 +51,28 @@ def random_sentences(width: int) -> list[Tensor]:
     words on average.
     """
     generator = torch.Generator().manual_seed(1)
-    drawn = (
-        torch.randn(SENTENCES, generator=generator)
-        .mul(0.5)
-        .add(2.97)
-        .exp()
-        .long()
-        .clamp(1, 120)
-    )
-    return [
-        torch.randn(int(length) + 2, width, generator=generator) for length in drawn
-    ]
+    drawn = torch.randn(SENTENCES, generator=generator).mul(0.5).add(2.97).exp()
+    lengths = drawn.long().clamp(1, 120).tolist()
+    return [torch.randn(length + 2, width, generator=generator) for length in lengths]
 
 
 def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Word vectors [B, T, E], and lengths [B]."""
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
+
+
+def words_of(sentences: list[Tensor]) -> int:
+    """Their words, boundaries not counted."""
+    return sum(len(each) - 2 for each in sentences)
+
+
+def read_alone(
+    inference: InferenceEncoder, batches: list[tuple[Tensor, Tensor]]
+) -> None:
+    """Read batches of one sentence each."""
+    for vectors, lengths in batches:
+        inference(vectors, lengths).cpu()
 
 
 def main() -> None:
@@ -77,42 +82,33 @@ def main() -> None:
     encoder = random_encoder(SIZES[sys.argv[1] if len(sys.argv) > 1 else "paper"])
     sentences = random_sentences(encoder.config.word_vector_size)
     lengths = torch.tensor([len(sentence) for sentence in sentences])
-    middle = sorted(sentences, key=len)[(SENTENCES - BASELINE_SENTENCES) // 2 :][
-        :BASELINE_SENTENCES
-    ]
-    runs: dict[
-        str, tuple[int, Callable[[], object]]
-    ] = {}  # by name the words that are read, and the call
-
-    def words_of(some: list[Tensor]) -> int:
-        return sum(map(len, some)) - 2 * len(some)
-
-    batch = padded(middle)
+    # The baseline takes long, and reads sentences of middle length.
+    first = (SENTENCES - BASELINE_SENTENCES) // 2
+    middle = sorted(sentences, key=len)[first : first + BASELINE_SENTENCES]
+    # By name, the words that are read, and the call.
+    runs: dict[str, tuple[int, Callable[[], object]]] = {}
+    vectors, middle_lengths = padded(middle)
     states = allennlp_states(encoder)
     runs["allennlp_light, batches of 64"] = (
         words_of(middle),
-        lambda: states(*(each.to(DEVICE) for each in batch)).cpu(),
+        lambda: states(vectors.to(DEVICE), middle_lengths.to(DEVICE)).cpu(),
     )
+    alone = [padded([sentence]) for sentence in sentences[:ALONE]]
     for name in ("float32", "bf16"):
         if name == "bf16" and not has_bf16(DEVICE):
             continue
         inference = InferenceEncoder(encoder, precision=name)
-        alone = [padded([sentence]) for sentence in sentences[:ALONE]]
         runs[f"{name}, batches"] = (
             words_of(sentences),
             partial(inference.sentences, torch.cat(sentences), lengths),
         )
-        one_by_one = partial(
-            lambda read, batches: [read(*each).cpu() for each in batches],
-            inference,
-            alone,
-        )
         runs[f"{name}, one sentence at a time"] = (
             words_of(sentences[:ALONE]),
-            one_by_one,
+            partial(read_alone, inference, alone),
         )
     best = dict.fromkeys(runs, float("inf"))
-    for turn in range(1 + TURNS):  # the first, which is not counted, warms up
+    # The first turn, which is not counted, warms up.
+    for turn in range(1 + TURNS):
         for name, (_, run) in runs.items():
             started = time.perf_counter()
             run()
@@ -122,9 +118,8 @@ def main() -> None:
     speeds = {name: words / best[name] for name, (words, _) in runs.items()}
     print(f"{encoder.config.sizes.description}; {torch.get_num_threads()} threads")
     for name, speed in speeds.items():
-        print(
-            f"{name:32}{speed:10,.0f} words/s {speed / speeds[baseline]:6.2f} × allennlp_light"
-        )
+        ratio = speed / speeds[baseline]
+        print(f"{name:32}{speed:10,.0f} words/s {ratio:6.2f} × allennlp_light")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The README's picture: what features gain over word vectors alone, by the words that
 the encoder has read.
 
-python -m experiments.gain_by_words docs/gain_by_words.png
+    python -m experiments.gain_by_words docs/gain_by_words.png
 """
 
 import sys

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import cycle, product
+from itertools import chain, cycle, product
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -35,8 +35,9 @@ from pretrain.output_layers.sampled import FixedSettings
 from pretrain.setup import set_up
 from pretrain.step import TrainStep
 
-TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}  # 800K: One Billion Word
-# Li et al. 2019, Section 5.2.1
+# The vocabulary of One Billion Word is the paper's 800K.
+TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}
+# Li et al. 2019, Section 5.2.1.
 SUBWORDS = 32_000
 UNITS_OF_A_WORD = 1.1
 STREAMS = 64
@@ -44,7 +45,8 @@ ONE = 1
 BATCHES = 4
 WARM_UP = 1
 UPDATES = 3
-TOKENS = 1_000_000  # of the made-up text, more than the batches read
+# Of the made-up text: more than the batches read.
+TOKENS = 1_000_000
 
 
 class Row(NamedTuple):
@@ -56,12 +58,16 @@ class Row(NamedTuple):
     steps_of_a_word: float = 1.0
 
 
+def twin(name: str) -> RunConfig:
+    """The small twin of a config of the paper."""
+    return load_config(CONFIGS / f"twins/small_{name}.toml")
+
+
 def output_layers() -> list[Row]:
     """The rows of Table 4, CONT first, and the contrastive output layer beside them."""
-    cont, adaptive, sampled = (
-        load_config(CONFIGS / f"twins/small_{name}.toml").output_layer
-        for name in ("elmo_c", "elmo_a", "elmo")
-    )
+    cont = twin("elmo_c").output_layer
+    adaptive = twin("elmo_a").output_layer
+    sampled = twin("elmo").output_layer
     return [
         Row("CONT", "", cont),
         Row("CONTRASTIVE", "", ContrastiveSettings()),
@@ -86,16 +92,15 @@ def encoders(elmo: EncoderSizes) -> dict[str, Column]:
     """The columns of Table 5; an eighth of the paper's LSTM, a quarter of the width of
     its Transformers.
 
-    Of GPT the forward model alone is trained, as in the paper.
+    GPT is a forward model only, as in the paper.
     """
+    base = TransformerSizes(
+        projection_size=128, layers=2, heads=4, feedforward_size=512
+    )
     gpt = TransformerSizes(projection_size=192, layers=4, heads=6, feedforward_size=768)
     return {
         "LSTM": Column(PlainLstmSizes(projection_size=256, layers=1)),
-        "TRANS BASE": Column(
-            TransformerSizes(
-                projection_size=128, layers=2, heads=4, feedforward_size=512
-            )
-        ),
+        "TRANS BASE": Column(base),
         "ELMo": Column(elmo),
         "GPT": Column(gpt, 128, DIRECTIONS[:1]),
     }
@@ -112,16 +117,14 @@ def update_of(
         directions=column.directions,
         precision="auto",
     )
-    data = replace(config.data, corpus=str(corpus))
-    setup = set_up(
-        replace(
-            config,
-            data=data,
-            train=train,
-            encoder=column.sizes,
-            output_layer=row.settings,
-        )
+    changed = replace(
+        config,
+        data=replace(config.data, corpus=str(corpus)),
+        train=train,
+        encoder=column.sizes,
+        output_layer=row.settings,
     )
+    setup = set_up(changed)
     step = TrainStep(setup, setup.new_state())
     batches = cycle(first_batches(setup, BATCHES))
 
@@ -131,10 +134,8 @@ def update_of(
         step(batch, config.schedule.base)
         return perf_counter() - started
 
-    parts = (setup.encoder, setup.output_layers)
-    return update, sum(
-        parameter.numel() for part in parts for parameter in part.parameters()
-    )
+    parameters = chain(setup.encoder.parameters(), setup.output_layers.parameters())
+    return update, sum(each.numel() for each in parameters)
 
 
 def compare(
@@ -144,24 +145,28 @@ def compare(
     corpora: tuple[Path, Path],
     streams: int,
 ) -> tuple[float, float, int]:
-    """Of two rows in turn: the second's seconds for a million words, its ratio to the
-    first, and its parameters.
+    """Make updates of two rows in turn.
+
+    Returns:
+        Seconds of the second row for a million words, their ratio to the first row's,
+        and the second row's parameters.
     """
-    (first, _), (second, count) = (
-        update_of(config, row, column, corpus, streams)
-        for row, corpus in zip(rows, corpora, strict=True)
-    )
+    first, _ = update_of(config, rows[0], column, corpora[0], streams)
+    second, count = update_of(config, rows[1], column, corpora[1], streams)
     for _ in range(WARM_UP):
-        first(), second()
-    pairs = [(first(), second()) for _ in range(UPDATES)]
+        first()
+        second()
+    seconds = []
+    ratios = []
+    for _ in range(UPDATES):
+        of_first = first()
+        of_second = second()
+        seconds.append(of_second)
+        ratios.append(of_second / of_first)
     gc.collect()
     steps = rows[1].steps_of_a_word
     million = 1e6 / (streams * column.window)
-    return (
-        steps * million * median(b for _, b in pairs),
-        steps * median(b / a for a, b in pairs),
-        count,
-    )
+    return steps * million * median(seconds), steps * median(ratios), count
 
 
 def main() -> None:
@@ -170,7 +175,7 @@ def main() -> None:
     """
     wait_without_spinning()
     keep_freed_memory()
-    config = load_config(CONFIGS / "twins/small_elmo_c.toml")
+    config = twin("elmo_c")
     rows = output_layers()
     columns = {"ELMo": Column(config.encoder)}
     streams = (STREAMS, ONE)
@@ -180,22 +185,24 @@ def main() -> None:
         rows = [row for row in rows if row.vocabulary in ("", "800K")]
     tables = {config.data.input_vectors, config.data.target_vectors}
     with ExitStack() as stack:
-        corpora = {
-            types: stack.enter_context(made_up_corpus(types, TOKENS, tables=tables))
-            for types in sorted({TYPES[row.vocabulary] for row in rows})
-        }
+        corpora = {}
+        for types in sorted({TYPES[row.vocabulary] for row in rows}):
+            made_up = made_up_corpus(types, TOKENS, tables=tables)
+            corpora[types] = stack.enter_context(made_up)
         print(
-            "encoder      output layer      streams   parameters   s a million words   over CONT"
+            "encoder      output layer      streams   parameters   s a million words   "
+            "over CONT"
         )
         for name, column in columns.items():
             for row, number in product(rows, streams):
-                of_both = corpora[TYPES[""]], corpora[TYPES[row.vocabulary]]
-                seconds, ratio, count = compare(
-                    config, (rows[0], row), column, of_both, number
-                )
+                both = (rows[0], row)
+                texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
+                found = compare(config, both, column, texts, number)
+                seconds, ratio, count = found
                 label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
                 print(
-                    f"{name:12} {label:16} {number:8} {count / 1e6:10.1f} M {seconds:19.1f} {ratio:11.2f}",
+                    f"{name:12} {label:16} {number:8} {count / 1e6:10.1f} M "
+                    f"{seconds:19.1f} {ratio:11.2f}",
                     flush=True,
                 )
 

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -158,7 +159,7 @@ def make_row(options: Options, name: str) -> None:
         config = CONFIGS / f"twins/small_{system.config}.toml"
         command = ["pretrain", config, trained, "--max-time", options.max_time]
         sets = [f"data.corpus={corpus}", f"evaluation.every_updates={ONCE}"]
-        for each in [*sets, *system.sets, *options.set]:
+        for each in chain(sets, system.sets, options.set):
             command += ["--set", each]
         if (trained / "checkpoints").exists():
             command.append("--resume")
@@ -168,7 +169,8 @@ def make_row(options: Options, name: str) -> None:
 
 def run_suite(options: Options, name: str, inputs: list[Any]) -> None:
     """Run the suite for an encoder, or for word vectors alone."""
-    command = ["downstream", "suite", options.suite, *inputs]
+    command = ["downstream", "suite", options.suite]
+    command += inputs
     command += ["--corpus", options.corpus, "--vectors", options.vectors]
     command += ["--out", options.out / "probes" / name]
     if options.quick:
@@ -205,8 +207,9 @@ def make_tables(options: Options) -> None:
     for each in json.loads(options.report(done[0]).read_text())["rows"]:
         heading.append(each["dataset"])
         alone.append(f"{each['scores']['vectors']['mean']:.2f}")
-    rows = [row_of(options, name) for name in done]
-    for cells in [heading, alone, *rows]:
+    rows = [heading, alone]
+    rows += [row_of(options, name) for name in done]
+    for cells in rows:
         line = f"{cells[0]:18}"
         for cell in cells[1:5]:
             line += f" {cell:>10}"

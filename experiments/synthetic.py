@@ -16,11 +16,13 @@ from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 
 VECTOR_SIZE = 300
-SENTENCE = 25  # tokens from <s> to </s>
-HELD_OUT = 2_000  # tokens
-# The frequency of the word of rank r is in proportion to (r + SHIFT)^-EXPONENT: of
-# 793,471 types those from the 4,000th on make 11 % of a text, from the 40,000th on 3.5
-# %; in 137 million words of nine kinds of English 14 and 3.2 %.
+# Tokens from `<s>` to `</s>`.
+SENTENCE = 25
+# Tokens of the held-out text.
+HELD_OUT = 2_000
+# The frequency of the word of rank r is in proportion to (r + SHIFT)^-EXPONENT. Then,
+# of 793,471 types, those from the 4,000th on make 11 % of a text, and those from the
+# 40,000th on 3.5 %; in 137 million words of nine kinds of English 14 and 3.2 %.
 EXPONENT = 1.4
 SHIFT = 20
 
@@ -39,23 +41,17 @@ def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Pat
         (path / "shards").mkdir()
         for name, size in (("train", tokens), ("held-out", HELD_OUT)):
             sentences = -(-size // SENTENCE)
-            most, least = ((rank + SHIFT) ** (1 - EXPONENT) for rank in (2, types))
             chances = generator.random((sentences, SENTENCE))
-            ranks = (most - chances * (most - least)) ** (
-                1 / (1 - EXPONENT)
-            ) - SHIFT  # from 2 to the number of types
-            ids = ranks.clip(2, types - 1).astype(ID_DTYPE)
-            ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
+            ids = drawn_ranks(chances, types).astype(ID_DTYPE)
+            ids[:, 0] = lexicon.index(BEGIN)
+            ids[:, -1] = lexicon.index(END)
             ids.tofile(path / f"shards/{name}.bin")
-            save_array(
-                path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64)
-            )
+            # One document, which begins with the first token.
+            documents = np.zeros(1, dtype=np.int64)
+            save_array(path / f"shards/{name}.documents.npy", documents)
             shards[name] = [Shard(f"shards/{name}.bin", ids.size, sentences, 1)]
-            counts = (
-                counts
-                if name == "held-out"
-                else np.bincount(ids.ravel(), minlength=types)
-            )
+            if name == "train":
+                counts = np.bincount(ids.ravel(), minlength=types)
         finish_corpus(
             path,
             lexicon=lexicon,
@@ -66,9 +62,8 @@ def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Pat
             settings={},
         )
         vectors = RandomVectors(seed=1, size=VECTOR_SIZE)
-        transform = VectorTransform(
-            boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE)))
-        )
+        boundary = boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE)))
+        transform = VectorTransform(boundary)
         rows = transform.lookup(lexicon, vectors).astype(np.float16)
         for name in tables:
             write_vector_table(
@@ -80,3 +75,14 @@ def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Pat
                 post_processing="none",
             )
         yield path
+
+
+def drawn_ranks(chances: np.ndarray, types: int) -> np.ndarray:
+    """The ranks of words, from 2 on, by numbers from 0 to 1: the inverse of the
+    distribution function.
+    """
+    power = 1 - EXPONENT
+    most = (2 + SHIFT) ** power
+    least = (types + SHIFT) ** power
+    ranks = (most - chances * (most - least)) ** (1 / power) - SHIFT
+    return ranks.clip(2, types - 1)

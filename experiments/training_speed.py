@@ -32,19 +32,18 @@ from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
 TYPES = 200_000
-BATCHES = 4  # windows that are read again and again, so that nobody waits for data
+# Windows that are read again and again, so that nothing waits for data.
+BATCHES = 4
 WARM_UP = 2
 UPDATES = 5
 
 
 def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder:
     """A copy of an encoder that runs by the fused recurrence, or by the plain one."""
-    other = BidirectionalEncoder(
-        encoder.config, directions=encoder.directions, fast=fast
-    )
-    other.load_weights(
-        {name: value.clone() for name, value in encoder.weights().items()}
-    )
+    directions = encoder.directions
+    other = BidirectionalEncoder(encoder.config, directions=directions, fast=fast)
+    weights = {name: value.clone() for name, value in encoder.weights().items()}
+    other.load_weights(weights)
     return other
 
 
@@ -74,7 +73,8 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
 
     def update(batch: object) -> float:
         started = time.perf_counter()
-        step(batch, rate)  # which waits for a GPU
+        # It waits for a GPU.
+        step(batch, rate)
         return time.perf_counter() - started
 
     return update
@@ -104,21 +104,22 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
         for name, update in updates.items():
             seconds[name].append(update(next(batches)))
     words = setup.data.words_per_update
-    operations = operations_a_word(setup.encoder) + operations_a_word(
-        setup.output_layers
-    )
+    operations = operations_a_word(setup.encoder)
+    operations += operations_a_word(setup.output_layers)
+    sizes = setup.encoder.config.sizes.description
     print(
-        f"{streams} streams × {setup.data.window}, {setup.encoder.config.sizes.description}, "
-        f"{device}, {torch.get_num_threads()} threads"
+        f"{streams} streams × {setup.data.window}, {sizes}, {device}, "
+        f"{torch.get_num_threads()} threads"
     )
     for name, taken in seconds.items():
         speeds = sorted(words / each for each in taken)
-        ratio = median(
-            one / other for one, other in zip(seconds[names[0]], taken, strict=True)
-        )
+        speed = median(speeds)
+        pairs = zip(seconds[names[0]], taken, strict=True)
+        ratio = median(one / other for one, other in pairs)
         print(
-            f"  {name:17} {median(speeds):9,.0f} words/s ({speeds[0]:,.0f} to {speeds[-1]:,.0f}) "
-            f"{ratio:6.2f} × {names[0]} {operations * median(speeds) / 1e9:8,.0f} GFLOP/s"
+            f"  {name:17} {speed:9,.0f} words/s ({speeds[0]:,.0f} to "
+            f"{speeds[-1]:,.0f}) {ratio:6.2f} × {names[0]} "
+            f"{operations * speed / 1e9:8,.0f} GFLOP/s"
         )
 
 

@@ -22,7 +22,8 @@ WORDS = 2_000_000
 DIM = 300
 SAMPLE = 20_000
 ROUNDS = 5
-# STEP has no factor 2 or 13, so that multiples of it are all different
+# STEP has no factor 2 or 13, so that its multiples are all different words of six
+# letters.
 LETTERS = 26
 DISTINCT = 26**6
 STEP = 48271
@@ -36,9 +37,8 @@ def made_up_words(first: int, count: int) -> list[bytes]:
     numbers = np.arange(first, first + count, dtype=np.int64) * STEP % DISTINCT
     more = np.random.default_rng(first).integers(LETTERS, size=(count, 4))
     digits = numbers[:, None] // LETTERS ** np.arange(6) % LETTERS
-    letters = (
-        (np.concatenate((digits, more), axis=1) + ord("a")).astype(np.uint8).tobytes()
-    )
+    places = np.concatenate((digits, more), axis=1) + ord("a")
+    letters = places.astype(np.uint8).tobytes()
     return [letters[10 * row : 10 * row + 6 + row % 5] for row in range(count)]
 
 
@@ -46,15 +46,11 @@ def write_fasttext_file(path: Path, words: int) -> None:
     """Write a fastText file of made-up words and as many buckets; the output matrix,
     which is not read, is a hole.
     """
-    behind = b"\0" + struct.pack(
-        "<qb", 5, 0
-    )  # the count of an entry of the dictionary, and its type
+    # Behind each word of the dictionary: its count, and its type.
+    behind = b"\0" + struct.pack("<qb", 5, 0)
     size = 4 * DIM * 2 * words
-    block = (
-        np.random.default_rng(0)
-        .standard_normal(BLOCK_BYTES // 4, dtype=np.float32)
-        .tobytes()
-    )
+    generator = np.random.default_rng(0)
+    block = generator.standard_normal(BLOCK_BYTES // 4, dtype=np.float32).tobytes()
     with open(path, "wb") as file:
         numbers = (DIM, 5, 5, 5, 5, 1, 3, 2, words, 3, 6, 100, 1e-4)
         file.write(struct.pack("<2i12id", FASTTEXT_MAGIC, FASTTEXT_VERSION, *numbers))
@@ -86,16 +82,16 @@ def measure(who: str, path: Path) -> dict[str, float]:
 
     seconds = time.perf_counter() - start
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    figures = {
-        "seconds": seconds,
-        "resident GB": pages * os.sysconf("SC_PAGE_SIZE") / 1e9,
-    }
+    resident = pages * os.sysconf("SC_PAGE_SIZE") / 1e9
+    figures = {"seconds": seconds, "resident GB": resident}
     for kind, first in (("known", 0), ("unseen", DISTINCT // 2)):
         words = [word.decode() for word in made_up_words(first, SAMPLE)]
-        look_up(words)  # maps the pages: what is measured is not the disk
+        # The pages are mapped then, so that the disk is not measured.
+        look_up(words)
         times = []
         for _ in range(ROUNDS):
-            start = time.process_time()  # other processes may share the core
+            # The time of this process: others may share the core.
+            start = time.process_time()
             look_up(words)
             times.append(time.process_time() - start)
         figures[f"{kind} words/s"] = SAMPLE / min(times)
@@ -104,7 +100,8 @@ def measure(who: str, path: Path) -> dict[str, float]:
 
 def main() -> None:
     """Make the file, and measure both in processes of their own."""
-    if len(sys.argv) == 4:  # a process of its own: measure WHO PATH
+    # A process of its own: `measure WHO PATH`.
+    if len(sys.argv) == 4:
         print(json.dumps(measure(sys.argv[2], Path(sys.argv[3]))))
         return
     words = int(sys.argv[1]) if len(sys.argv) > 1 else WORDS
@@ -113,23 +110,15 @@ def main() -> None:
         write_fasttext_file(path, words)
         print(f"{words:,} words and buckets, {path.stat().st_size / 1e9:.1f} GB")
         for who in ("elmoc", "fasttext"):
-            command = [
-                sys.executable,
-                "-m",
-                "experiments.vectors_speed",
-                "measure",
-                who,
-                str(path),
-            ]
+            command = [sys.executable, "-m", "experiments.vectors_speed"]
+            command += ["measure", who, str(path)]
             environment = os.environ | {"OMP_NUM_THREADS": "1"}
             done = subprocess.run(
                 command, env=environment, stdout=subprocess.PIPE, check=True
             )
             figures = json.loads(done.stdout)
-            print(
-                f"{who:9}"
-                + ", ".join(f"{value:,.2f} {name}" for name, value in figures.items())
-            )
+            shown = [f"{value:,.2f} {name}" for name, value in figures.items()]
+            print(f"{who:9}", ", ".join(shown))
 
 
 if __name__ == "__main__":

@@ -75,23 +75,23 @@ def imdb(options: Options) -> None:
         "dev": reviews[12_000:12_500],
         "test": reviews[-REVIEWS:],
     }
-    data: list[object] = ["--words", READ, "--epochs", EPOCHS]
+    on_reviews: list[object] = ["--words", READ, "--epochs", EPOCHS]
     for part, lines in parts.items():
         file = out / f"{part}.jsonl"
         file.write_text("\n".join(lines) + "\n")
-        data += [f"--{part}", file]
-    trees: list[object] = ["--subtrees", "none"]
+        on_reviews += [f"--{part}", file]
+    on_trees: list[object] = ["--subtrees", "none"]
     for part in ("train", "dev"):
-        trees += [f"--{part}", options.data / f"sst5/{part}.txt.gz"]
+        on_trees += [f"--{part}", options.data / f"sst5/{part}.txt.gz"]
     for name, paper in IMDB.items():
         file = out / f"{name}.safetensors"
         if name.startswith("codes"):
             learn_codes(options, name.removeprefix("codes"))
         elif not file.exists():
             write_baseline(file, words, rows)
-        probe: list[object] = ["--small", "--vectors", file, "--seeds", 1]
-        row(out, f"imdb_{name}", ["downstream", "imdb", *probe, *data])
-        row(out, f"sst5_{name}", ["downstream", "sst5", *probe, *trees])
+        for task, more in (("imdb", on_reviews), ("sst5", on_trees)):
+            probe = ["downstream", task, "--small", "--vectors", file, "--seeds", 1]
+            row(out, f"{task}_{name}", probe + more)
         size = bytes_a_word(file, len(words))
         print(
             f"{name:11} {size:7.1f} bytes, accuracy {accuracy(out, f'imdb_{name}')}, "

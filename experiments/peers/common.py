@@ -2,74 +2,81 @@
 and the feature file.
 """
 
-import argparse
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import h5py
 import numpy as np
 
+from elmoc.command_line import run_main
 from elmoc.files.writing import atomic_path
 from elmoc.process import progress_bar
-from elmoc.settings import parse_duration
+from elmoc.settings import Meta, parse_duration
 
-BLOCK_BYTES = 1 << 16  # lines that stand together: about 12,000 words of one file
-MIXED_BLOCKS = 32  # blocks whose sentences are shuffled together
-WARM_UP = 0.05  # share of the time in which the learning rate rises
-ENDLESS = 10**9  # steps of a trainer that the clock ends
+# Lines that stand together: about 12,000 words of one file.
+BLOCK_BYTES = 1 << 16
+# Blocks whose sentences are shuffled together.
+MIXED_BLOCKS = 32
+# Share of the time in which the learning rate rises.
+WARM_UP = 0.05
+# Steps of a trainer that the clock ends.
+ENDLESS = 10**9
 
 
-def arguments_of(what: str) -> argparse.Namespace:
-    """The command line of a peer: TEXT… OUT --max-time TIME [--sentences FILE] [--seed
-    N] [--threads N].
-    """
-    import torch
+@dataclass(frozen=True)
+class Options:
+    """What a peer is trained on, and how long."""
 
-    parser = argparse.ArgumentParser(
-        description=f"Train {what} for a given time, and write its features."
-    )
-    parser.add_argument(
-        "texts",
-        nargs="+",
-        type=Path,
-        metavar="TEXT",
-        help="one tokenised sentence a line",
-    )
-    parser.add_argument(
-        "out",
-        type=Path,
-        metavar="OUT",
-        help="folder of the model; a finished one is not trained again",
-    )
-    parser.add_argument(
-        "--max-time",
-        required=True,
-        metavar="TIME",
-        help="of training, e.g. 100m, 2h, 90s",
-    )
-    parser.add_argument(
-        "--sentences",
-        type=Path,
-        metavar="FILE",
-        help="sentences whose features go to OUT/features.h5",
-    )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--threads", type=int, default=2, help="threads that compute (default: 2)"
-    )
-    arguments = parser.parse_args()
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(arguments.seed)
-    random.seed(arguments.seed)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    return arguments
+    texts: Annotated[
+        tuple[Path, ...],
+        Meta(description="one tokenised sentence a line", extra={"metavar": "TEXT"}),
+    ]
+    out: Annotated[
+        Path,
+        Meta(description="folder of the model; a finished one is not trained again"),
+    ]
+    max_time: Annotated[
+        str,
+        Meta(
+            description="of training, e.g. 100m, 2h, 90s",
+            extra={"option": "--max-time", "metavar": "TIME"},
+        ),
+    ]
+    sentences: Annotated[
+        Path | None,
+        Meta(
+            description="sentences whose features go to OUT/features.h5",
+            extra={"metavar": "FILE"},
+        ),
+    ] = None
+    seed: Annotated[int, Meta(description="of weights, text and dropout")] = 1
+    threads: Annotated[int, Meta(ge=1, description="threads that compute")] = 2
+
+
+def run_peer(name: str, what: str, run: Callable[[Options], None]) -> None:
+    """The `main` of a peer."""
+
+    def prepared(options: Options) -> None:
+        import torch
+
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        torch.set_num_threads(options.threads)
+        torch.manual_seed(options.seed)
+        random.seed(options.seed)
+        options.out.mkdir(parents=True, exist_ok=True)
+        run(options)
+
+    prog = f"python -m experiments.peers.{name}"
+    description = f"Train {what} for a given time, and write its features."
+    sys.exit(run_main(Options, prepared, None, prog=prog, description=description))
 
 
 class TextBlocks:
@@ -82,11 +89,10 @@ class TextBlocks:
 
     def __init__(self, paths: Sequence[Path], *, seed: int) -> None:
         self._seed = seed
-        self._blocks = [
-            (path, start)
-            for path in paths
-            for start in range(0, path.stat().st_size, BLOCK_BYTES)
-        ]
+        self._blocks = []
+        for path in paths:
+            for start in range(0, path.stat().st_size, BLOCK_BYTES):
+                self._blocks.append((path, start))
 
     def __len__(self) -> int:
         """Blocks of a pass."""
@@ -95,9 +101,8 @@ class TextBlocks:
     def blocks(self) -> Iterator[list[list[str]]]:
         """The sentences of every block, of pass after pass, without end."""
         for number in count():
-            order = random.Random(f"{self._seed} {number}").sample(
-                self._blocks, len(self)
-            )
+            generator = random.Random(f"{self._seed} {number}")
+            order = generator.sample(self._blocks, len(self))
             for path, start in order:
                 yield self._read(path, start)
 
@@ -105,11 +110,9 @@ class TextBlocks:
         """The sentences of some blocks at a time, shuffled."""
         blocks = self.blocks()
         for number in count():
-            sentences = [
-                words
-                for block in islice(blocks, min(MIXED_BLOCKS, len(self)))
-                for words in block
-            ]
+            sentences = []
+            for block in islice(blocks, min(MIXED_BLOCKS, len(self))):
+                sentences += block
             random.Random(f"{self._seed} {number}").shuffle(sentences)
             yield sentences
 
@@ -118,7 +121,8 @@ class TextBlocks:
         with open(path, "rb") as file:
             if start:
                 file.seek(start - 1)
-                file.readline()  # the line that begins in the block before
+                # The line that begins in the block before.
+                file.readline()
             while file.tell() < start + BLOCK_BYTES and (line := file.readline()):
                 lines.append(line)
         return [words for line in lines if (words := line.decode().split())]
@@ -158,9 +162,8 @@ class Clock:
     def step(self, words: float, loss: float) -> None:
         """A step is done that read so many words, at this loss."""
         self.words += words
-        self._bar.set_postfix_str(
-            f"{self.words:,.0f} words, loss {loss:.3f}", refresh=False
-        )
+        told = f"{self.words:,.0f} words, loss {loss:.3f}"
+        self._bar.set_postfix_str(told, refresh=False)
         self._bar.update(round(min(self.seconds, self.limit)) - self._bar.n)
 
 
@@ -182,7 +185,6 @@ def write_features(
             for index, line in enumerate(lines):
                 file.create_dataset(str(index), data=encode(line.split()))
                 bar.update()
-        places = json.dumps(
-            {line.strip(): str(index) for index, line in enumerate(lines)}
-        )
-        file.create_dataset("sentence_to_index", data=[places], dtype=text)
+        places = {line.strip(): str(index) for index, line in enumerate(lines)}
+        content = [json.dumps(places)]
+        file.create_dataset("sentence_to_index", data=content, dtype=text)

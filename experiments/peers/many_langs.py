@@ -26,13 +26,14 @@ from elmoc.model import ElmoC
 from experiments.peers.common import (
     ENDLESS,
     Clock,
+    Options,
     TextBlocks,
-    arguments_of,
+    run_peer,
     write_features,
 )
 
-# of the text: the trainer keeps them in memory as batches, and reads them again and
-# again
+# Words of the text: the trainer keeps them in memory as batches, and reads them again
+# and again.
 WORDS = 3_000_000
 BATCH = 32
 PIECE_WORDS = 20
@@ -50,8 +51,8 @@ CONFIG = {
     "token_embedder": {
         "name": "cnn",
         "activation": "relu",
-        # widths and numbers of the convolutions over characters: a sixth of those of
-        # the published models
+        # Widths and numbers of the convolutions over characters: a sixth of the
+        # published models' numbers.
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128]],
         "n_highway": 1,
         "word_dim": 100,
@@ -92,9 +93,8 @@ class ClockedModel:
 
         def forward(model: Any, words: Any, characters: Any, masks: Any) -> Any:
             losses = compute(model, words, characters, masks)
-            self.loss = sum(each.item() for each in losses) / (
-                len(masks[1]) + len(masks[2])
-            )
+            targets = len(masks[1]) + len(masks[2])
+            self.loss = sum(each.item() for each in losses) / targets
             self.words = int(masks[0].sum()) * self._words_a_token
             return losses
 
@@ -129,9 +129,8 @@ def training_module(clocked: ClockedModel) -> types.ModuleType:
     assert spec is not None
     assert spec.origin is not None
     module = importlib.util.module_from_spec(spec)
-    source = (
-        Path(spec.origin).read_text(encoding="utf-8").replace(".data[0]", ".item()")
-    )
+    source = Path(spec.origin).read_text(encoding="utf-8")
+    source = source.replace(".data[0]", ".item()")
     exec(compile(source, spec.origin, "exec"), module.__dict__)
     clocked.watch(module.__dict__["Model"])
     module.__dict__["optim"] = types.SimpleNamespace(Adam=clocked.adam)
@@ -153,8 +152,8 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     with open(text, "w", encoding="utf-8") as file:
         for block in islice(blocks.blocks(), len(blocks)):
             file.writelines(" ".join(sentence) + "\n" for sentence in block)
-            words = words + sum(map(len, block))
-            sentences = sentences + len(block)
+            words += sum(map(len, block))
+            sentences += len(block)
             if words >= WORDS:
                 break
     clocked = ClockedModel(Clock(max_time), words / (words + 2 * sentences))
@@ -171,15 +170,9 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
         "min_count": MIN_COUNT,
         "eval_steps": ENDLESS,
     }
-    line = [
-        "biLM",
-        "train",
-        *(
-            str(word)
-            for name, value in options.items()
-            for word in (f"--{name}", value)
-        ),
-    ]
+    line = ["biLM", "train"]
+    for name, value in options.items():
+        line += [f"--{name}", str(value)]
     with patch("sys.argv", line), redirect_stdout(sys.stderr):
         try:
             training_module(clocked).train()
@@ -188,27 +181,22 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     read_many_langs(package).write(folder / "imported")
 
 
-def main() -> None:
+def train_and_write(options: Options) -> None:
     """Train, unless the folder has a model, and write the features of the sentences."""
-    arguments = arguments_of("ELMoForManyLangs")
-    imported = arguments.out / "imported"
+    imported = options.out / "imported"
     if not imported.exists():
-        train(
-            arguments.texts,
-            arguments.out,
-            max_time=arguments.max_time,
-            seed=arguments.seed,
-        )
-    if arguments.sentences:
+        time = options.max_time
+        train(options.texts, options.out, max_time=time, seed=options.seed)
+    if options.sentences is not None:
         model = ElmoC.from_pretrained(imported, precision="float32")
-        attributes = {"peer": "many_langs", "training_time": arguments.max_time}
+        attributes = {"peer": "many_langs", "training_time": options.max_time}
         write_features(
-            arguments.out / "features.h5",
-            arguments.sentences,
+            options.out / "features.h5",
+            options.sentences,
             lambda words: model.embed(words).numpy(),
             attributes,
         )
 
 
 if __name__ == "__main__":
-    main()
+    run_peer("many_langs", "ELMoForManyLangs", train_and_write)

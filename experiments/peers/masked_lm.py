@@ -11,7 +11,7 @@ of the learning rate, logits of masked subwords alone) is that of Geiping and Go
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -36,25 +36,26 @@ from elmoc.devices import has_bf16
 from experiments.peers.common import (
     ENDLESS,
     Clock,
+    Options,
     TextBlocks,
-    arguments_of,
+    run_peer,
     write_features,
 )
 
 VOCABULARY = 16384
-VOCABULARY_BLOCKS = (
-    1000  # blocks of text, 12 million words, of which the vocabulary is made
-)
+# Blocks of text, 12 million words, of which the vocabulary is made.
+VOCABULARY_BLOCKS = 1000
 LAYERS = 4
 SIZE = 256
 HEADS = 4
 INTERMEDIATE = 1024
-POSITIONS = 128  # subwords of a sentence that are read together
-BATCH_SUBWORDS = 4096  # with padding
+# Subwords of a sentence that are read together.
+POSITIONS = 128
+# Of a batch, with padding.
+BATCH_SUBWORDS = 4096
 LEARNING_RATE = 1e-3
 WEIGHT_DECAY = 0.01
-# Of longer words (mostly addresses) the rest is cut off, since the first subword stands
-# for the word.
+# Longer words, mostly addresses, are cut off: the first subword stands for the word.
 MOST_SUBWORDS = 16
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNKNOWN, BEGIN, END = range(4)
@@ -71,7 +72,7 @@ def open_tokenizer(folder: Path) -> Any:
 
 
 def division(tokenizer: Any) -> Callable[[str], list[int]]:
-    """A function from a word to its subwords, at least one; each word is divided once."""
+    """A function from a word to its subwords, at least one; a word is divided once."""
     known: dict[str, list[int]] = {}
 
     def divide(word: str) -> list[int]:
@@ -98,7 +99,7 @@ def pieces(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 class Batches(IterableDataset):
-    """Batches of about equally many subwords, of sentences of like length, without end."""
+    """Batches of about equally many subwords, of sentences of like length, endless."""
 
     def __init__(self, text: TextBlocks, divide: Callable[[str], list[int]]) -> None:
         self._text = text
@@ -110,13 +111,9 @@ class Batches(IterableDataset):
             cuts = []
             for words in sentences:
                 divided = [self._divide(word) for word in words]
-                for start, stop in pieces(list(map(len, divided))):
-                    cuts.append(
-                        (
-                            stop - start,
-                            [each for ids in divided[start:stop] for each in ids],
-                        )
-                    )
+                for start, stop in pieces([len(ids) for ids in divided]):
+                    joined = list(chain.from_iterable(divided[start:stop]))
+                    cuts.append((stop - start, joined))
             cuts.sort(key=lambda pair: len(pair[1]))
             made = []
             while cuts:
@@ -125,18 +122,14 @@ class Batches(IterableDataset):
                 del cuts[-size:]
             random.Random(number).shuffle(made)
             for batch in made:
-                yield (
-                    [example(ids) for _, ids in batch],
-                    sum(words for words, _ in batch),
-                )
+                words = sum(words for words, _ in batch)
+                yield [example(ids) for _, ids in batch], words
 
 
 def example(ids: list[int]) -> dict[str, list[int]]:
     """A piece as the collator of transformers takes it."""
-    return {
-        "input_ids": [BEGIN, *ids, END],
-        "special_tokens_mask": [1, *[0] * len(ids), 1],
-    }
+    special = [1] + [0] * len(ids) + [1]
+    return {"input_ids": [BEGIN, *ids, END], "special_tokens_mask": special}
 
 
 class ClockedTrainer(Trainer):
@@ -192,7 +185,7 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     print("making the vocabulary", file=sys.stderr)
     learner = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
     blocks = islice(text.blocks(), min(VOCABULARY_BLOCKS, len(text)))
-    lines = (" ".join(words) for block in blocks for words in block)
+    lines = (" ".join(words) for words in chain.from_iterable(blocks))
     learner.train_from_iterator(
         lines, vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False
     )
@@ -229,12 +222,13 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
         disable_tqdm=True,
         remove_unused_columns=False,
     )
+    by_clock = ByClock()
     trainer = ClockedTrainer(
         model=BertForMaskedLM(config),
         args=options,
         data_collator=lambda batch: {**collator(batch[0]), "words": batch[1]},
         train_dataset=Batches(text, division(tokenizer)),
-        callbacks=[by_clock := ByClock()],
+        callbacks=[by_clock],
     )
     trainer.clock = Clock(max_time)
     by_clock.trainer = trainer
@@ -253,41 +247,30 @@ def encoder(folder: Path) -> Callable[[list[str]], np.ndarray]:
     def encode(words: list[str]) -> np.ndarray:
         divided = [divide(word) for word in words]
         read = []
-        for start, stop in pieces(list(map(len, divided))):
-            ids = torch.tensor(
-                [[BEGIN, *(each for word in divided[start:stop] for each in word), END]]
-            )
-            states = torch.cat(
-                model(input_ids=ids, output_hidden_states=True).hidden_states
-            )  # [layers + 1, T, size]
-            firsts = np.cumsum([1, *map(len, divided[start:stop])])[:-1]
-            read.append(states.numpy()[:, firsts])
+        for start, stop in pieces([len(ids) for ids in divided]):
+            piece = divided[start:stop]
+            ids = torch.tensor([[BEGIN, *chain.from_iterable(piece), END]])
+            output = model(input_ids=ids, output_hidden_states=True)
+            states = torch.cat(output.hidden_states)  # [layers + 1, T, size]
+            # The mark of the beginning stands before the first word.
+            lengths = [1] + [len(each) for each in piece[:-1]]
+            read.append(states.numpy()[:, np.cumsum(lengths)])
         return np.concatenate(read, axis=1)
 
     return encode
 
 
-def main() -> None:
+def train_and_write(options: Options) -> None:
     """Train, unless the folder has a model, and write the features of the sentences."""
-    arguments = arguments_of(
-        "a masked language model: a BERT of Hugging Face transformers"
-    )
-    if not (arguments.out / "config.json").exists():
-        train(
-            arguments.texts,
-            arguments.out,
-            max_time=arguments.max_time,
-            seed=arguments.seed,
-        )
-    if arguments.sentences:
-        attributes = {"peer": "masked_lm", "training_time": arguments.max_time}
-        write_features(
-            arguments.out / "features.h5",
-            arguments.sentences,
-            encoder(arguments.out),
-            attributes,
-        )
+    out = options.out
+    if not (out / "config.json").exists():
+        train(options.texts, out, max_time=options.max_time, seed=options.seed)
+    if options.sentences is not None:
+        attributes = {"peer": "masked_lm", "training_time": options.max_time}
+        path = out / "features.h5"
+        write_features(path, options.sentences, encoder(out), attributes)
 
 
 if __name__ == "__main__":
-    main()
+    what = "a masked language model: a BERT of Hugging Face transformers"
+    run_peer("masked_lm", what, train_and_write)
