@@ -48,7 +48,6 @@ from elmoc.settings import checked
 from elmoc.text.documents import estimate_tokens, read_documents, reader_of
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
 from elmoc.text.overlap import RUN, Overlap
-from elmoc.text.suitable import warn_of_raw_text
 
 # Files in their order, each with its source.
 NamedFiles = dict[AnyPath, str]
@@ -202,9 +201,6 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
             settings=settings,
         )
         shutil.rmtree(work)
-    if not tokenisers:
-        counted = zip(lexicon.words, lexicon.counts.tolist(), strict=True)
-        warn_of_raw_text(out, counted)
     report(out, f"{len(lexicon.words):,} word types", train, held_out)
     for source, sentences in settings.get("left_out_sentences", {}).items():
         of_source = f" of {source}" if source else ""

@@ -11,11 +11,10 @@ import ctypes
 import math
 import os
 import re
-import select
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,18 +26,13 @@ from data_scripts.parts.workers import Workers, parallel_map
 from data_scripts.write_text import sentences
 from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, duration, human_bytes, is_quiet, say
+from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, locked, refuse_existing, temporary_path
-from elmoc.process import available_cores
+from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
 from elmoc.word_vectors.fasttext import FastTextVectors
 
-# Seconds between two lines of progress on a terminal, and in a file.
-_SEEN_SECONDS = 1.0
-_LOG_SECONDS = 30.0
-# Characters of fastText's own lines that are looked at.
-_LONGEST_LINE = 300
 # A parameter of mallopt(3), as glibc's malloc.h numbers it: new memory is filled with
 # the complement of a byte.
 _M_PERTURB = -6
@@ -181,13 +175,14 @@ def train_fasttext(
                 for line, _ in sentences(corpus, shards):
                     file.write(line.removeprefix("\n"))
 
-            def train(path: Path) -> None:
-                _train(path, partial, options.seed, thread=options.workers, **sizes)
+            def train(writing: int) -> None:
+                _train(text, partial, options.seed, options.workers, sizes, writing)
 
-            # In a process of its own, in which the library can crash or be interrupted
-            # alone. Of the two workers one gets no item.
-            for _ in parallel_map(train, [text], workers=2):
-                pass
+            with _progress() as writing:
+                # In a process of its own, in which the library can crash or be
+                # interrupted alone. Of the two workers one gets no item.
+                for _ in parallel_map(train, [writing], workers=2):
+                    pass
             # fastText does not notice that it cannot write: a model that is not whole
             # fails here.
             FastTextVectors(partial)
@@ -197,9 +192,11 @@ def train_fasttext(
     say(f"{output}: {size}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
 
 
-def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
-    """Train in this process; what fastText says of its progress on standard error is
-    printed by `_print_progress`.
+def _train(
+    text: Path, model: Path, seed: int, threads: int, sizes: dict[str, int], output: int
+) -> None:
+    """Train in this process; what fastText says on standard error goes to the file
+    descriptor `output`.
     """
     import fasttext
 
@@ -207,68 +204,42 @@ def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     with contextlib.suppress(AttributeError, OSError):
         # The complement of 0xFF: new memory is zeros.
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
+    os.dup2(output, 2)
     # `train_unsupervised` takes every argument but the seed, and reads it from here.
     fasttext.FastText.unsupervised_default["seed"] = seed
-    reading, writing = os.pipe()
-    shown = os.dup(2)
-    os.dup2(writing, 2)
-    os.close(writing)
-    thread = threading.Thread(target=_print_progress, args=(reading, shown, is_quiet()))
-    thread.start()
-    try:
-        trained = fasttext.train_unsupervised(
-            str(text), model="skipgram", verbose=2, **numbers
-        )
-    finally:
-        # The pipe has no other end now, which is how the thread knows that it is over.
-        os.dup2(shown, 2)
-        thread.join()
+    trained = fasttext.train_unsupervised(
+        str(text), model="skipgram", verbose=2, thread=threads, **sizes
+    )
     for word in trained.get_words():
         if not np.isfinite(trained.get_word_vector(word)).all():
             raise InputError("the vectors diverged: they are not finite")
     trained.save_model(str(model))
 
 
-def _print_progress(reading: int, shown: int, quiet: bool) -> None:
-    """Print how far fastText is: over the same line of a terminal, else a line a half
-    minute.
-
-    With one thread fastText says nothing until its end: then it is how long it has
-    trained.
-
-    Args:
-        reading: the pipe that fastText writes to.
-        shown: the file to print to.
-        quiet: whether nothing is printed.
+@contextlib.contextmanager
+def _progress() -> Iterator[int]:
+    """Show a bar while the block runs; yield the file descriptor to which fastText
+    writes how far it is. With one thread it says nothing until its end.
     """
-    every = _LOG_SECONDS
-    end = "\n"
-    if os.isatty(shown):
-        every = _SEEN_SECONDS
-        end = "\r"
-    said = ""
-    began = time.monotonic()
-    before = began
-    with open(shown, "w", closefd=False) as output:
-        while True:
-            if select.select([reading], [], [], every)[0]:
-                part = os.read(reading, 1 << 12)
-                if not part:
-                    break
-                said = (said + part.decode(errors="replace"))[-_LONGEST_LINE:]
-            now = time.monotonic()
-            if now - before < every or quiet:
-                continue
-            before = now
-            done = ""
-            shares = re.findall(r"Progress:\s*([\d.]+)%", said)
-            share = float(shares[-1]) / 100 if shares else 0.0
-            if share:
-                left = duration((now - began) * (1 / share - 1))
-                done = f"{share:.1%} done, {left} left, "
-            so_far = duration(now - began)
-            print(f"fastText: {done}{so_far} so far", end=end, file=output, flush=True)
-    os.close(reading)
+    reading, writing = os.pipe()
+    bar = progress_bar(total=100, unit=" %", desc="fastText")
+
+    def show() -> None:
+        with open(reading, encoding="utf-8", errors="replace", newline="\r") as lines:
+            for line in lines:
+                share = re.search(r"Progress:\s*([\d.]+)%", line)
+                if share:
+                    bar.update(float(share[1]) - bar.n)
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    try:
+        yield writing
+    finally:
+        # The workers have ended: nothing else holds the pipe open.
+        os.close(writing)
+        thread.join()
+        bar.close()
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Tokeniser:
         self, path: AnyPath, *, tokenised: Answer = "auto", wrapped: Answer = "auto"
     ) -> None:
         reader = reader_of(path)
-        reader.check(path)
+        reader.check(path, warn=False)
         lines = lines_of(read_documents(TextRange(path)))
         sample = [
             _without_markup(each) for each in first_lines(lines, SAMPLE_CHARACTERS)

@@ -92,8 +92,8 @@ class TextReader(ABC):
         """Yield the documents of a part of a file, in their order."""
 
     def check(self, path: AnyPath, *, warn: bool = True) -> None:  # noqa: B027
-        """Raise an `InputError` where the beginning of a file shows that it is not what
-        it is taken for; with `warn`, warn of what is only likely.
+        """Raise an `InputError` where the beginning of a file shows that it is not
+        tokenised text; with `warn`, warn of what is only likely.
         """
 
     def text_bytes(self, path: AnyPath) -> int:
@@ -126,7 +126,7 @@ class PlainText(TextReader):
                 pass
 
     def check(self, path: AnyPath, *, warn: bool = True) -> None:
-        """JSON lines and columns are refused; missing spaces are warned of."""
+        """See `TextReader`."""
         check_suitable(path, warn=warn)
 
     def divide(self, path: AnyPath, wanted_bytes: int) -> list[TextRange]:

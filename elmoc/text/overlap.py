@@ -16,14 +16,16 @@ import xxhash
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.files.checksums import fingerprint
 
-# words of the shortest sentence that is compared as a whole
+# Words of the shortest sentence that is compared as a whole: shorter ones, such as
+# "Yes, I know.", stand in any text.
 SHORTEST = 5
-# words in a row that a sentence of that length or more shares with another
+# Words in a row that a sentence of that length or more shares with another.
 RUN = 8
-# instead of the hash of a word: of a word without letters and digits, and of a word
-# that no sentence has
+# In place of a hash: a word without letters and digits, and a word of no sentence.
 _NOT_COUNTED = 0
 _OTHER = 1
+# An odd number without a pattern in its bits (2^64 by the golden ratio): words in
+# another order get another hash.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -36,20 +38,18 @@ class Overlap:
     """
 
     def __init__(self, sentences: Iterable[Sequence[str]]) -> None:
-        self._hash_of: dict[str, int] = {}
+        self._hash_of = {"": _NOT_COUNTED}
         hashes: list[int] = []
         starts: list[int] = []
         for words in sentences:
             starts.append(len(hashes))
             for word in filter(None, map(reduced, words)):
                 if word not in self._hash_of:
-                    self._hash_of[word] = max(
-                        2, xxhash.xxh3_64_intdigest(word.encode())
-                    )
+                    value = xxhash.xxh3_64_intdigest(word.encode())
+                    # 0 and 1 have a meaning of their own.
+                    self._hash_of[word] = max(2, value)
                 hashes.append(self._hash_of[word])
-        runs = _runs(
-            np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64)
-        )
+        runs = _runs(np.array(hashes, np.uint64), np.array(starts, np.int64))
         self._known = {length: np.unique(values) for length, values, _ in runs}
 
     @property
@@ -59,11 +59,7 @@ class Overlap:
 
     def hashes(self, words: Iterable[str]) -> np.ndarray:
         """uint64 [n]: what `find` takes for each word."""
-        known = self._hash_of.get
-        hashes = [
-            known(word, _OTHER) if word else _NOT_COUNTED
-            for word in map(reduced, words)
-        ]
+        hashes = [self._hash_of.get(reduced(word), _OTHER) for word in words]
         return np.array(hashes, dtype=np.uint64)
 
     def find(self, hashes: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -89,27 +85,25 @@ def _runs(
     in, int [R].
     """
     counted = hashes != _NOT_COUNTED
-    sentences = np.repeat(
-        np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(hashes))
-    )[counted]
+    numbers = np.arange(len(starts), dtype=np.int32)
+    sentences = np.repeat(numbers, np.diff(starts, append=len(hashes)))[counted]
     hashes = hashes[counted]
-    lengths = np.bincount(sentences, minlength=len(starts))  # [S]
-    begins = np.cumsum(lengths) - lengths  # [S]
+    # [S]: of the words that count.
+    lengths = np.bincount(sentences, minlength=len(starts))
+    begins = np.cumsum(lengths) - lengths
     for length in range(SHORTEST, RUN):
         whole = np.flatnonzero(lengths == length)
-        yield (
-            length,
-            _combined([hashes[begins[whole] + place] for place in range(length)]),
-            whole,
-        )
+        words = [hashes[begins[whole] + place] for place in range(length)]
+        yield length, _combined(words), whole
     count = max(0, len(hashes) - RUN + 1)
+    # A run is in one sentence where its last word is in the sentence of its first.
     inside = sentences[RUN - 1 :] == sentences[:count]
     values = _combined([hashes[place : place + count] for place in range(RUN)])
     yield RUN, values[inside], sentences[:count][inside]
 
 
 def _combined(words: Sequence[np.ndarray]) -> np.ndarray:
-    """One hash of runs, from the hashes of their first words, second words, and so on."""
+    """One hash of each run, from hashes of all first words, second words, and so on."""
     return reduce(lambda values, each: values * _MULTIPLIER + each, words)
 
 

@@ -2,20 +2,14 @@
 can be entries of a feature file.
 """
 
-from collections import Counter
 from typing import NamedTuple
 
 import xxhash
 
 from elmoc.errors import InputError, shortened
 from elmoc.files.limits import MOST_SENTENCES, MOST_WORDS
-from elmoc.files.text import read_lines
 from elmoc.text.sentences import Sentence, SentenceInput
-from elmoc.text.suitable import check_suitable, first_lines, warn_of_raw_text
-
-# Characters of a text by which it is called raw: enough that names with a mark (Yahoo!)
-# do not decide.
-_RAW_SAMPLE_CHARACTERS = 500_000
+from elmoc.text.suitable import check_suitable
 
 
 class Survey(NamedTuple):
@@ -77,9 +71,6 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
         raise InputError(
             f"{source.path} has no lines: give a file with a sentence on each"
         )
-    if warn and not source.documents:
-        sample = first_lines(read_lines(source.path), _RAW_SAMPLE_CHARACTERS)
-        warn_of_raw_text(source.path, Counter(" ".join(sample).split()).items())
     return Survey(sentences, words, digest.hexdigest())
 
 
