@@ -138,7 +138,7 @@ def build_vectors(
             origin = str(Path(origin).absolute())
         vectors = open_vectors(origin, corpus)
         fitted = None
-        post_processing: str = options.transform
+        post_processing = options.transform
         if options.like is not None:
             # PyTorch is only needed here.
             from elmoc.model_directory import read_model_directory
@@ -194,7 +194,7 @@ def look_up_all(
 
 
 def _fitted(
-    transform: str, corpus: Corpus, vectors: WordVectors, raw: np.ndarray
+    transform: TransformKind, corpus: Corpus, vectors: WordVectors, raw: np.ndarray
 ) -> VectorTransform:
     """The transform, fitted to raw vectors, [V, E]."""
     word_counts = corpus.counts.copy()

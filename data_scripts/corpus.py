@@ -185,7 +185,7 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         train, held_out = write_shards(planned, lexicon.rows, out)
         if options.leave_out:
             settings["leave_out"] = {
-                str(file): fingerprint_file(file) for file in leave_out_files
+                str(file): fingerprint_file(Path(file)) for file in leave_out_files
             }
             left_out = dict.fromkeys(shard_tokens, 0)
             for piece in numbered:
@@ -273,8 +273,8 @@ def _divide(
     pieces = []
     for is_held_out in (False, True):
         for source, size in sizes.items():
-            files = paths[is_held_out, source]
-            pieces += cut_pieces(files, size, is_held_out, source)
+            own = paths[is_held_out, source]
+            pieces += cut_pieces(own, size, is_held_out, source)
     return pieces, sizes
 
 

@@ -1,14 +1,15 @@
 """Corpus directory: which files it has, how they are read, and how it is finished.
 
-corpus.json       version, counts, the shards of both splits, sources, checksums;
-                  written last, so that a directory without it is not a corpus yet
-lexicon.txt       one word type a line, most frequent first; id = row
-counts.npy        int64 [V], occurrences in the training shards
-shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
-shards/NAME.documents.npy   int64, for each document of the shard the position of its
-first `<s>` subwords.json     of a corpus of subwords, how words are split into them
-(see `elmoc/word_vectors/subwords.py`) vectors/NAME.npy  vector tables (see
-`elmoc/word_vectors/table.py`)
+corpus.json         version, counts, the shards of both splits, sources, checksums;
+                    written last, so that a directory without it is not a corpus yet
+lexicon.txt         one word type a line, most frequent first; id = row
+counts.npy          int64 [V], occurrences in the training shards
+shards/NAME.bin     little-endian uint32 ids, `<s> … </s>` around every sentence
+shards/NAME.documents.npy   int64, for each document of the shard the position of
+                    its first `<s>`
+subwords.json       of a corpus of subwords, how words are split into them (see
+                    `elmoc/word_vectors/subwords.py`)
+vectors/NAME.npy    vector tables (see `elmoc/word_vectors/table.py`)
 """
 
 from collections.abc import Sequence
@@ -33,19 +34,23 @@ BEGIN = "<s>"
 END = "</s>"
 UNKNOWN = "<unk>"
 ID_DTYPE = np.dtype("<u4")
-# the name of a source, as a pattern: a key of TOML without quotes
+# The name of a source, as a pattern: a key of TOML without quotes.
 SOURCE_NAME = r"[A-Za-z0-9_-]+"
-# the largest weight of a source: how many times it is read or written
+# The largest weight of a source: how many times it is read or written.
 MOST_TIMES = 1_000
 SUBWORDS = "subwords.json"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One token shard: `tokens` counts every id, sentence boundaries included.
+    """One token shard.
 
-    source: the kind of text that all of it is of, by the name that the corpus was built
-    with; "" where none was given.
+    file: its path in the corpus directory.
+    tokens: its number of ids, sentence boundaries included.
+    sentences: its number of sentences.
+    documents: its number of documents.
+    source: the kind of its text, by the name that the corpus was built with; "" where
+        none was given.
     """
 
     file: str
@@ -65,6 +70,15 @@ class CorpusRecord:
     """What `corpus.json` holds: `train_tokens` and the like are sums over the shards of
     a split.
 
+    types: V, the number of word types.
+    lexicon_fingerprint: a hash of the lexicon; see `lexicon_fingerprint`.
+    begin_id: the id of `<s>`.
+    end_id: the id of `</s>`.
+    unknown_id: the id of `<unk>`, where rare words were left out.
+    settings: how the corpus was made.
+    sources: the files that it was made of.
+    train: the training shards.
+    held_out: the shards to evaluate on.
     subwords: whether the types are subwords, and not words.
     checksums: of every file by its path in the directory.
     """
@@ -91,8 +105,12 @@ class CorpusRecord:
 class Corpus:
     """A corpus directory opened for reading.
 
-    Raises `InputError` when the directory is missing, unfinished, of another version,
-    or has a file that is missing, truncated, or damaged in its first or last block.
+    Args:
+        path: of the directory.
+
+    Raises:
+        InputError: the directory is missing, unfinished, of another version, or has a
+            file that is missing, truncated, or damaged in its first or last block.
 
     train_tokens: of the training shards, sentence boundaries included.
     checksums: those that the corpus was written with, by file.
@@ -100,13 +118,13 @@ class Corpus:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        if not (self.path / "corpus.json").exists():
+        file = self.path / "corpus.json"
+        if not file.exists():
             raise InputError(
                 f"{self.path} is not a finished corpus directory (no corpus.json)"
             )
-        self.record = record = read_record(
-            self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION
-        )
+        record = read_record(file, CorpusRecord, format=FORMAT, version=VERSION)
+        self.record = record
         self.types = record.types
         self.lexicon_fingerprint = record.lexicon_fingerprint
         self.begin_id = record.begin_id
@@ -147,23 +165,13 @@ class Corpus:
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
-        with reading(
-            self.path / "lexicon.txt"
-        ):  # whose first word may begin with a byte order mark
-            words = (
-                (self.path / "lexicon.txt")
-                .read_bytes()
-                .decode()
-                .removesuffix("\n")
-                .split("\n")
-            )
-        if (
-            len(words) != self.types
-            or lexicon_fingerprint(words) != self.lexicon_fingerprint
-        ):
-            raise InputError(
-                f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus"
-            )
+        path = self.path / "lexicon.txt"
+        # Not as text with a byte order mark, by which the first word may begin.
+        with reading(path):
+            words = path.read_bytes().decode().removesuffix("\n").split("\n")
+        is_own = lexicon_fingerprint(words) == self.lexicon_fingerprint
+        if len(words) != self.types or not is_own:
+            raise InputError(f"{path} is not the lexicon of this corpus")
         return words
 
     @cached_property
@@ -178,7 +186,7 @@ class Corpus:
 
     @property
     def unit(self) -> str:
-        """What its tokens are called in print."""
+        """The name of its tokens in print."""
         return "subwords" if self.record.subwords else "words"
 
     def require_words(self) -> None:
@@ -186,7 +194,8 @@ class Corpus:
         if self.record.subwords:
             words = self.record.settings.get("words")
             raise InputError(
-                f"{self.path} is a corpus of subwords: name the corpus of words behind it ({words})"
+                f"{self.path} is a corpus of subwords: name the corpus of words behind "
+                f"it ({words})"
             )
 
     def read_shard(
@@ -196,10 +205,12 @@ class Corpus:
         the number of types.
         """
         ids = self.map_shard(shard)[start:end]
-        if (largest := int(ids.max())) >= self.types:
-            path = self.path / shard.file
+        largest = int(ids.max())
+        # An id beyond the lexicon would read beyond a table.
+        if largest >= self.types:
             raise InputError(
-                f"{path} has the id {largest}, but the corpus has {self.types:,} types"
+                f"{self.path / shard.file} has the id {largest}, but the corpus has "
+                f"{self.types:,} types"
             )
         return ids
 
@@ -207,15 +218,13 @@ class Corpus:
         """uint32 [tokens], memory-mapped read-only; that they are types of the corpus
         is not checked.
         """
-        return np.memmap(
-            self.path / shard.file, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,)
-        )
+        path = self.path / shard.file
+        return np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
 
     def read_documents(self, shard: Shard) -> np.ndarray:
-        """int64 [documents]: the position in the shard of each document's first token."""
-        return load_array(
-            self.path / shard.documents_file, shape=(shard.documents,), dtype=np.int64
-        )
+        """int64 [documents]: where in the shard each document begins."""
+        path = self.path / shard.documents_file
+        return load_array(path, shape=(shard.documents,), dtype=np.int64)
 
 
 def finish_corpus(
@@ -231,34 +240,40 @@ def finish_corpus(
 ) -> None:
     """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all else is in
     place.
+
+    Args:
+        path: of the corpus directory, which has the shards.
+        lexicon: the word types, most frequent first.
+        counts: [V], of the types in the training shards.
+        train: the training shards.
+        held_out: the shards to evaluate on.
+        sources: the files that the corpus was made of.
+        settings: how it was made.
+        subwords: whether the types are subwords.
     """
     path = Path(path)
     with locked(path / "corpus.json"):
         with open_text(path / "lexicon.txt") as file:
             file.writelines(f"{word}\n" for word in lexicon)
         save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
-        positions = {
-            word: row
-            for row, word in enumerate(lexicon)
-            if word in (BEGIN, END, UNKNOWN)
-        }
-        files = ["lexicon.txt", "counts.npy", *([SUBWORDS] if subwords else [])]
-        files += [
-            name
-            for shard in (*train, *held_out)
-            for name in (shard.file, shard.documents_file)
-        ]
-        totals = {
-            f"{split}_{what}": sum(getattr(shard, what) for shard in shards)
-            for split, shards in (("train", train), ("held_out", held_out))
-            for what in ("tokens", "sentences", "documents")
-        }
+        files = ["lexicon.txt", "counts.npy"]
+        if subwords:
+            files.append(SUBWORDS)
+        for shard in (*train, *held_out):
+            files += [shard.file, shard.documents_file]
+        totals = {}
+        for split, shards in (("train", train), ("held_out", held_out)):
+            for what in ("tokens", "sentences", "documents"):
+                total = sum(getattr(shard, what) for shard in shards)
+                totals[f"{split}_{what}"] = total
+        marks = (BEGIN, END, UNKNOWN)
+        row_of = {word: row for row, word in enumerate(lexicon) if word in marks}
         record = CorpusRecord(
             types=len(lexicon),
             lexicon_fingerprint=lexicon_fingerprint(lexicon),
-            begin_id=positions[BEGIN],
-            end_id=positions[END],
-            unknown_id=positions.get(UNKNOWN),
+            begin_id=row_of[BEGIN],
+            end_id=row_of[END],
+            unknown_id=row_of.get(UNKNOWN),
             settings=settings,
             sources=list(sources),
             train=list(train),

@@ -105,7 +105,7 @@ def reading(path: object) -> Iterator[None]:
         ) from error
 
 
-def run_command(command: Callable[[], None]) -> int:
+def run_command(command: Callable[[], object]) -> int:
     """Run a command's body and return its exit status: 0, 1 after an error, 130 after
     an interrupt.
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
@@ -21,10 +22,9 @@ from elmoc.files.text import read_lines
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("quickstart/data")
 OUT = Path("runs/quickstart")
-ENTITIES = {
-    split: DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")
-}
-# Metrics of held-out text, and what the table calls them.
+# Columns of a printed command.
+WIDTH = 110
+# Metrics of held-out text, and their names in the table.
 METRICS = {
     "cosine": "cosine with the true word",
     "accuracy_at_1": "accuracy@1",
@@ -37,38 +37,43 @@ PROBE_INPUTS = {
     "both": "features + fastText",
 }
 LIMITS = """
-These numbers show that every step works, and whether the encoder learns: is it above the best constant prediction?
-They do not show how good ELMo-C is. The paper's encoder is 30 times larger and read thousands of times as much text;
-one seed on a few hundred test entities moves by a point or two either way. docs/results.md has longer runs."""
+These numbers show that every step works, and whether the encoder learns: is it above
+the best constant prediction? They do not show how good ELMo-C is. The paper's encoder
+is 30 times larger and read thousands of times as much text; one seed on a few hundred
+test entities moves by a point or two either way. docs/results.md has longer runs."""
 
 
 def run_module(title: str, *arguments: object, output: Path | None = None) -> None:
-    """Print and run `python -m ARGUMENTS`; its standard output goes to `output` where
-    that is given.
+    """Print and run `python -m ARGUMENTS`.
 
-    Raises `InputError` where the command fails.
+    Args:
+        title: printed above the command.
+        arguments: the module and its arguments.
+        output: gets the standard output of the command, where it is given.
+
+    Raises:
+        InputError: the command fails.
     """
+    command = [str(each) for each in arguments]
+    words = [shlex.quote(each) for each in command]
+    if output:
+        words.append(f"> {output}")
     lines = [f"\n── {title}\n$ python -m"]
-    for word in [
-        *map(shlex.quote, map(str, arguments)),
-        *(["> " + str(output)] if output else []),
-    ]:
-        if len(lines[-1]) + len(word) > 110:
+    for word in words:
+        if len(lines[-1]) + len(word) > WIDTH:
             lines.append("   ")
         lines[-1] += f" {word}"
     print(" \\\n".join(lines), flush=True)
     started = time.monotonic()
-    with (
-        open(ROOT / output, "w", encoding="utf-8")
-        if output
-        else open(1, "w", closefd=False) as stdout
-    ):
-        status = subprocess.run(
-            [sys.executable, "-m", *map(str, arguments)], cwd=ROOT, stdout=stdout
-        ).returncode
+    command = [sys.executable, "-m", *command]
+    with ExitStack() as stack:
+        stdout = None
+        if output:
+            stdout = stack.enter_context(open(ROOT / output, "w", encoding="utf-8"))
+        status = subprocess.run(command, cwd=ROOT, stdout=stdout).returncode
     if status:
         raise InputError(
-            f"the command above ended with status {status}; what it printed says why"
+            f"the command above ended with status {status}; its last lines say why"
         )
     print(f"   ({time.monotonic() - started:.0f} s)", flush=True)
 
@@ -82,60 +87,50 @@ def quickstart() -> None:
     (ROOT / OUT).mkdir(parents=True)
     text = OUT / "novels.txt"
     run = OUT / "run"
+    config = "pretrain/configs/quickstart.toml"
     sentences = OUT / "sentences.txt"
     features = OUT / "features.h5"
-    probe_results = OUT / "probe.jsonl"
-    run_module(
-        "raw text to tokenised sentences",
-        "data_scripts.tokenize",
-        DATA / "novels.txt.gz",
-        text,
+    results = OUT / "probe.jsonl"
+    train, dev, test = (
+        DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")
     )
-    run_module(
-        "tokenised text to a small ELMo-C (what `make model` does)",
-        *(
-            "pretrain.recipe",
-            text,
-            run,
-            "--config",
-            "pretrain/configs/quickstart.toml",
-            "--max-time",
-            "90s",
-        ),
-    )
-    run_module("the learning curve", "pretrain.plot", run, OUT / "curve.png")
-    run_module(
-        "the probe's sentences",
-        "downstream",
-        "sentences",
-        "ner",
-        *ENTITIES.values(),
-        output=sentences,
-    )
-    run_module(
-        "their contextual features", "elmoc", "dump-features", run, sentences, features
-    )
-    run_module(
-        "the NER probe: fastText alone, and with features",
-        *("downstream", "ner", "--small", "--seeds", 1, "--results", probe_results),
-        *("--features", features, "--vectors", run / "vectors.bin"),
-        *(word for split, path in ENTITIES.items() for word in (f"--{split}", path)),
-    )
-    report(run, probe_results, time.monotonic() - started)
+    novels = DATA / "novels.txt.gz"
+    title = "raw text to tokenised sentences"
+    run_module(title, "data_scripts.tokenize", novels, text)
+    title = "tokenised text to a small ELMo-C (what `make model` does)"
+    recipe = ["pretrain.recipe", text, run, "--config", config, "--max-time", "90s"]
+    run_module(title, *recipe)
+    title = "the learning curve"
+    run_module(title, "pretrain.plot", run, OUT / "curve.png")
+    title = "the probe's sentences"
+    of_task = ["downstream", "sentences", "ner", train, dev, test]
+    run_module(title, *of_task, output=sentences)
+    title = "their contextual features"
+    run_module(title, "elmoc", "dump-features", run, sentences, features)
+    title = "the NER probe: fastText alone, and with features"
+    probe = ["downstream", "ner", "--small", "--seeds", 1, "--results", results]
+    probe += ["--features", features, "--vectors", run / "vectors.bin"]
+    probe += ["--train", train, "--dev", dev, "--test", test]
+    run_module(title, *probe)
+    report(run, results, time.monotonic() - started)
 
 
 def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
-    """Print the scores and write them to `results.json`; `seconds` is the time of all
-    commands.
+    """Print the scores and write them to `results.json`.
+
+    Args:
+        run_directory: of the training.
+        probe_results: the probe's own file of results.
+        seconds: the time of all commands.
     """
-    lines = [
-        json.loads(line) for line in read_lines(ROOT / run_directory / "metrics.jsonl")
-    ]
+    metrics = read_lines(ROOT / run_directory / "metrics.jsonl")
+    lines = [json.loads(line) for line in metrics]
     last = [line for line in lines if line["kind"] == "evaluation"][-1]
     probes = [json.loads(line) for line in read_lines(ROOT / probe_results)]
-    words = f"{last['words'] / 1e6:.2f} million words"
+    million = last["words"] / 1e6
     print(
-        f"\n── Results after {words} of pretraining ({seconds / 60:.1f} minutes in all)\n"
+        f"\n── Results after {million:.2f} million words of pretraining "
+        f"({seconds / 60:.1f} minutes in all)\n"
     )
     print(f"{'held out':32}{'encoder':>10}{'best constant':>16}")
     for name, label in METRICS.items():
@@ -143,17 +138,14 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
     print(f"\n{'NER probe, entity F1 (test)':32}{'F1':>10}")
     for probe in probes:
         print(f"{PROBE_INPUTS[probe['inputs']]:32}{probe['mean']:>10.2f}")
+        # Thousands of numbers, which stay in the probe's own file of results.
+        del probe["counts"]
     print(LIMITS)
-    for probe in probes:
-        del probe[
-            "counts"
-        ]  # thousands of numbers, which stay in the probe's own file of results
-    write_json(
-        ROOT / OUT / "results.json",
-        {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)},
-    )
+    results = {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)}
+    write_json(ROOT / OUT / "results.json", results)
     print(
-        f"\nEverything is in {OUT}/: run/ (with model/), features.h5, results.json, curve.png"
+        f"\nEverything is in {OUT}/: run/ (with model/), features.h5, results.json, "
+        "curve.png"
     )
 
 

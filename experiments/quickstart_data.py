@@ -1,7 +1,7 @@
 """Data of the quickstart: the script that made `quickstart/data` (see the README.md
 there).
 
-    python -m quickstart.make_data NOVELS… ENTITIES_TRAIN ENTITIES_DEV
+    python -m experiments.quickstart_data NOVELS… ENTITIES_TRAIN ENTITIES_DEV
 
 NOVELS are tokenised novels (one sentence a line, a blank line between books),
 ENTITIES_* LitBank's entity columns. Books that hold a sentence of the test passages are
@@ -17,25 +17,17 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
+from elmoc.text.documents import read_documents
 
+# Words of the novels: some two minutes of training.
 WORDS = 750_000
 SENTENCES_A_PARAGRAPH = 4
 TRAIN_BOOKS = 26
 DEV_BOOKS = 4
 TEST_BOOKS = 6
-DATA = Path(__file__).parent / "data"
-
-
-def books(paths: list[str]) -> Iterator[list[list[str]]]:
-    """The books of tokenised files, each a list of sentences."""
-    book: list[list[str]] = []
-    for path in paths:
-        for line in [*read_lines(path), ""]:
-            if line.strip():
-                book.append(line.split())
-            elif book:
-                yield book
-                book = []
+# Characters of a sentence that is in one book alone, at least.
+TELLING_SENTENCE = 60
+DATA = Path(__file__).parent.parent / "quickstart" / "data"
 
 
 def detokenised(sentence: list[str]) -> str:
@@ -66,6 +58,15 @@ def entity_books(path: str) -> Iterator[list[str]]:
     yield book
 
 
+def sentences_of(book: list[str]) -> set[str]:
+    """The sentences of a book of entities, their words with blanks between them."""
+    found = set()
+    for rows in "\n".join(book).split("\n\n"):
+        words = [row.split("\t")[0] for row in rows.split("\n")]
+        found.add(" ".join(words))
+    return found
+
+
 def write(name: str, text: str) -> None:
     """Write a `.gz` file that is the same, byte for byte, whenever it is made."""
     with atomic_path(DATA / name) as partial:
@@ -83,37 +84,30 @@ def main(arguments: list[str]) -> None:
         "entities_test": held_out[DEV_BOOKS : DEV_BOOKS + TEST_BOOKS],
     }
     for name, chosen in splits.items():
-        write(
-            f"{name}.conll.gz",
-            "\n".join("\n".join(book).strip("\n") + "\n" for book in chosen),
-        )
-    unseen = {
-        " ".join(row.split("\t")[0] for row in sentence.split("\n"))
-        for book in held_out
-        for sentence in "\n".join(book).split("\n\n")
-    }
-    unseen = {sentence for sentence in unseen if len(sentence) > 60}
-    chosen_books = []
+        books = ["\n".join(book).strip("\n") + "\n" for book in chosen]
+        write(f"{name}.conll.gz", "\n".join(books))
+    unseen: set[str] = set()
+    for entities in held_out:
+        unseen |= sentences_of(entities)
+    unseen = {sentence for sentence in unseen if len(sentence) > TELLING_SENTENCE}
+    texts = []
     words = 0
-    for book in books(novels):
-        length = sum(map(len, book))
-        if words + length > WORDS or any(
-            " ".join(sentence) in unseen for sentence in book
-        ):
-            continue
-        words += length
-        paragraphs = [
-            book[start : start + SENTENCES_A_PARAGRAPH]
-            for start in range(0, len(book), SENTENCES_A_PARAGRAPH)
-        ]
-        chosen_books.append(
-            "\n".join(" ".join(map(detokenised, paragraph)) for paragraph in paragraphs)
-        )
-        print(
-            f"{length:,} words: {' '.join(book[1] if len(book) > 1 else book[0])[:80]}"
-        )
-    write("novels.txt.gz", "\n\n".join(chosen_books) + "\n")
-    print(f"{len(chosen_books)} books, {words:,} words")
+    for novel in novels:
+        for document in read_documents(novel):
+            book = [sentence for sentence in document.sentences() if sentence]
+            length = sum(map(len, book))
+            is_seen = any(" ".join(sentence) in unseen for sentence in book)
+            if not book or is_seen or words + length > WORDS:
+                continue
+            words += length
+            paragraphs = []
+            for start in range(0, len(book), SENTENCES_A_PARAGRAPH):
+                paragraph = book[start : start + SENTENCES_A_PARAGRAPH]
+                paragraphs.append(" ".join(map(detokenised, paragraph)))
+            texts.append("\n".join(paragraphs))
+            print(f"{length:,} words: {' '.join(book[min(1, len(book) - 1)])[:80]}")
+    write("novels.txt.gz", "\n\n".join(texts) + "\n")
+    print(f"{len(texts)} books, {words:,} words")
 
 
 if __name__ == "__main__":
