@@ -54,6 +54,7 @@ def run(command: TrainCommand) -> None:
     """Do what the command line says."""
     # Before PyTorch starts threads.
     keep_freed_memory()
+    # PyTorch is imported for the work alone, so that the help is quick.
     from pretrain.config import load_config
 
     config = load_config(command.config, command.set)

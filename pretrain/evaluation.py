@@ -229,15 +229,13 @@ class EvaluationTable:
         if not self._metrics:
             self._metrics = [metric for metric in COLUMNS if metric in values]
             yield "held-out metrics, and in brackets the best constant prediction's"
-            heading = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
-            for metric in self._metrics:
-                heading += f" {COLUMNS[metric]:>16}"
-            yield heading
+            headings = [f" {COLUMNS[metric]:>16}" for metric in self._metrics]
+            first = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
+            yield "".join([first, *headings])
         shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
-        row = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
-        for metric in self._metrics:
-            row += f" {_cell(values[metric], values.get(CONSTANT + metric)):>16}"
-        yield row
+        first = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
+        cells = [f" {_cell(values, metric):>16}" for metric in self._metrics]
+        yield "".join([first, *cells])
         if len(sources_of(values)) > 1:
             text = self._by_source(values)
             yield from wrap(
@@ -257,13 +255,12 @@ class EvaluationTable:
         return f"by source ({labels}): {'; '.join(parts)}"
 
 
-def _cell(value: float, constant: float | None) -> str:
-    shown = _number(value)
-    return shown if constant is None else f"{shown} ({_number(constant)})"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.0f}"
+def _cell(values: Mapping[str, float], metric: str) -> str:
+    """A metric, and in brackets the best constant prediction's, where there is one."""
+    found = [values[name] for name in (metric, CONSTANT + metric) if name in values]
+    # A perplexity has more digits before the point than fit with four behind it.
+    shown = [f"{each:.4f}" if abs(each) < 10 else f"{each:,.0f}" for each in found]
+    return " (".join(shown) + ")" * (len(shown) - 1)
 
 
 def sources_of(names: Iterable[str]) -> list[str]:

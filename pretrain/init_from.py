@@ -50,6 +50,8 @@ def initialise_from(
     """
     model = read_model_directory(path)
     require_same_encoder(path, encoder, model)
+    # A network of the run goes on from the model's network; frozen vectors have to be
+    # the same.
     if network is None:
         require_same_inputs(path, data, model)
     else:
@@ -61,9 +63,11 @@ def initialise_from(
             )
         check_vectors(stored, model.word_vectors)
         network.load(stored)
+    # A run of one direction takes its half of a model of two.
     for direction in encoder.directions:
         weights = model.encoder.direction(direction).state_dict()
         encoder.direction(direction).load_state_dict(weights)
+    # Output layers for other targets are of no use, and of another width perhaps.
     kept = model.output_layer
     if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
         say(
@@ -98,6 +102,7 @@ def require_same_encoder(
     ours = encoder.config.to_dict()
     theirs = model.encoder.config.to_dict()
     for name in ours | theirs:
+        # Dropout has no weights: it may be another one now.
         if name != "dropout" and ours.get(name) != theirs.get(name):
             raise InputError(
                 f"--init-from {path}: {name} is {ours.get(name)} here, and "
@@ -143,6 +148,7 @@ def read_stored_vectors(
     """
     if not source.origin.endswith(".safetensors"):
         return None
+    # A model keeps a copy of its vectors when the file that they came from is moved.
     own = None if own_model is None else own_model / source.file_name
     copies = [each for each in (own, before) if isinstance(each, Path)]
     file = next((each for each in copies if each.is_file()), Path(source.origin))

@@ -61,6 +61,7 @@ def join(forward_path: str, backward_path: str, output: Path | str) -> None:
 
 def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
     """What keeps two models from being the halves of one; None where nothing does."""
+    # All but the direction has to be the same.
     has_forward = "forward" in forward.encoder.directions
     has_backward = "backward" in backward.encoder.directions
     fits = {
@@ -86,6 +87,7 @@ def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
     for direction, model in zip(DIRECTIONS, (forward, backward), strict=True):
         half = model.encoder.direction(direction)
         encoder.direction(direction).load_state_dict(half.state_dict())
+        # Each half brings its own output layer.
         prefix = f"{direction_name(direction)}."
         for name, tensor in (model.output_layer.weights or {}).items():
             if name.startswith(prefix):

@@ -33,6 +33,7 @@ def page() -> str:
             parts.append(doc.replace("\n", " ") + "\n")
             rows = rows_of(settings)
             new = [row for key, row in rows.items() if row not in before]
+            # Kinds of a section share many keys, which would be repeated.
             same = [f"`{key}`" for key, row in rows.items() if row in before]
             if new:
                 parts += ["| key | default | meaning |", "|---|---|---|"]

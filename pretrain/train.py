@@ -42,6 +42,7 @@ def train(
         state.max_seconds = max_seconds
         # Fewer tenths of a longer time are over than of the time before.
         state.tenths = min(state.tenths, state.progress.tenths)
+    # A resumed run counts its seconds from where it stopped.
     began = time.monotonic() - state.seconds
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, own=own)
@@ -54,10 +55,12 @@ def train(
         stack.enter_context(closing(batches))
         train_step = TrainStep(setup, state)
         stack.enter_context(closing(train_step))
+        # The first evaluation says where the run begins, and exports a first model.
         if resumed is None:
             recorder.evaluate()
         while True:
             asked = stop.asked or recorder.output_is_lost
+            # All processes stop after the same update, and by the same clock.
             asked, state.seconds = processes.agree(asked, time.monotonic() - began)
             if asked or state.progress.is_over:
                 break

@@ -100,6 +100,7 @@ def start_or_resume(
         resumed = None
         init_from = options.init_from
         max_seconds = None
+        # What is wrong in one process ends all of them with one sentence.
         with processes.raise_together():
             config = checked_config(config)
             if options.max_time is not None:
@@ -123,6 +124,7 @@ def start_or_resume(
                 own_model=run.model if resume else None,
                 started_from=None if resumed is None else resumed.record.started_from,
             )
+        # Processes with different settings would not train one model.
         arithmetic = {
             "train.device": setup.execution.device.type,
             "train.precision": setup.execution.precision,
@@ -131,6 +133,7 @@ def start_or_resume(
             all_settings(config) | setup.data.fingerprints | arithmetic
         )
         with processes.raise_together():
+            # The directory is made when all that can be wrong has been looked at.
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
                 run.start(config, init_from)

@@ -51,6 +51,9 @@ class Material:
 class Parent:
     """A model that a recipe goes on from.
 
+    source_weights: how many times an epoch of its training read each source, where that
+        was set.
+
     Args:
         name: its model or run directory, as the user gives it.
 
@@ -74,6 +77,8 @@ class Parent:
         self._corpus = str(training.get("corpus"))
         recipe = training.get("recipe", {})
         self._settings = convert(recipe, dict[str, Any], where=name)
+        weights = self._settings.get("data.sources", {})
+        self.source_weights = convert(weights, dict[str, float], where=name)
 
     def material(
         self, texts: list[str], output: Path, options: RecipeOptions
@@ -123,11 +128,6 @@ class Parent:
             "(give --general CORPUS)"
         )
         return None
-
-    def weight_of(self, source: str) -> float | None:
-        """How many times an epoch of its training read a source, where that was set."""
-        weights = self._settings.get("data.sources", {})
-        return convert(weights, dict[str, float], where=self.name).get(source)
 
     def require_settings(self) -> None:
         """Raise an `InputError` where it does not say how it was trained."""

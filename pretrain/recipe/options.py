@@ -18,6 +18,7 @@ def options_in(text: str) -> dict[str, Any]:
     """
     options: dict[str, Any] = {}
     name = ""
+    # `--minn=2` is `--minn 2`.
     for word in shlex.split(text.replace("=", " ")):
         if word.startswith("--"):
             name = word.removeprefix("--").replace("-", "_")

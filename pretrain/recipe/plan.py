@@ -7,7 +7,6 @@ import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
@@ -113,6 +112,7 @@ class Recipe:
             config = self._before.config
         self.config = config or self._suitable_config()
         self._writes_config = options.config is None and self._parent is not None
+        # A mistake in the settings is told before the corpus is built.
         if not self._writes_config:
             self._load_config()
 
@@ -134,6 +134,7 @@ class Recipe:
             )
         if options.max_time is not None:
             parse_duration(options.max_time)
+        # Once the tables are made, the word vectors may be moved away.
         tables_are_made = (self._corpus / "vectors/target.json").exists()
         if not self._makes_vectors and not tables_are_made:
             open_word_vectors(self._material.vectors, only=[])
@@ -149,6 +150,7 @@ class Recipe:
         names = [each.name for each in fields(ContentOptions)]
         content = {name: getattr(self._options, name) for name in names}
         now = Begun(text=self._text, config=self.config, **content)
+        # Files that are there before the first step is done: a mistake can be mended.
         not_made = (".begun.json.lock", self.record.name, self._adapted.name)
         if any(each.name not in not_made for each in self._output.iterdir()):
             self._require_same(now)
@@ -188,6 +190,7 @@ class Recipe:
         is_large = words >= SMALL_FROM_WORDS
         has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
         name = "fast.toml"
+        # A GPU is fast enough for its config in any time.
         if is_large and accelerator() is not None:
             name = "gpu.toml"
         elif is_large and has_time:
@@ -209,8 +212,35 @@ class Recipe:
         return total * len(start.split()) // max(1, len(start))
 
     def steps(self) -> list[Step]:
-        """The steps in their order."""
-        steps = self._steps_of_general_text() + self._steps_of_corpus()
+        """The steps in their order. Other rooms' commands are processes of their own,
+        since rooms do not import each other.
+        """
+        material = self._material
+        corpus = self._corpus
+        steps = self._steps_of_general_text()
+        text = {
+            "files": material.texts,
+            "corpus": corpus,
+            "held_out": material.held_out,
+            "leave_out": self._options.leave_out,
+        }
+        build_corpus = partial(run_job, "data_scripts.build_corpus", text)
+        steps.append(Step("a corpus of the text", build_corpus, corpus / "corpus.json"))
+        if self._makes_vectors:
+            fasttext = {"corpus": corpus, "output": material.vectors}
+            fasttext |= self._options.fasttext or {}
+            train_fasttext = partial(run_job, "data_scripts.train_fasttext", fasttext)
+            title = "fastText vectors of the corpus"
+            steps.append(Step(title, train_fasttext, Path(material.vectors)))
+        # An adapted model reads its inputs as they were transformed before; targets are
+        # transformed anew for the new text.
+        inputs = {"origin": material.vectors, "like": self._options.init_from}
+        targets = {"origin": material.target_vectors, "transform": material.targets}
+        for name, table in (("input", inputs), ("target", targets)):
+            table |= {"corpus": corpus, "name": name}
+            build_vectors = partial(run_job, "data_scripts.build_vectors", table)
+            title = f"{name} vectors of every word type"
+            steps.append(Step(title, build_vectors, corpus / f"vectors/{name}.json"))
         steps.append(Step("training", self._train))
         if self._options.bundle:
             steps.append(Step("word vectors for the model directory", self._bundle))
@@ -224,85 +254,27 @@ class Recipe:
         if general is None or self._parent is None:
             return []
         share = self._options.general_share / (1 - self._options.general_share)
-        times = []
-        for name in Corpus(general).sources:
-            weight = self._parent.weight_of(name)
-            if weight is not None:
-                times.append(f"{name}={weight}")
-        target = self._output / GENERAL_TEXT
+        weights = self._parent.source_weights
+        known = [name for name in Corpus(general).sources if name in weights]
         text = {
             "corpus": general,
-            "target": target,
+            "target": self._output / GENERAL_TEXT,
             "tokens": max(1, round(share * self._words())),
-            "sources": times,
+            "sources": [f"{name}={weights[name]}" for name in known],
         }
-        held_out_target = self._output / GENERAL_HELD_OUT
         held_out = {
             "corpus": general,
-            "target": held_out_target,
+            "target": self._output / GENERAL_HELD_OUT,
             "tokens": GENERAL_HELD_OUT_TOKENS,
             "held_out": True,
         }
-        return [
-            _job("general text", "data_scripts.write_text", text, target),
-            _job(
-                "general text, held out",
-                "data_scripts.write_text",
-                held_out,
-                held_out_target,
-            ),
-        ]
-
-    def _steps_of_corpus(self) -> list[Step]:
-        """The corpus directory, word vectors, and tables of them for the corpus."""
-        options = self._options
-        material = self._material
-        corpus = self._corpus
-        text = {
-            "files": material.texts,
-            "corpus": corpus,
-            "held_out": material.held_out,
-            "leave_out": options.leave_out,
-        }
-        fasttext = {"corpus": corpus, "output": material.vectors}
-        inputs = {
-            "corpus": corpus,
-            "origin": material.vectors,
-            "name": "input",
-            "like": options.init_from,
-        }
-        targets = {
-            "corpus": corpus,
-            "origin": material.target_vectors,
-            "name": "target",
-            "transform": material.targets,
-        }
-        steps = [
-            _job(
-                "a corpus of the text",
-                "data_scripts.build_corpus",
-                text,
-                corpus / "corpus.json",
-            )
-        ]
-        if self._makes_vectors:
-            steps.append(
-                _job(
-                    "fastText vectors of the corpus",
-                    "data_scripts.train_fasttext",
-                    fasttext | (options.fasttext or {}),
-                    Path(material.vectors),
-                )
-            )
-        for table in (inputs, targets):
-            steps.append(
-                _job(
-                    f"{table['name']} vectors of every word type",
-                    "data_scripts.build_vectors",
-                    table,
-                    corpus / f"vectors/{table['name']}.json",
-                )
-            )
+        steps = []
+        for title, sample in (
+            ("general text", text),
+            ("general text, held out", held_out),
+        ):
+            write_text = partial(run_job, "data_scripts.write_text", sample)
+            steps.append(Step(title, write_text, sample["target"]))
         return steps
 
     def _train(self) -> None:
@@ -330,11 +302,6 @@ class Recipe:
             else:
                 # Whoever gave the file may write into it.
                 shutil.copyfile(source, partial)
-
-
-def _job(title: str, module: str, options: dict[str, Any], output: Path) -> Step:
-    """A command of another room, which is run in a process of its own."""
-    return Step(title, partial(run_job, module, options), output)
 
 
 def _streams_for(tokens: int, config: RunConfig) -> int:

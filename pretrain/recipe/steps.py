@@ -35,6 +35,7 @@ def run_steps(steps: Sequence[Step]) -> None:
     started = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"step {number} of {len(steps)}"
+        # Commands write their output whole or not at all: what is there is finished.
         if step.output is not None and step.output.exists():
             say(f"── {place}: {step.title}: done before")
             continue

@@ -148,6 +148,7 @@ class RunDirectory:
         that a killed process was writing.
         """
         with locked(self.config):
+            # No other process writes here now, so that such files are left over.
             for folder in (self.path, self.checkpoints):
                 for left in folder.glob(".*.partial"):
                     remove(left)
@@ -183,6 +184,7 @@ class RunDirectory:
         state = read_checkpoint(path)
         with reading(path):
             names = [each.name for each in fields(CheckpointRecord)]
+            # The file holds both side by side.
             own = {name: state.pop(name) for name in names}
         return Checkpoint(path, state, convert(own, CheckpointRecord, where=str(path)))
 
@@ -209,6 +211,7 @@ class RunDirectory:
         content = {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}
         with atomic_path(written) as partial:
             torch.save(content, partial)
+        # The one just written stays, whatever its number.
         kept = {written} | set(self.checkpoint_paths()[-keep:])
         if best is not None:
             kept.add(self.checkpoint_path(best))
@@ -239,6 +242,7 @@ class MetricsLog:
         for name, value in values.items():
             line[name] = value if math.isfinite(value) else None
         self._file.write((json.dumps(line) + "\n").encode())
+        # A checkpoint says how many bytes of the log belong to it.
         self._file.flush()
 
     def size(self) -> int:

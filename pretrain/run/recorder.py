@@ -118,6 +118,7 @@ class Recorder:
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
+        # The seconds of updates alone, without evaluations and checkpoints.
         words = self._setup.data.words_per_update * len(self._seconds)
         speed = words / sum(self._seconds)
         values = summary(self._steps) | {
@@ -145,6 +146,7 @@ class Recorder:
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
+        # Rank 0 alone evaluates; a checkpoint is gathered from all.
         is_best, state.evaluation_seconds, state.evaluation_words = (
             processes.broadcast_from_rank0(
                 (is_best, state.evaluation_seconds, state.evaluation_words)
@@ -175,6 +177,7 @@ class Recorder:
             values, words=state.words, seconds=state.seconds, loss=self._loss
         ):
             self._print(line)
+        # Later evaluations may lack a number: the best model so far stays.
         if state.best_update is None and math.isnan(score):
             raise InputError(
                 f"the held-out {metric}, by which the best model is chosen, is not a "
@@ -244,10 +247,12 @@ class Recorder:
         update and evaluation.
         """
         state = self._state
+        # The end of a run, or a signal, may come just after a checkpoint.
         if self._saved == (state.update, state.tenths):
             return
         self._saved = (state.update, state.tenths)
         self._saved_seconds = state.seconds
+        # Every process sends its streams' recurrent state.
         values = gather_state(self._setup.processes, state)
         if not self._setup.processes.is_rank0:
             return

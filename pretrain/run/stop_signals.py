@@ -36,6 +36,7 @@ def stop_signals() -> Iterator[StopRequest]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.asked = True
+        # A user who asks twice does not want to wait for the checkpoint.
         for other in (signal.SIGINT, signal.SIGTERM):
             signal.signal(other, usual[other])
 
