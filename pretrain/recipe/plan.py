@@ -7,6 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
@@ -234,9 +235,14 @@ class Recipe:
             steps.append(Step(title, train_fasttext, Path(material.vectors)))
         # An adapted model reads its inputs as they were transformed before; targets are
         # transformed anew for the new text.
-        inputs = {"origin": material.vectors, "like": self._options.init_from}
-        targets = {"origin": material.target_vectors, "transform": material.targets}
-        for name, table in (("input", inputs), ("target", targets)):
+        tables: dict[str, dict[str, Any]] = {
+            "input": {"origin": material.vectors, "like": self._options.init_from},
+            "target": {
+                "origin": material.target_vectors,
+                "transform": material.targets,
+            },
+        }
+        for name, table in tables.items():
             table |= {"corpus": corpus, "name": name}
             build_vectors = partial(run_job, "data_scripts.build_vectors", table)
             title = f"{name} vectors of every word type"
@@ -256,13 +262,13 @@ class Recipe:
         share = self._options.general_share / (1 - self._options.general_share)
         weights = self._parent.source_weights
         known = [name for name in Corpus(general).sources if name in weights]
-        text = {
+        text: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_TEXT,
             "tokens": max(1, round(share * self._words())),
             "sources": [f"{name}={weights[name]}" for name in known],
         }
-        held_out = {
+        held_out: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_HELD_OUT,
             "tokens": GENERAL_HELD_OUT_TOKENS,

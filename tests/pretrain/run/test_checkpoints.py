@@ -68,9 +68,15 @@ def test_the_one_before_a_damaged_one_leads_to_the_same_end(
     assert_same_end(run, whole)
 
 
-def test_another_version_and_another_file_are_named(runs: TinyRuns, run: RunDirectory, error_line: Fails) -> None:
+def test_another_version_another_file_and_a_damaged_record_are_named(
+    runs: TinyRuns, run: RunDirectory, error_line: Fails
+) -> None:
     path = run.checkpoint_paths()[-1]
-    for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 2}):
+    whole = last_checkpoint(run)
+    contents = [{"weights": torch.zeros(3)}, torch.zeros(3), whole | {"version": 2}]
+    contents += [whole | {name: "wrong"} for name in ("data", "metrics_bytes", "unlogged", "position", "encoder")]
+    contents += [{name: whole[name] for name in whole if name != missing} for missing in ("unlogged", "recurrent")]
+    for content in contents:
         torch.save(content, path)
         assert str(path) in error_line(runs.status("run", "--resume", **SETTINGS))
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pretrain.run.directory import MetricsLog, read_metrics
+from elmoc.errors import InputError
+from pretrain.run.directory import MetricsLog, RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns
 
 Fails = Callable[[int], str]
@@ -33,3 +34,33 @@ def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: b
     log.write("train", 4, 80, {"loss": 0.25})
     log.close()
     assert [line["update"] for line in read_metrics(tmp_path, "train")] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", "[]", '{"kind": 1}', '{"kind": "train", "update": 3}', '{"kind": "evaluation", "cosine": []}']
+)
+def test_a_damaged_log_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match=r"metrics\.jsonl"):
+        read_metrics(tmp_path, "train")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("start.json", "{}"),
+        ("start.json", "[]"),
+        ("start.json", '{"init_from": 3}'),
+        ("config.json", "[]"),
+        ("config.json", '{"train": 3}'),
+        ("config.json", '{"encoder": {"kind": {}}}'),
+    ],
+)
+def test_a_damaged_record_of_a_run_is_named(runs: TinyRuns, error_line: Fails, name: str, content: str) -> None:
+    run = RunDirectory(runs.folder / "run")
+    run.checkpoints.mkdir(parents=True)
+    run.start(runs.setup().config, None)
+    (run.path / name).write_text(content)
+    error = error_line(runs.status("run", "--resume"))
+    assert str(run.path / name) in error
+    assert "unexpected" not in error
