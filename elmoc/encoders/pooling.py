@@ -28,7 +28,9 @@ def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
     # [n], and the word [m] of each unit
     counts = bounds.diff()
     words = torch.arange(len(counts), device=states.device).repeat_interleave(counts)
-    sums = torch.zeros_like(states[..., :1, :]).repeat_interleave(len(counts), dim=-2)
+    shape = list(states.shape)
+    shape[-2] = len(counts)
+    sums = states.new_zeros(shape)
     sums.index_add_(-2, words, states[..., : len(words), :])
     # the mean of no units is zeros
     return sums / counts.clamp(min=1).unsqueeze(1)

@@ -27,8 +27,8 @@ from elmoc.model import ElmoC
 class ElmocEmbeddings(TokenEmbeddings):
     """Contextual embeddings of a trained ELMo-C encoder, which stays as it is.
 
-    A token that holds white space gets the mean over its words, and zeros where it is
-    nothing else.
+    A token that holds white space gets the mean over its words, and a token of white
+    space alone zeros.
 
     Args:
         model: a model directory or a run directory.
@@ -56,7 +56,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         )
         chosen = self._elmo.sentence_encoder.choose_layers(layers)
         self._length = len(chosen.names) * self._elmo.width
-        # under it flair keeps the vectors of a token
+        # flair keeps the vectors of a token under this name
         self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"
         self.static_embeddings = True
         super().__init__()
@@ -78,25 +78,27 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ElmocEmbeddings":
-        """Load the model that a saved tagger names; an `InputError` where it is not
-        there, or another one.
+        """The embeddings of a saved tagger, whose model is loaded.
+
+        Raises:
+            InputError: the model is not there, or is another one.
         """
-        embeddings = cls(
-            **{name: value for name, value in params.items() if name != "fingerprint"}
-        )
-        if embeddings._elmo.fingerprint != params["fingerprint"]:
+        given = dict(params)
+        fingerprint = given.pop("fingerprint")
+        embeddings = cls(**given)
+        if embeddings._elmo.fingerprint != fingerprint:
             raise InputError(
                 f"{params['model']} is not the model that the tagger was trained on"
             )
         return embeddings
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
-        texts = [[token.text for token in sentence] for sentence in sentences]
+        texts = []
+        for sentence in sentences:
+            texts.append([token.text for token in sentence])
         vectors = token_vectors(
             self._elmo, texts, self._layers, batch_size=self._batch_size
         )
-        for sentence, of_sentence in zip(sentences, vectors, strict=True):
-            for token, vector in zip(
-                sentence, of_sentence.to(flair.device), strict=True
-            ):
+        for sentence, rows in zip(sentences, vectors, strict=True):
+            for token, vector in zip(sentence, rows.to(flair.device), strict=True):
                 token.set_embedding(self.name, vector)

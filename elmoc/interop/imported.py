@@ -28,9 +28,11 @@ from elmoc.word_vectors.transform import VectorTransform
 
 @dataclass(frozen=True)
 class Weight:
-    """A tensor of another tool by its name and shape there, and the names of what we
-    have for it.
+    """A tensor of another tool, and our tensors for it.
 
+    theirs: its name.
+    shape: its shape.
+    ours: the names of our tensors.
     read: from their tensor to ours.
     write: from ours to theirs; a missing tensor of ours is None.
     """
@@ -45,32 +47,35 @@ class Weight:
 def our_tensors(
     table: Iterable[Weight], theirs: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Our tensors by name, each a copy; an `InputError` unless theirs are as the table
-    says, and finite.
+    """Our tensors by name, each a copy.
+
+    Args:
+        table: all tensors.
+        theirs: by name.
+
+    Raises:
+        InputError: theirs are others than in the table, or not finite.
     """
     table = list(table)
-    check_weights(
-        theirs,
-        {weight.theirs: torch.empty(weight.shape, device="meta") for weight in table},
-    )
+    expected = {each.theirs: torch.empty(each.shape, device="meta") for each in table}
+    check_weights(theirs, expected)
     check_finite(theirs)
-    return {
-        name: tensor.clone(memory_format=torch.contiguous_format)
-        for weight in table
-        for name, tensor in zip(
-            weight.ours, weight.read(theirs[weight.theirs]), strict=True
-        )
-    }
+    ours = {}
+    for each in table:
+        read = each.read(theirs[each.theirs])
+        for name, tensor in zip(each.ours, read, strict=True):
+            ours[name] = tensor.clone(memory_format=torch.contiguous_format)
+    return ours
 
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """What was read.
+    """A model of another tool.
 
-    source: where it was read from, as errors call it.
+    source: the file or folder that it was read from, as errors call it.
     sizes, weights: of the encoder.
     character_cnn: its word vectors.
-    record: what the model directory says of its origin.
+    record: of its origin, for the model directory.
     """
 
     source: str
@@ -101,9 +106,14 @@ class ImportedModel:
 
 
 def lstm_sizes(options: Mapping[str, Any], *, residual: bool, where: str) -> LstmSizes:
-    """The settings of the encoder, from the names that both tools have for them; a clip
-    of null or 0 is none.
+    """The settings of the encoder, from the names that both tools have for them.
+
+    Args:
+        options: of the encoder.
+        residual: whether layers have residual connections.
+        where: the file of the options, as errors call it.
     """
+    # a clip of null or 0 is none
     sizes = {
         "projection_size": options["projection_dim"],
         "cell_size": options["dim"],

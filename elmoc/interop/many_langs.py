@@ -9,6 +9,7 @@ Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.pos
 import tarfile
 import zipfile
 from contextlib import suppress
+from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -59,59 +60,60 @@ _PUBLISHED_CONFIG = {
 
 
 def read_many_langs(directory: Path | str) -> ImportedModel:
-    """Read a model of ELMoForManyLangs; an `InputError` for damaged files and other
-    networks.
+    """Read a model of ELMoForManyLangs.
+
+    Raises:
+        InputError: a file is damaged, or the network is another one.
     """
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
         words = config["token_embedder"]
         encoder = config["encoder"]
-        if (words["name"].lower(), encoder["name"].lower()) != ("cnn", "elmo"):
+        names = f"{words['name']} and {encoder['name']}"
+        if names.lower() != "cnn and elmo":
             raise InputError(
-                f"token_embedder and encoder are {words['name']} and {encoder['name']}, not cnn and elmo"
+                f"token_embedder and encoder are {names}, not cnn and elmo"
             )
-        files = [(CHARACTERS, "char.dic")] if words["char_dim"] else []
-        files += [(WORDS, "word.dic")] if words["word_dim"] else []
-    lexicons = {name: _read_lexicon(folder / file) for name, file in files}
+        # a size of 0 says that words are not read in this way
+        lexicons = {}
+        if words["char_dim"]:
+            lexicons[CHARACTERS] = _read_lexicon(folder / "char.dic")
+        if words["word_dim"]:
+            lexicons[WORDS] = _read_lexicon(folder / "word.dic")
     tensors = _read_tensors(folder / "token_embedder.pkl")
     with reading(folder / "token_embedder.pkl"):
-        rows = [
-            len(tensors.get(f"{name}_emb_layer.embedding.weight", ()))
-            for name in ("char", "word")
-        ]
+        characters = len(tensors.get("char_emb_layer.embedding.weight", ()))
+        whole_words = len(tensors.get("word_emb_layer.embedding.weight", ()))
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
         sizes = {
             "projection_size": lstm.projection_size,
-            "characters": rows[0],
-            "character_size": words[
-                "char_dim"
-            ],  # 0 where words are not read by their characters
+            "characters": characters,
+            "character_size": words["char_dim"],
             "max_characters_per_token": words["max_characters_per_token"],
             "filters": words["filters"] if words["char_dim"] else (),
             "activation": words.get("activation", "relu"),
             "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
             "projection": True,
-            "words": rows[1],
-            "word_size": words["word_dim"],  # 0 where they are not read as wholes
+            "words": whole_words,
+            "word_size": words["word_dim"],
         }
         cnn = convert(sizes, CharacterCnnConfig, where=where)
     with reading(folder / "token_embedder.pkl"):
         weights = our_tensors(token_table(cnn), tensors)
     with reading(folder / "encoder.pkl"):
-        of_encoder = our_tensors(
-            encoder_table(lstm), _read_tensors(folder / "encoder.pkl")
-        )
-    vectors = CharacterCnnVectors(
-        CharacterCnnRecord(cnn, LEXICON), weights, lexicons=lexicons, origin=str(folder)
-    )
+        tensors = _read_tensors(folder / "encoder.pkl")
+        encoder_weights = our_tensors(encoder_table(lstm), tensors)
+    record = CharacterCnnRecord(cnn, LEXICON)
     return ImportedModel(
-        str(folder),
-        lstm,
-        of_encoder,
-        vectors,
-        {"from": "ELMoForManyLangs", "options": config},
+        source=str(folder),
+        sizes=lstm,
+        weights=encoder_weights,
+        character_cnn=CharacterCnnVectors(
+            record, weights, lexicons=lexicons, origin=str(folder)
+        ),
+        record={"from": "ELMoForManyLangs", "options": config},
     )
 
 
@@ -122,126 +124,107 @@ def token_table(cnn: CharacterCnnConfig) -> list[Weight]:
     of the input stays.
     """
     filters = cnn.filter_count
-    features = cnn.filter_count + cnn.word_size
-    weights = []
+    table = []
+
+    def add(theirs: str, ours: str, *shape: int) -> None:
+        table.append(Weight(theirs, shape, (ours,)))
+
     if cnn.word_size:
-        weights.append(
-            Weight(
-                "word_emb_layer.embedding.weight",
-                (cnn.words, cnn.word_size),
-                ("words.weight",),
-            )
-        )
+        name = "word_emb_layer.embedding.weight"
+        add(name, "words.weight", cnn.words, cnn.word_size)
     if cnn.filters:
-        shape = (cnn.characters, cnn.character_size)
-        weights.append(
-            Weight("char_emb_layer.embedding.weight", shape, ("characters.weight",))
-        )
+        size = cnn.character_size
+        name = "char_emb_layer.embedding.weight"
+        add(name, "characters.weight", cnn.characters, size)
         for index, (width, number) in enumerate(cnn.filters):
             name = f"convolutions.{index}"
-            weights.append(
-                Weight(
-                    f"{name}.weight",
-                    (number, cnn.character_size, width),
-                    (f"{name}.weight",),
-                )
-            )
-            weights.append(Weight(f"{name}.bias", (number,), (f"{name}.bias",)))
+            add(f"{name}.weight", f"{name}.weight", number, size, width)
+            add(f"{name}.bias", f"{name}.bias", number)
         for index in range(cnn.highways):
-            for part, columns in (("weight", (filters,)), ("bias", ())):
-                ours = tuple(
-                    f"highways.{index}.{gate}.{part}" for gate in ("transform", "carry")
-                )
-                weights.append(
-                    Weight(
-                        f"highways._layers.{index}.{part}",
-                        (2 * filters, *columns),
-                        ours,
-                        _read_highway,
-                    )
-                )
-    weights.append(
-        Weight(
-            "projection.weight", (cnn.projection_size, features), ("projection.weight",)
-        )
-    )
-    weights.append(
-        Weight("projection.bias", (cnn.projection_size,), ("projection.bias",))
-    )
-    return weights
+            theirs = f"highways._layers.{index}"
+            gates = (f"highways.{index}.transform", f"highways.{index}.carry")
+            for part, shape in (
+                ("weight", (2 * filters, filters)),
+                ("bias", (2 * filters,)),
+            ):
+                ours = tuple(f"{gate}.{part}" for gate in gates)
+                table.append(Weight(f"{theirs}.{part}", shape, ours, _read_highway))
+    projection = cnn.projection_size
+    features = filters + cnn.word_size
+    add("projection.weight", "projection.weight", projection, features)
+    add("projection.bias", "projection.bias", projection)
+    return table
 
 
 def encoder_table(lstm: LstmSizes) -> list[Weight]:
     """The tensors of `encoder.pkl` and ours, whose gates are in the same order."""
     cell = lstm.cell_size
     projection = lstm.projection_size
-    shapes = {
+    tensors = {
         "input_linearity.weight": ("input_weight", (4 * cell, projection)),
         "state_linearity.weight": ("hidden_weight", (4 * cell, projection)),
         "state_linearity.bias": ("bias", (4 * cell,)),
         "state_projection.weight": ("projection_weight", (projection, cell)),
     }
-    return [
-        Weight(
-            f"{direction}_layer_{index}.{theirs}",
-            shape,
-            (f"{direction_name(direction)}.layers.{index}.{ours}",),
-        )
-        for direction in DIRECTIONS
-        for index in range(lstm.layers)
-        for theirs, (ours, shape) in shapes.items()
-    ]
+    table = []
+    for direction, index in product(DIRECTIONS, range(lstm.layers)):
+        for theirs, (ours, shape) in tensors.items():
+            name = f"{direction_name(direction)}.layers.{index}.{ours}"
+            table.append(Weight(f"{direction}_layer_{index}.{theirs}", shape, (name,)))
+    return table
 
 
 def _read_highway(theirs: Tensor) -> tuple[Tensor, Tensor]:
     transform, stay = theirs.chunk(2)
-    return transform, -stay  # 1 − σ(x) = σ(−x)
+    # 1 − σ(x) = σ(−x)
+    return transform, -stay
 
 
 def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     """The config of the model, and the file that it was read from."""
     if not (folder / "config.json").exists():
         raise InputError(
-            f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json and weights.hdf5"
+            f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json "
+            "and weights.hdf5"
         )
     training = read_json(folder / "config.json")
     with reading(folder / "config.json"):
         name = PurePath(training["config_path"].replace("\\", "/")).name
-    for file in (
-        folder / name,
-        folder / "configs" / name,
-    ):  # wherever it was in training
+    # in training it was in the folder of the package
+    for file in (folder / name, folder / "configs" / name):
         if file.is_file() and name != "config.json":
             return str(file), read_json(file)
     if name not in _PUBLISHED:
         raise InputError(
-            f"{folder} lacks {name!r}, the config of the model that its config.json names: copy it there"
+            f"{folder} lacks {name!r}, the config of the model that its config.json "
+            "names: copy it there"
         )
     return f"the published config {name}", _PUBLISHED_CONFIG
 
 
 def _read_lexicon(path: Path) -> dict[str, int]:
-    """`char.dic` or `word.dic`: an entry and its id a line; one of white space only
-    stands for U+3000.
-    """
+    """`char.dic` or `word.dic`: an entry and its id a line."""
     ids = {}
     with reading(path):
         for line in read_lines(path):
             *entry, text = line.strip().split("\t")
+            # the ideographic space is white space, and was stripped
             ids[entry[0] if entry else "\u3000"] = int(text)
     return ids
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file that PyTorch has pickled, without unpickling anything else."""
+    """The tensors of a file that PyTorch has pickled; nothing else is unpickled."""
     require_file(path)
     with reading(path):
-        if zipfile.is_zipfile(path):  # as it is since PyTorch 1.6
+        # archives are zip files since PyTorch 1.6
+        if zipfile.is_zipfile(path):
             check_archive(path)
         elif _is_tar(path):
             raise ValueError("it is a tar archive")
         tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
         for name, tensor in tensors.items():
+            # a damaged shape would reach beyond the memory of the numbers
             is_plain = (
                 tensor.layout == torch.strided
                 and tensor.device.type == "cpu"

@@ -10,6 +10,7 @@ Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), Allen
 import io
 import json
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,17 @@ from elmoc.word_vectors.character_cnn import (
     CharacterCnnVectors,
 )
 
-# What has to be so where options say it, by the path of the key: any other value would
-# give other numbers. For ids of characters 261 is said by training, and 262 where id 0
-# is counted, which pads sentences and has no row in the weights.
+# The values that options may have, by the path of the key: any other would give other
+# numbers. The number of characters is 261 in training, and 262 where id 0 is counted,
+# which pads sentences and has no row in the weights.
 _NEEDED: dict[str, tuple[Any, ...]] = {
     "bidirectional": (True,),
     "reverse": (False,),
     "char_cnn.n_characters": (261, 262),
     "char_cnn.projection_after_highway": (True,),
 }
-# The keys of the sections that are about the network and are read, and those that are
-# about training alone.
+# The keys of each section that are about the network and are read, and the keys that
+# are about training alone.
 _READ = {
     "char_cnn": (
         "activation",
@@ -68,59 +69,57 @@ _OF_TRAINING = ("dropout", "keep_prob")
 
 
 def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedModel:
-    """Read a model of bilm-tf or AllenNLP; an `InputError` where options and weights
-    are damaged or do not fit.
+    """Read a model of bilm-tf or AllenNLP.
+
+    Raises:
+        InputError: options or weights are damaged, or do not fit each other.
     """
     content = read_json(options)
     with reading(weights), CheckedFile(weights) as file:
         names: list[str] = []
         file.file.visit(names.append)
-        kinds = {
-            name: h5py.h5o.get_info(file.file.id, name.encode()).type for name in names
-        }
-        names = [name for name in names if kinds[name] == h5py.h5o.TYPE_DATASET]
-        theirs = {name: torch.from_numpy(np.array(file.read(name))) for name in names}
+        theirs = {}
+        for name in names:
+            kind = h5py.h5o.get_info(file.file.id, name.encode()).type
+            if kind == h5py.h5o.TYPE_DATASET:
+                theirs[name] = torch.from_numpy(np.array(file.read(name)))
+    projection = "CNN_proj/W_proj" in theirs
     with reading(options):
-        cnn, lstm = _sizes(
-            content, projection="CNN_proj/W_proj" in theirs, where=str(options)
-        )
+        cnn, lstm = _sizes(content, projection=projection, where=str(options))
     with reading(weights):
         ours = our_tensors(weight_table(cnn, lstm), theirs)
-    of_directions = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
-    encoder = {
-        name: tensor for name, tensor in ours.items() if name.startswith(of_directions)
-    }
-    kept = {
-        name: encoder.pop(name)
-        for name in list(encoder)
-        if name.endswith(".forget_bias")
-    }
-    cnn_weights = {
-        name: tensor
-        for name, tensor in ours.items()
-        if not name.startswith(of_directions)
-    }
-    vectors = CharacterCnnVectors(
-        CharacterCnnRecord(cnn, UTF8), cnn_weights, kept=kept, origin=str(weights)
-    )
+    encoder = {}
+    cnn_weights = {}
+    kept = {}
+    directions = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
+    for name, tensor in ours.items():
+        if name.endswith(".forget_bias"):
+            kept[name] = tensor
+        elif name.startswith(directions):
+            encoder[name] = tensor
+        else:
+            cnn_weights[name] = tensor
+    record = CharacterCnnRecord(cnn, UTF8)
     return ImportedModel(
-        str(weights),
-        lstm,
-        encoder,
-        vectors,
-        {"from": "bilm-tf or AllenNLP", "options": content},
+        source=str(weights),
+        sizes=lstm,
+        weights=encoder,
+        character_cnn=CharacterCnnVectors(
+            record, cnn_weights, kept=kept, origin=str(weights)
+        ),
+        record={"from": "bilm-tf or AllenNLP", "options": content},
     )
 
 
 def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
     """The options and weights of the model in a directory, by the ends of their names;
-    None where there is not one.
+    None where it does not have one of each.
     """
-    options, weights = (
-        list(Path(directory).glob(f"*{name}"))
-        for name in ("options.json", "weights.hdf5")
-    )
-    return (options[0], weights[0]) if len(options) == len(weights) == 1 else None
+    options = list(Path(directory).glob("*options.json"))
+    weights = list(Path(directory).glob("*weights.hdf5"))
+    if len(options) == len(weights) == 1:
+        return options[0], weights[0]
+    return None
 
 
 def _sizes(
@@ -128,33 +127,29 @@ def _sizes(
 ) -> tuple[CharacterCnnConfig, LstmSizes]:
     """Our sizes from the content of `options.json`.
 
-    Its other keys are accepted where they are about training, or switch something off;
-    else they are refused by name.
+    Other keys than those of the network are accepted where they are about training, or
+    switch something off.
+
+    Raises:
+        InputError: names a key that is not accepted.
     """
     theirs = content["char_cnn"]
     encoder = content["lstm"]
-    values = {
-        **content,
-        **{
-            f"{name}.{key}": each
-            for name in _READ
-            for key, each in content[name].items()
-        },
-    }
-    for path, value in values.items():
-        section, _, key = path.rpartition(".")
-        if value not in _NEEDED.get(path, (value,)):
+    values = dict(content)
+    for section, read in _READ.items():
+        for key, value in content[section].items():
+            values[f"{section}.{key}"] = value
+            needed = f"{section}.{key}" in _NEEDED
+            if value and not needed and key not in read and key not in _OF_TRAINING:
+                raise InputError(
+                    f"unknown key {section}.{key}: its network may be another one "
+                    f"(known: {', '.join(read)})"
+                )
+    for path, possible in _NEEDED.items():
+        if path in values and values[path] not in possible:
             raise InputError(
-                f"{path} is {json.dumps(value)}: only models with {json.dumps(_NEEDED[path][0])} are read"
-            )
-        if (
-            section
-            and value
-            and path not in _NEEDED
-            and key not in (*_READ[section], *_OF_TRAINING)
-        ):
-            raise InputError(
-                f"unknown key {path}: its network may be another one (known: {', '.join(_READ[section])})"
+                f"{path} is {json.dumps(values[path])}: only models with "
+                f"{json.dumps(possible[0])} are read"
             )
     lstm = lstm_sizes(
         encoder, residual=encoder.get("use_skip_connections") or False, where=where
@@ -181,75 +176,54 @@ def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
     when they run. As that loses its last digits, the bias is kept as it was, too.
     """
     filters = cnn.filter_count
+    size = cnn.character_size
     cell = lstm.cell_size
     projection = lstm.projection_size
-    weights = [
-        Weight(
-            "char_embed", (cnn.characters, cnn.character_size), ("characters.weight",)
-        )
-    ]
+    table = []
+
+    def add(theirs: str, ours: str, *shape: int) -> None:
+        table.append(Weight(theirs, shape, (ours,)))
+
+    def add_transposed(theirs: str, ours: str, *shape: int) -> None:
+        table.append(Weight(theirs, shape, (ours,), lambda x: (x.T,), lambda x: x.T))
+
+    add("char_embed", "characters.weight", cnn.characters, size)
     for index, (width, number) in enumerate(cnn.filters):
-        shape = (1, width, cnn.character_size, number)
-        name = f"convolutions.{index}"
-        weights.append(
+        # theirs [1, width, D, filters], ours [filters, D, width]
+        table.append(
             Weight(
                 f"CNN/W_cnn_{index}",
-                shape,
-                (f"{name}.weight",),
-                lambda theirs: (
-                    theirs.squeeze(0).permute(2, 1, 0),
-                ),  # [1, width, D, filters] → [filters, D, width]
+                (1, width, size, number),
+                (f"convolutions.{index}.weight",),
+                lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),
                 lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
             )
         )
-        weights.append(Weight(f"CNN/b_cnn_{index}", (number,), (f"{name}.bias",)))
-    for index in range(cnn.highways):
-        for gate in ("transform", "carry"):
-            name = f"highways.{index}.{gate}"
-            weights.append(
-                _transposed(
-                    f"CNN_high_{index}/W_{gate}", (filters, filters), f"{name}.weight"
-                )
-            )
-            weights.append(
-                Weight(f"CNN_high_{index}/b_{gate}", (filters,), (f"{name}.bias",))
-            )
+        add(f"CNN/b_cnn_{index}", f"convolutions.{index}.bias", number)
+    for index, gate in product(range(cnn.highways), ("transform", "carry")):
+        ours = f"highways.{index}.{gate}"
+        theirs = f"CNN_high_{index}"
+        add_transposed(f"{theirs}/W_{gate}", f"{ours}.weight", filters, filters)
+        add(f"{theirs}/b_{gate}", f"{ours}.bias", filters)
     if cnn.projection:
-        weights.append(
-            _transposed("CNN_proj/W_proj", (filters, projection), "projection.weight")
+        add_transposed("CNN_proj/W_proj", "projection.weight", filters, projection)
+        add("CNN_proj/b_proj", "projection.bias", projection)
+    read = partial(_read_product, inputs=projection)
+    for (number, direction), index in product(
+        enumerate(DIRECTIONS), range(lstm.layers)
+    ):
+        theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
+        ours = f"{direction_name(direction)}.layers.{index}"
+        shape = (2 * projection, 4 * cell)
+        products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
+        table.append(Weight(f"{theirs}/W_0", shape, products, read, _write_product))
+        biases = (f"{ours}.bias", f"{ours}.forget_bias")
+        table.append(
+            Weight(f"{theirs}/B", (4 * cell,), biases, _read_bias, _write_bias)
         )
-        weights.append(Weight("CNN_proj/b_proj", (projection,), ("projection.bias",)))
-    for number, direction in enumerate(DIRECTIONS):
-        for index in range(lstm.layers):
-            theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
-            ours = f"{direction_name(direction)}.layers.{index}"
-            products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
-            read = partial(_read_product, inputs=projection)
-            weights.append(
-                Weight(
-                    f"{theirs}/W_0",
-                    (2 * projection, 4 * cell),
-                    products,
-                    read,
-                    _write_product,
-                )
-            )
-            bias = (f"{ours}.bias", f"{ours}.forget_bias")
-            weights.append(
-                Weight(f"{theirs}/B", (4 * cell,), bias, _read_bias, _write_bias)
-            )
-            weights.append(
-                _transposed(
-                    f"{theirs}/W_P_0", (cell, projection), f"{ours}.projection_weight"
-                )
-            )
-    return weights
-
-
-def _transposed(theirs: str, shape: tuple[int, ...], ours: str) -> Weight:
-    return Weight(
-        theirs, shape, (ours,), lambda tensor: (tensor.T,), lambda tensor: tensor.T
-    )
+        name = f"{ours}.projection_weight"
+        add_transposed(f"{theirs}/W_P_0", name, cell, projection)
+    return table
 
 
 def _exchanged_gates(values: Tensor) -> Tensor:
@@ -276,53 +250,57 @@ def _write_bias(bias: Tensor, forget_bias: Tensor | None) -> Tensor:
     i, f, g, o = bias.chunk(4)
     theirs = f - 1
     if forget_bias is not None and forget_bias.shape == f.shape:
-        theirs = torch.where(
-            forget_bias + 1 == f, forget_bias, theirs
-        )  # what training has not changed since
+        # a bias that training has not changed since
+        theirs = torch.where(forget_bias + 1 == f, forget_bias, theirs)
     return torch.cat([i, g, theirs, o])
 
 
 def export_original_elmo(
     model_path: Path | str, options: Path | str, weights: Path | str
 ) -> None:
-    """Write a model directory as the files of bilm-tf and AllenNLP, which must not be
-    there yet.
+    """Write a model directory as the files of bilm-tf and AllenNLP.
+
+    Args:
+        model_path: the model directory.
+        options, weights: the files, which must not be there yet.
+
+    Raises:
+        InputError: the model is of another kind.
     """
     refuse_existing(options)
     model = read_model_directory(model_path)
     sizes = model.encoder.config.sizes
     stored = model.read_stored_vectors()
-    if not (
-        isinstance(stored, CharacterCnnVectors)
-        and stored.record.spelling == UTF8
-        and isinstance(sizes, LstmSizes)
-        and not sizes.layer_norm
-        and sizes.input_layer == "identity"
-        and model.word_vectors.post_processing == "none"
-        and set(model.encoder.directions) == set(DIRECTIONS)
+    transform = model.word_vectors.post_processing
+    is_bare = sizes.input_layer == "identity" and transform == "none"
+    both = set(model.encoder.directions) == set(DIRECTIONS)
+    if (
+        not isinstance(stored, CharacterCnnVectors)
+        or stored.record.spelling != UTF8
+        or not isinstance(sizes, LstmSizes)
+        or sizes.layer_norm
+        or not (is_bare and both)
     ):
         raise InputError(
-            f"{model_path} cannot be written as an original ELMo, which has two directions of LSTMs without layer "
-            "normalisation, and a character CNN over bytes: export an imported model, or one trained by "
+            f"{model_path} cannot be written as an original ELMo, which has two "
+            "directions of LSTMs without layer normalisation, and a character CNN over "
+            "bytes: export an imported model, or one trained by "
             "pretrain/configs/elmo.toml"
         )
     network = stored.record.network
-    ours = {**stored.weights, **stored.kept, **model.encoder.weights()}
-    content = io.BytesIO()  # HDF5's library does not survive a full disk
+    ours = dict(stored.weights) | dict(stored.kept) | model.encoder.weights()
+    # HDF5's library does not survive a full disk, so the file is made in memory
+    content = io.BytesIO()
     with h5py.File(content, "w") as file:
         for weight in weight_table(network, sizes):
             tensor = weight.write(*map(ours.get, weight.ours))
-            file.create_dataset(
-                weight.theirs,
-                data=np.ascontiguousarray(tensor.numpy()),
-                track_times=False,
-            )
+            array = np.ascontiguousarray(tensor.numpy())
+            file.create_dataset(weight.theirs, data=array, track_times=False)
     with atomic_path(weights) as partial_path:
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
-    write_json(
-        options, _options(network, sizes)
-    )  # last: where there are options, both files are whole
+    # the last: where there are options, both files are whole
+    write_json(options, _options(network, sizes))
 
 
 def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:

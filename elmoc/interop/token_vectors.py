@@ -3,11 +3,13 @@ blanks, from chosen layers.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE
+from elmoc.encoders.pooling import pooled
 from elmoc.model import ElmoC
 
 
@@ -20,37 +22,29 @@ def token_vectors(
 ) -> list[Tensor]:
     """float32 [n, width] of sentences of n tokens, on the CPU.
 
-    Several `layers` (see `SentenceEncoder.choose_layers`) are concatenated.
     Words of an encoder hold no white space. A token that does is read as the words
-    between, and its vector is their mean; one of white space alone is not read, and its
-    vector is zeros.
+    between, and its vector is their mean; a token of white space alone is not read, and
+    its vector is zeros.
+
+    Args:
+        model: the encoder.
+        sentences: lists of tokens.
+        layers: see `SentenceEncoder.choose_layers`; several are concatenated.
+        batch_size: sentences a batch at most.
     """
     _, select = model.sentence_encoder.choose_layers(layers)
-    words = [[token.split() for token in sentence] for sentence in sentences]
-    states = model.embed_batch(
-        [[word for token in sentence for word in token] for sentence in words],
-        batch_size=batch_size,
-    )
+    words = []
+    bounds = []
+    for sentence in sentences:
+        split = [token.split() for token in sentence]
+        words.append(list(chain.from_iterable(split)))
+        bounds.append(torch.tensor(list(accumulate(map(len, split), initial=0))))
     vectors = []
-    for each, sentence in zip(map(select, states), words, strict=True):
-        side_by_side = (
-            each if each.ndim == 2 else torch.cat(each.unbind(), dim=-1)
-        )  # [n, width]
-        vectors.append(
-            _mean_over_words(side_by_side, [len(token) for token in sentence])
-        )
+    states = model.embed_batch(words, batch_size=batch_size)
+    for each, own in zip(states, bounds, strict=True):
+        # [layers, n, 2P], or of one layer [n, 2P]
+        chosen = pooled(select(each), own, "mean")
+        if chosen.ndim == 3:
+            chosen = torch.cat(chosen.unbind(), dim=-1)
+        vectors.append(chosen)
     return vectors
-
-
-def _mean_over_words(vectors: Tensor, lengths: Sequence[int]) -> Tensor:
-    """[n, D]: the means over the `lengths[i]` rows of each token, in order; zeros for
-    none.
-    """
-    if all(length == 1 for length in lengths):
-        return vectors
-    of_token = torch.tensor(lengths)
-    tokens = torch.repeat_interleave(torch.arange(len(lengths)), of_token)
-    sums = vectors.new_zeros(len(lengths), vectors.shape[1]).index_add_(
-        0, tokens, vectors
-    )
-    return sums / of_token.clamp(min=1).unsqueeze(1)

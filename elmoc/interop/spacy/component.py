@@ -7,6 +7,7 @@ A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,10 @@ class ElmocComponent:
 
     @property
     def elmo(self) -> ElmoC:
-        """The model; an `InputError` where it cannot be loaded, or the pipeline was
-        made with another.
+        """The model, which is loaded when it is first asked for.
+
+        Raises:
+            InputError: it cannot be loaded, or the pipeline was made with another.
         """
         if self._elmo is None:
             elmo = ElmoC.from_pretrained(
@@ -89,8 +92,8 @@ class ElmocComponent:
             elmo.sentence_encoder.choose_layers(self._layers)
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
-                    f"{self._path} is not the model that the pipeline was made with: name that one by the setting "
-                    f"components.{self.name}.model"
+                    f"{self._path} is not the model that the pipeline was made with: "
+                    f"name that model by the setting components.{self.name}.model"
                 )
             self._elmo = elmo
             self._fingerprint = elmo.fingerprint
@@ -119,25 +122,24 @@ class ElmocComponent:
 
         A doc without sentence boundaries is read as one sentence.
         """
-        sentences = [
-            list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
-            for doc in docs
-        ]
-        texts = [
-            [token.text for token in sentence]
-            for of_doc in sentences
-            for sentence in of_doc
-        ]
+        texts = []
+        counts = []
+        for doc in docs:
+            sentences = [doc[:]]
+            if doc.has_annotation("SENT_START"):
+                sentences = list(doc.sents)
+            counts.append(len(sentences))
+            for sentence in sentences:
+                texts.append([token.text for token in sentence])
         vectors = iter(
             token_vectors(self.elmo, texts, self._layers, batch_size=self._batch_size)
         )
-        for doc, of_doc in zip(docs, sentences, strict=True):
-            doc.tensor = np.concatenate(
-                [
-                    np.zeros((0, self.width), np.float32),
-                    *(next(vectors) for _ in of_doc),
-                ]
-            )
+        for doc, count in zip(docs, counts, strict=True):
+            # zero rows, of a doc without sentences
+            rows = [np.zeros((0, self.width), np.float32)]
+            for vector in islice(vectors, count):
+                rows.append(vector.numpy())
+            doc.tensor = np.concatenate(rows)
             add_hooks(doc)
 
     def initialize(
@@ -150,8 +152,9 @@ class ElmocComponent:
         self.elmo  # noqa: B018
 
     def find_listeners(self, component: Any) -> None:
-        """Give this component to the layers `elmoc.TensorTok2Vec.v1` of one behind it."""
-        if isinstance(model := getattr(component, "model", None), Model):
+        """Give this component to the layers `elmoc.TensorTok2Vec.v1` of another."""
+        model = getattr(component, "model", None)
+        if isinstance(model, Model):
             for node in model.walk():
                 if UPSTREAM in node.attrs:
                     node.attrs[UPSTREAM] = self
@@ -177,20 +180,17 @@ class ElmocComponent:
     def from_disk(
         self, path: Path | str, *, exclude: Iterable[str] = ()
     ) -> "ElmocComponent":
-        """Take the model that `to_disk` has written; an `InputError` where it or its
-        word vectors are missing.
+        """Take the model that `to_disk` has written.
 
-        Word vectors that were written with it are read there where the setting
-        `vectors` names others that have moved.
+        Raises:
+            InputError: the model or its word vectors are missing.
         """
         self._path = str(path)
         self._elmo = None
         self._fingerprint = None
-        if (
-            self._vectors is not None
-            and not Path(self._vectors).exists()
-            and bundled_vectors(path) is not None
-        ):
+        moved = self._vectors is not None and not Path(self._vectors).exists()
+        # word vectors that were written with the model stand for vectors that have moved
+        if moved and bundled_vectors(path) is not None:
             self._vectors = None
         self.elmo  # noqa: B018
         return self
@@ -209,18 +209,19 @@ class ElmocComponent:
         loaded.
         """
         state: dict[str, str] = {}
-        util.from_bytes(
-            data,
-            {key: partial(state.__setitem__, key) for key in ("model", "fingerprint")},
-            exclude,
-        )
+        keep = {
+            "model": partial(state.__setitem__, "model"),
+            "fingerprint": partial(state.__setitem__, "fingerprint"),
+        }
+        util.from_bytes(data, keep, exclude)
         self._path = state.get("model", self._path)
         self._fingerprint = state.get("fingerprint")
         self._elmo = None
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_elmo": None}  # another process loads it for itself
+        # another process loads the model for itself
+        return self.__dict__ | {"_elmo": None}
 
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")
@@ -245,21 +246,25 @@ def _init(model: Model, X: Any = None, Y: Any = None) -> None:
 def _forward(
     model: Model, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    if empty := [doc for doc in docs if len(doc) and not doc.tensor.size]:
-        _upstream(model).annotate(empty)
+    unread = [doc for doc in docs if len(doc) and not doc.tensor.size]
+    if unread:
+        _upstream(model).annotate(unread)
     width = model.get_dim("nO")
     rows = [rows_of(doc) if len(doc) else np.zeros((0, width)) for doc in docs]
     for each in rows:
         if each.shape[1] != width:
             raise InputError(
-                f"doc.tensor is {each.shape[1]} wide, but the component elmoc gave {width} in training"
+                f"doc.tensor is {each.shape[1]} wide, but the component elmoc gave "
+                f"{width} in training"
             )
     return [model.ops.asarray2f(each) for each in rows], lambda gradient: []
 
 
 def _upstream(model: Model) -> ElmocComponent:
-    if (component := model.attrs[UPSTREAM]) is None:
+    component = model.attrs[UPSTREAM]
+    if component is None:
         raise InputError(
-            "elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline"
+            "elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one "
+            "to the pipeline"
         )
     return component

@@ -20,50 +20,51 @@ def add_hooks(doc: Doc) -> None:
     hooks do, where the doc has no tensor.
     """
     rows_of(doc)
-    doc.vector = doc.vector_norm = None  # which spaCy may have stored
+    # spaCy may have stored a vector of its own
+    doc.vector = None
+    doc.vector_norm = None
     for hooks, vector in (
         (doc.user_token_hooks, lambda token: rows_of(token.doc)[token.i]),
         (doc.user_span_hooks, span_vector),
         (doc.user_hooks, lambda doc: _mean(rows_of(doc))),
     ):
-        hooks.update(
-            {
-                "vector": vector,
-                "has_vector": lambda of: bool(of.vector.any()),
-                "similarity": similarity,
-            }
-        )
+        hooks["vector"] = vector
+        hooks["has_vector"] = lambda of: bool(of.vector.any())
+        hooks["similarity"] = similarity
 
 
 def rows_of(doc: Doc) -> np.ndarray:
-    """float32 [n, width]: the vectors of the tokens of a doc; an `InputError` where it
-    has not one for each.
+    """float32 [n, width]: the vectors of the tokens of a doc.
+
+    Raises:
+        InputError: the doc lacks a vector for each token.
     """
     rows: np.ndarray = doc.tensor
     if rows.ndim != 2 or len(rows) < len(doc):
         raise InputError(
-            f"a doc of {len(doc):,} tokens has no tensor with their vectors, which DocBin does not keep: let the "
-            "component elmoc read it again"
+            f"a doc of {len(doc):,} tokens has no tensor with their vectors, which "
+            "DocBin does not keep: let the component elmoc read it again"
         )
-    return rows[: len(doc)]  # spaCy leaves one too many where it has split a token
+    # spaCy leaves a row too many where it has split a token
+    return rows[: len(doc)]
 
 
 def span_vector(span: Span) -> np.ndarray:
-    """The mean over the tokens of a span.
-
-    spaCy asks for it while it merges the tokens, when `doc.tensor` has been shortened
-    and the doc has not: it keeps the answer for good, as the vector of the merged word,
-    where the vocab has vectors. It gets the mean of these. So does, with a warning,
-    whoever asks once a token was split, for which spaCy lengthens the tensor by a row
-    too many.
-    """
+    """The mean over the tokens of a span."""
     doc = span.doc
+    # While spaCy merges the tokens of a span, `doc.tensor` is shorter than the doc, and
+    # where the vocab has vectors it keeps the answer for good, as the vector of the
+    # merged word: the answer is the mean of the vocab's vectors. So it is, with a
+    # warning, once a token was split: spaCy lengthens the tensor by a row too many.
     if doc.tensor.size and doc.vocab.vectors_length:
         has_states = [not token.is_space for token in doc]
         if not np.array_equal(doc.tensor.any(axis=-1), has_states):
             if len(doc.tensor) >= len(doc):
-                what = "a token was split behind elmoc: vectors of spans are means of the vocab's"
-                warnings.warn(what, stacklevel=2)
+                said = (
+                    "a token was split behind elmoc: vectors of spans are means of the "
+                    "vocab's"
+                )
+                warnings.warn(said, stacklevel=2)
             return _mean(np.stack([doc.vocab.get_vector(token.orth) for token in span]))
     return _mean(rows_of(doc)[span.start : span.end])
 
