@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = new_parser(
         Command,
         prog="python -m downstream",
-        description="Train and score a probe: what are frozen features worth on a task?",
+        description="Train and score a probe: the worth of frozen features on a task.",
     )
     texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
     rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
@@ -87,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(module: str, arguments: Sequence[str]) -> int:
+    # To be called before the command starts other threads.
     keep_freed_memory()
     status: int = import_module(module).main(arguments)
     return status

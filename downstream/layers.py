@@ -39,7 +39,7 @@ SEED = 13
 # Sentences whose states are looked up together.
 BATCH = 64
 MOST_ITERATIONS = 200
-# Of the gradient. Closer to the optimum the accuracy moves by some hundredths of a point.
+# Of the gradient. Closer to the optimum the accuracy moves by hundredths of a point.
 TOLERANCE = 1e-3
 
 
@@ -96,12 +96,9 @@ class WordSplit:
         """The rows [n] of the words that have a label of the kind, and the labels,
         strings [n].
         """
-        rows = []
-        found = []
-        for row, label in enumerate(self.labels[kind]):
-            if label is not None:
-                rows.append(row)
-                found.append(label)
+        labels = self.labels[kind]
+        rows = [row for row, label in enumerate(labels) if label is not None]
+        found = [label for label in labels if label is not None]
         return np.array(rows, dtype=np.int64), np.array(found, dtype=np.str_)
 
 
@@ -122,8 +119,7 @@ def run(command: LayersCommand) -> None:
     """Print the table of accuracies."""
     checked_device(command.device)
     inputs = command.inputs
-    sources_given = ("vectors", "features", "model")
-    kinds = [INPUT_KINDS[name] for name in sources_given if getattr(inputs, name)]
+    kinds = [INPUT_KINDS[name] for name in inputs.given()]
     if not kinds:
         raise InputError(
             "there is nothing to read: give --model DIR or --features FILE.h5, "
@@ -152,7 +148,7 @@ def run(command: LayersCommand) -> None:
     sources = open_sources(
         kinds,
         inputs,
-        sentences=[*train.sentences, *dev.sentences],
+        sentences=train.sentences + dev.sentences,
         device=command.device,
     )
     say_lines(f"\n{text_table(accuracies(sources, train, dev, labels))}\n")
@@ -197,6 +193,7 @@ def read_words(
         )
         found += [(each.sentence(file.word_column), each) for each in file.sentences]
     lengths = np.array([len(sentence.words) for sentence, _ in found])
+    # Whole sentences: a label depends on the words around.
     if lengths.sum() > most_words:
         order = np.random.default_rng(SEED).permutation(len(found))
         totals = lengths[order].cumsum()
@@ -235,6 +232,7 @@ def accuracies(
     with progress_bar(
         desc="classifiers", unit=" of them", leave=False, delay=2
     ) as progress:
+        # One layer at a time is in memory twice, standardised.
         for (name, vectors), (_, dev_vectors) in inputs:
             names.append(name)
             for kind in kinds:
@@ -246,6 +244,7 @@ def accuracies(
                 )
                 columns[kind].append(f"{accuracy:.2f}")
                 progress.update()
+            # The same for every kind of label.
             sizes.append(str(x.shape[1]))
     shown = [Column("input", names), Column("numbers", sizes, right=True)]
     shown += [Column(kind, cells, right=True) for kind, cells in columns.items()]

@@ -55,6 +55,7 @@ class Column:
     def as_markdown(self) -> list[str]:
         """The lines of the column in a table of Markdown, without bars between."""
         cells = [cell.replace("|", "\\|") for cell in self.cells]
+        # The colon aligns a column to the right.
         return [self.header, "---:" if self.right else "---", *cells]
 
 
@@ -71,7 +72,7 @@ def text_table(table: Table, *, markdown: bool = False) -> str:
     if markdown:
         columns = [column.as_markdown() for column in table.columns]
         rows = [f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True)]
-        return "\n".join([f"**{table.title}**", "", *rows])
+        return f"**{table.title}**\n\n" + "\n".join(rows)
     columns = [column.as_text() for column in table.columns]
     rows = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "\n".join([table.title, "", *rows])
+    return f"{table.title}\n\n" + "\n".join(rows)

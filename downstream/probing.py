@@ -100,29 +100,30 @@ def score_saved(
     """
     found = load_task(task) if isinstance(task, str) else task
     options = checked(options, option_name)
-    usual = ProbeOptions()
-    given = [
-        name
-        for name in ("inputs", "preset", "seeds", "save", "settings")
-        if getattr(options, name) != getattr(usual, name)
-    ]
-    given += [name for name in ("train", "dev") if getattr(data, name)]
-    if given or not data.test:
-        others = "".join(f", not with {option_name(name)}" for name in given)
-        raise InputError(f"--evaluate-only PROBE goes with --test FILES{others}")
+    # Device, reader, predictions and results can be others than in the training.
+    free = {"device", "reader", "predictions", "out"}
+    usual = vars(ProbeOptions())
+    given = [name for name in usual if getattr(options, name) != usual[name]]
+    of_training = [name for name in given if name not in free]
+    if of_training or data.train or data.dev or not data.test:
+        raise InputError(
+            "--evaluate-only PROBE goes with --test FILES, not with --train, --dev, or "
+            "options of training"
+        )
     lines = score_probes(found, probes, checked(data), checked(inputs), options)
     return _result(lines, options)
 
 
 def _result(lines: Iterable[ResultLine], options: ProbeOptions) -> ProbeResult:
     """Gather lines of results, and append each to the file as soon as it is there."""
-    mean = {}
-    deviation = {}
-    by_seed = {}
-    settings = {}
+    mean: dict[str, float] = {}
+    deviation: dict[str, float | None] = {}
+    by_seed: dict[str, dict[int, float]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     records = []
     for line in lines:
         record = line.as_json()
+        # A run that is stopped later has the kinds of inputs that were finished.
         if options.out is not None:
             append_result(options.out, record)
         records.append(record)
@@ -146,6 +147,8 @@ def _result(lines: Iterable[ResultLine], options: ProbeOptions) -> ProbeResult:
 class ProbeCommand:
     """Options of `python -m downstream TASK`."""
 
+    # The suite sends them as JSON: names of fields are part of what its jobs are told.
+
     task: Annotated[str, Meta(description="what is learned", extra={"metavar": "TASK"})]
     data: ProbeData = ProbeData()
     inputs: InputOptions = InputOptions()
@@ -161,14 +164,17 @@ class ProbeCommand:
 
 def main(argv: Sequence[str]) -> int:
     """`python -m downstream TASK …`, or `--json -`."""
+    # Which reader and which hyper-parameters there are, the task says. With `--json`
+    # its name is read later, and they come as dictionaries.
     inside = {}
-    description = "Train a probe on frozen inputs."
+    description = ""
     if argv[0] in TASKS:
         task = load_task(argv[0])
         inside = {"options.reader": task.reader, "options.settings": task.published}
         description = (
-            f"Train the {task.name} probe on frozen inputs and report its {task.metric}, "
-            "mean and standard deviation over seeds. --small stands for "
+            f"Train the {task.name} probe on frozen inputs and report its "
+            f"{task.metric}, mean and standard deviation over seeds. --small stands "
+            "for "
             f"{_differences(task.published, task.small)}."
         )
     return run_main(
@@ -183,11 +189,14 @@ def main(argv: Sequence[str]) -> int:
 
 def run(command: ProbeCommand) -> None:
     """Train or score probes, and print their scores."""
-    given = (command.data, command.inputs, command.options)
+    data = command.data
+    inputs = command.inputs
+    options = command.options
     if command.evaluate_only:
-        result = score_saved(command.task, command.evaluate_only, *given)
+        probes = command.evaluate_only
+        result = score_saved(command.task, probes, data, inputs, options)
     else:
-        result = run_probe(command.task, *given)
+        result = run_probe(command.task, data, inputs, options)
     say_lines(summary(result.lines))
 
 

@@ -69,13 +69,14 @@ def main(argv: Sequence[str]) -> int:
         argv,
         prog="python -m downstream sentences",
         description="Print the distinct sentences of the files as they are read here, "
-        "one a line: the text that `elmoc dump-features` takes, for all splits at once.",
+        "one a line: the text of `elmoc dump-features`, for all splits at once.",
         inside=inside,
     )
 
 
 def run(command: SentencesCommand) -> None:
     """Print each distinct sentence once, in the order of the files."""
+    # A terminal gets no characters that steer it; a file gets the words as they are.
     is_terminal = sys.stdout.isatty()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Other programs read the lines, whatever characters the terminal shows.

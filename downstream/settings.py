@@ -1,4 +1,4 @@
-"""Settings of a task: the hyper-parameters of its probe, and the options of its reader."""
+"""Settings of a task: hyper-parameters of its probe, and options of its reader."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,8 +10,8 @@ from downstream.inputs.mixing import AS_THEY_ARE, StateSettings
 from downstream.inputs.options import InputKind
 from elmoc.settings import convert, option_name
 
-# The mix's rate in small presets. Their few updates are not enough for a mix that learns
-# at the rate of all other weights.
+# The mix's rate in small presets. Their few updates are not enough for a mix that
+# learns at the rate of all other weights.
 SMALL_MIX_RATE = 10.0
 
 

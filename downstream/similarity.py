@@ -79,9 +79,9 @@ def main(argv: Sequence[str]) -> int:
         argv,
         prog="python -m downstream similarity",
         description="Correlate the cosines of words with human judgements of their "
-        "similarity (Spearman's ρ), over the pairs whose words both have a vector. Of a "
-        "model, these are its word vectors, and layer 0, which reads each word by "
-        "itself.",
+        "similarity (Spearman's ρ), over the pairs whose words both have a vector. A "
+        "model has two kinds of vectors: its word vectors, and layer 0, which reads "
+        "each word by itself.",
     )
 
 
@@ -130,8 +130,10 @@ def read_pairs(path: Path) -> WordPairs:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
+        # Words may hold blanks where tabs, commas or semicolons divide the cells.
         separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
+        # SimLex has it between the words and the score.
         has_part_of_speech = len(cells) > 2 and cells[2] in PARTS_OF_SPEECH
         place = 3 if has_part_of_speech else 2
         score = cells[place] if len(cells) > place else ""
@@ -140,14 +142,15 @@ def read_pairs(path: Path) -> WordPairs:
             scores.append(float(score))
         elif pairs or heading or len(cells) < 3:
             raise InputError(
-                f"{path}, line {number}: two words and a score are needed, with nothing "
-                "but a part of speech between them"
+                f"{path}, line {number}: two words and a score are needed, with "
+                "nothing but a part of speech between them"
             )
         else:
             heading = line
             note(f"{path}: its first line is read as a heading: {shortened(line)}")
     if not pairs:
         raise InputError(f"{path} holds no pairs of words")
+    # Files of MEN have a part of speech behind every word.
     if all(
         _TAGGED.fullmatch(first) and _TAGGED.fullmatch(second)
         for first, second in pairs
@@ -190,6 +193,7 @@ def correlation(
         if a.any() and b.any():
             cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
             scores.append(score)
+    # Ranks of fewer pairs, or of equal numbers, say nothing.
     rho = math.nan
     if len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1:
         rho = float(spearmanr(cosines, scores).statistic)

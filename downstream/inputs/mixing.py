@@ -12,7 +12,7 @@ from elmoc.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """How layer states are mixed, and what is done with the word vectors beside them."""
+    """How layer states are mixed, and how word vectors beside them are scaled."""
 
     state_layers: Annotated[
         str,

@@ -61,3 +61,8 @@ class InputOptions:
             extra={"metavar": "DIR"},
         ),
     ] = None
+
+    def given(self) -> list[str]:
+        """The names of the kinds of inputs that need nothing else."""
+        names = ("vectors", "features", "model")
+        return [name for name in names if getattr(self, name)]

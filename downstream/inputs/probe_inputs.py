@@ -193,6 +193,6 @@ class PaddedMix(torch.autograd.Function):
 
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:
-    """bool [B, T]: true inside the sentences of `lengths` [B]; the longest has T words."""
+    """bool [B, T]: true inside the sentences, whose `lengths` are [B]."""
     places = torch.arange(int(lengths.max()), device=device)
     return places < lengths.to(device).unsqueeze(1)

@@ -1,7 +1,7 @@
 """Sentences of task data: how are their words spelled, and where do they stand?
 
-Features and word vectors are looked up by these words. Brackets and quotes are respelled
-here and nowhere else.
+Features and word vectors are looked up by these words. Brackets and quotes are
+respelled here and nowhere else.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _PLAIN_WORDS = {
     "‘": "'", "’": "'", "‛": "'",
     "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
 }  # fmt: skip
-# Quotes inside of a word. Acronyms of Hebrew have the last two before their last letter.
+# Quotes inside of a word. Acronyms of Hebrew have the last two of them.
 _PLAIN_CHARACTERS = str.maketrans({"’": "'", "‘": "'", "”": '"', "״": '"'})
 
 

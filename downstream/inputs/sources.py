@@ -1,5 +1,5 @@
-"""Sources of the inputs of a run: word vectors, and layer states of a feature file or of
-a model.
+"""Sources of the inputs of a run: word vectors, and layer states of a feature file or
+of a model.
 
 They are opened and checked once for all sentences of a run, and shared by all its
 probes. Layer states of another origin need the members of `FeatureStates`: `layers`,

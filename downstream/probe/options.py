@@ -62,8 +62,8 @@ class ProbeOptions:
     inputs: Annotated[
         str,
         Meta(
-            description=f"one run each: {', '.join(INPUT_KINDS)} (default: vectors,both "
-            "where both are given)",
+            description=f"one run each: {', '.join(INPUT_KINDS)} (default: "
+            "vectors,both where both are given)",
             extra={"metavar": "KIND,…", "rare": True},
         ),
     ] = ""
@@ -88,15 +88,15 @@ class ProbeOptions:
     save: Annotated[
         Path | None,
         Meta(
-            description="keep each trained probe in DIR/KIND.seedN, and train none that "
-            "is there",
+            description="keep each trained probe in DIR/KIND.seedN, and train none "
+            "that is there",
             extra={"metavar": "DIR", "rare": True},
         ),
     ] = None
     predictions: Annotated[
         Path | None,
         Meta(
-            description="write predictions to DIR, in the format of the official scorer",
+            description="write predictions to DIR, as the official scorer reads them",
             extra={"metavar": "DIR", "rare": True},
         ),
     ] = None
@@ -117,6 +117,7 @@ class ProbeOptions:
 
     def seed_list(self) -> list[int]:
         """The seeds, in their order."""
+        # Nine digits keep a slip from becoming a list that fills the memory.
         match = re.fullmatch(r"(?:(\d{1,9})-)?(\d{1,9})", str(self.seeds))
         first = last = 0
         if match is not None:
@@ -124,22 +125,22 @@ class ProbeOptions:
             last = int(match[2])
         if not 1 <= first <= last < first + MOST_SEEDS:
             raise InputError(
-                f"--seeds {str(self.seeds)[:50]!r} must be a number or a range, as 3 or "
-                f"2-5, of {MOST_SEEDS} at most"
+                f"--seeds {str(self.seeds)[:50]!r} must be a number or a range, as 3 "
+                f"or 2-5, of {MOST_SEEDS} at most"
             )
         return list(range(first, last + 1))
 
-    def kinds(self, given: InputOptions) -> list[InputKind]:
-        """The kinds of inputs that are asked for, or those that are `given`."""
-        names = list(dict.fromkeys(self.inputs.split(",")))
-        if not self.inputs:
-            sources = ("vectors", "features", "model")
-            names = [name for name in sources if getattr(given, name)]
-        if not self.inputs and len(names) > 1:
+    def kinds(self, inputs: InputOptions) -> list[InputKind]:
+        """The kinds of inputs that are asked for, or those that `inputs` give."""
+        names = inputs.given()
+        # Where both are given, the encoder's worth is asked for.
+        if len(names) > 1:
             names = ["vectors", "both"]
+        if self.inputs:
+            names = list(dict.fromkeys(self.inputs.split(",")))
         if not names or not set(names) <= set(INPUT_KINDS):
             raise InputError(
-                f"--inputs must be some of {', '.join(INPUT_KINDS)}; give --features or "
-                "--model, and --vectors"
+                f"--inputs must be some of {', '.join(INPUT_KINDS)}; give --features "
+                "or --model, and --vectors"
             )
         return [INPUT_KINDS[name] for name in names]

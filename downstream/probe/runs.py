@@ -62,6 +62,7 @@ def train_probes(
     sentences = [sentence for split in splits for sentence in split.sentences]
     sources = open_sources(kinds, inputs, sentences=sentences, device=options.device)
     if sources.states is not None:
+        # It raises for a layer that is not there, before anything is trained.
         layer_rows(chosen.state_layers, sources.states.names)
     vocabulary = task.vocabulary(splits[0].examples)
     for kind in kinds:
@@ -98,10 +99,11 @@ def score_probes(
     is_other = len(alike) > 1 or first.line.task != task.name
     if is_other or len(distinct) < len(probes):
         raise InputError(
-            f"--evaluate-only takes probes of the task {task.name}, whose data was read "
-            "with the same options, and one of each kind of inputs and seed: score "
-            "others by two commands"
+            f"--evaluate-only takes probes of the task {task.name}, whose data was "
+            "read with the same options, and one of each kind of inputs and seed: "
+            "score others by two commands"
         )
+    # Options of the reader that are given go before those of the training.
     where = str(first.path / RECORD)
     trained_reader = with_changes(task.reader, first.line.reader, where=where)
     reader = with_changes(trained_reader, options.reader)
@@ -111,6 +113,7 @@ def score_probes(
     sentences = reported.sentences
     sources = open_sources(kinds, inputs, sentences=sentences, device=options.device)
     scored: dict[str, list[ResultLine]] = {}
+    # Probes are read one after the other: a large one fills much of a GPU.
     for saved, kind in zip(probes, kinds, strict=True):
         runs = _Runs(
             task=task,
@@ -136,6 +139,7 @@ def _make_folders(options: ProbeOptions) -> None:
     for folder in (options.save, options.predictions, results_folder):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+    # Several runs may append to one file, which is why it is not emptied.
     if options.out is not None:
         open(options.out, "a").close()
 
@@ -170,6 +174,7 @@ class _Runs:
 
     def facts(self) -> Facts:
         """The part of a line of results that holds before training or scoring."""
+        # Data is named by its folder, as in `wnut17/dev.conll`.
         first_file = next(iter(self.reported.files))
         folder = Path(os.path.abspath(first_file)).parent
         return {
@@ -203,6 +208,8 @@ class _Runs:
             return replace(saved.line, dataset=facts["dataset"])
         title = f"{self.task.name} {self.kind.name} seed {seed}"
         train = self.splits[0]
+        # Weights, dropout and order of batches are drawn from the seed alone, so that a
+        # run that goes on after some seeds gives the same numbers.
         torch.manual_seed(seed)
         probe = self._new_probe(train, vocabulary)
         trained = train_probe(
@@ -215,7 +222,7 @@ class _Runs:
             title=title,
         )
         scored = self._score(probe, seed)
-        line = ResultLine(**facts, **scored, **trained)
+        line = ResultLine(**{**facts, **scored, **trained})
         say(
             f"{title}: {line.split} {line.scores[0]:.2f} (dev {line.dev_scores[0]:.2f} "
             f"in epoch {line.best_epochs[0]} of {line.epochs[0]}; "
@@ -229,7 +236,7 @@ class _Runs:
     def scored(self, saved: SavedProbe) -> ResultLine:
         """The line of results of a saved probe on the reported split."""
         facts = self.facts()
-        # These hold for the training, whose facts stay beside those of the new split.
+        # The line keeps these facts of the training.
         del facts["preset"], facts["settings"]
         facts["data"] = {**saved.line.data, **facts["data"]}
         facts["fingerprints"] = {**saved.line.fingerprints, **facts["fingerprints"]}
@@ -241,6 +248,7 @@ class _Runs:
 
     def _new_probe(self, train: Split, vocabulary: dict[str, Any]) -> Probe[Any, Any]:
         inputs = ProbeInputs(self.sources, self.settings)
+        # Words are matched to states as they are when they are standardised.
         if self.settings.standardise:
             inputs.standardise_words(train.sentences)
         if self.settings.match_vectors:

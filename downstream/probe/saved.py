@@ -53,6 +53,7 @@ def save_probe(
     """Write a probe's directory; `line` is its line of results, of one seed."""
     with atomic_directory(path) as partial:
         safetensors.torch.save_file(contiguous(probe.state_dict()), partial / WEIGHTS)
+        # Damaged weights may still be read: only their numbers would be wrong.
         checksum = FileChecksum.of(partial / WEIGHTS)
         content = ProbeRecord(vocabulary=vocabulary, record=line, weights=checksum)
         write_record(partial / RECORD, content, format=FORMAT, version=FORMAT_VERSION)
@@ -91,6 +92,7 @@ class SavedProbe:
         self.content.weights.check_whole(weights_path)
         with reading(weights_path):
             inputs = ProbeInputs(sources, settings)
+            # Label sets of the training: the order of labels is that of the weights.
             vocabulary = self.content.vocabulary
             probe = task.model(inputs=inputs, settings=settings, **vocabulary)
             probe.load_state_dict(read_tensors(weights_path)[1])
@@ -112,6 +114,7 @@ class SavedProbe:
         """Raise an `InputError` unless `features` and `vectors`, as described, are the
         same as in the training.
         """
+        # A probe on word vectors alone does not care which encoder is given, and so on.
         features = self.line.features
         if features is not None:
             given = encoder_identity(described["features"])
@@ -137,6 +140,7 @@ def read_probe(path: Path) -> SavedProbe:
     record = read_record(
         path / RECORD, ProbeRecord, format=FORMAT, version=FORMAT_VERSION
     )
+    # Lines of a results file have several seeds, a probe has one.
     if not record.record.is_of_one_seed:
         raise InputError(f"{path / RECORD} is damaged: it must be of one seed")
     return SavedProbe(path, record)

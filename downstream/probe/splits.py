@@ -65,7 +65,9 @@ def read_split(
         if str(path) in files:
             raise InputError(f"--{name} names {path} twice")
         read = task.read(path, options, training=name == "train")
+        # All sentences, though training may use a part of them.
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
+        # Results are compared by contents: runs may find a file in other folders.
         fingerprints.append(fingerprint([path.read_bytes()]))
         examples += read
     part = ""
@@ -99,6 +101,7 @@ def random_part(
     firsts = [task.sentences(example)[0] for example in examples]
     places = [(first.file, first.line) for first in firsts]
     distinct = list(dict.fromkeys(places))
+    # The first of a fixed order: so a smaller part lies inside a larger one.
     order = np.random.default_rng(SEED).permutation(len(distinct))
     count = max(1, round(fraction * len(distinct)))
     kept = {distinct[row] for row in order[:count]}

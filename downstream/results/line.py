@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from typing import Any, Literal
 
 from downstream.results.records import mean_and_deviation
@@ -77,7 +78,8 @@ class ResultLine:
     def is_of_one_seed(self) -> bool:
         """Whether each list has one element."""
         lists = [each for each in vars(self).values() if isinstance(each, list)]
-        return all(len(each) == 1 for each in [*lists, *self.figures.values()])
+        lists += self.figures.values()
+        return all(len(each) == 1 for each in lists)
 
     def as_json(self) -> dict[str, Any]:
         """The object of a line of a results file, with mean and deviation."""
@@ -91,7 +93,7 @@ def joined(lines: Sequence[ResultLine]) -> ResultLine:
     for each in fields(ResultLine):
         if isinstance(values[each.name], list):
             parts = [getattr(line, each.name) for line in lines]
-            values[each.name] = sum(parts, [])
+            values[each.name] = list(chain.from_iterable(parts))
     for name in lines[0].figures:
         values["figures"][name] = [line.figures[name][0] for line in lines]
     return ResultLine(**values)

@@ -70,6 +70,7 @@ def make_jobs(
         device: where probes are trained.
         out: the folder of results. The baseline folder is beside it.
     """
+    # No word is looked up here: only the fingerprints are needed.
     opened = [open_word_vectors(origin, only=[]) for origin in vectors]
     vectors_identity = SEPARATOR.join(each.fingerprint for each in opened)
     encoder = ""
@@ -84,10 +85,12 @@ def make_jobs(
                 continue
             reader = asdict(probe.reader)
             settings = asdict(probe.settings[name])
+            # Word vectors alone score the same beside every encoder.
             folder = out / "results" if kind.states else out.parent / "baseline"
             folder.mkdir(parents=True, exist_ok=True)
             for seed in range(1, probe.seeds[name] + 1):
-                # An order and a form that files of results are named by.
+                # Results that are there are found by the hash of this list: another
+                # order or form of it would have all probes trained again.
                 depends_on = [
                     probe.task.name,
                     name,
@@ -161,6 +164,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                         continue
                     job = running.pop(process)
                     bar.update()
+                    # Only a whole line of results gets the name that is looked for.
                     if process.returncode == 0:
                         os.replace(_partial(job), job.result)
                         continue
@@ -169,6 +173,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     bar.clear()
                     say(_failure(job, process.returncode, logs))
         finally:
+            # All are asked before any is waited for, so that they end side by side.
             for process in running:
                 process.send_signal(signal.SIGINT)
             for process, job in running.items():
@@ -193,6 +198,7 @@ def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
 def _failure(job: Job, status: int, logs: Path) -> str:
     """A line about a job that failed: the last line that it printed, or its signal."""
     log = logs / f"{job.name}.log"
+    # Libraries may have printed anything.
     text = log.read_text(encoding="utf-8", errors="replace").rstrip()
     reason = shortened(text.rpartition("\n")[2], 200)
     if status < 0:
@@ -201,5 +207,5 @@ def _failure(job: Job, status: int, logs: Path) -> str:
 
 
 def _partial(job: Job) -> Path:
-    """The file of a result until it is whole: beside the result, which takes its place."""
+    """The file of a result until it is whole; then it takes the result's place."""
     return job.result.with_name(f".{job.result.stem}.{os.getpid()}.jsonl")

@@ -40,6 +40,7 @@ def overlap_notes(
                 found.append(Path(str(corpus.record.settings.get("words"))))
             else:
                 found.append(path)
+    # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):
         count = overlapping_sentences(Corpus(path), overlap)
@@ -57,6 +58,7 @@ def _corpus_of(path: Path, record: Mapping[str, Any]) -> Corpus | None:
     if not (path / "corpus.json").is_file():
         return None
     corpus = Corpus(path)
+    # Another corpus may have been built in its place.
     if corpus.train_tokens != record.get("corpus_tokens"):
         return None
     return corpus

@@ -149,11 +149,13 @@ def read_suite(
             with reading(f"{path}: probe {entry.name}"):
                 folder = Path(data or path.parent)
                 probes.append(_probe(entry, changes, suite.seeds, folder))
+    # Their files of results would have one name, where case does not count.
     names = {probe.file_name.lower() for probe in probes}
     if len(names) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
     vectors = []
     for origin in _listed(suite.vectors):
+        # Files are named from the folder of the suite file.
         is_file = not origin.startswith("random:")
         vectors.append(str(path.parent / origin) if is_file else origin)
     return SuitePlan(path.stem, quick, vectors, probes)
@@ -166,6 +168,7 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     baseline = changes.baseline_seeds or entry.baseline_seeds or seeds
     preset = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
+    # Options of the reader and hyper-parameters stand side by side in a suite file.
     reader = {}
     for each in fields(task.reader):
         if each.name in options:
@@ -173,6 +176,7 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
         of_kind: Values = getattr(entry, kind) | getattr(changes, kind)
+        # The gain is a difference of scores after training on the same examples.
         if "train_fraction" in of_kind:
             raise InputError(f"{kind}.train_fraction: all inputs have the same data")
         found = with_changes(preset, options | of_kind, name=str)

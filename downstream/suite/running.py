@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -68,8 +69,8 @@ class SuiteOptions:
     corpus: Annotated[
         list[Path],
         Meta(
-            description="corpus in which sentences of dev and test parts are looked for "
-            "(default: the corpora of the model's training)",
+            description="corpus in which sentences of dev and test parts are looked "
+            "for (default: the corpora of the model's training)",
             extra={"metavar": "DIR", "repeat": True},
         ),
     ] = field(default_factory=list)
@@ -147,13 +148,15 @@ def run_suite(
     if not vectors and kinds != ["features"]:
         raise InputError(f"{plan.name} names no word vectors: give --vectors FILE")
     data = _read_data(plan)
-    reported = [split for splits in data for split in splits[1:]]
+    # Development and test parts.
+    reported = [splits[1:] for splits in data]
+    # Two suites in one folder would start each job twice.
     with locked(out / "suite.json"):
         training = None
         if model is not None:
             elmo = ElmoC.from_pretrained(model, device=options.device, precision="auto")
             training = elmo.directory.training
-            sentences = _sentences(split for splits in data for split in splits)
+            sentences = _sentences(data)
             features = _dumped(elmo, sentences, out / "features")
         notes = overlap_notes(options.corpus, _sentences(reported), training)
         jobs = make_jobs(
@@ -186,7 +189,7 @@ def write_sentences(plan: SuitePlan, path: Path) -> None:
     of.
     """
     data = _read_data(plan)
-    sentences = _sentences(split for splits in data for split in splits)
+    sentences = _sentences(data)
     refuse_existing(path)
     _write_lines(path, sentences)
     say(f"{path}: {counted(len(sentences), 'sentence')}")
@@ -196,6 +199,7 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
     """The splits of each probe."""
     data = []
     for probe in plan.probes:
+        # All kinds of inputs have the same data (see `read_suite`).
         fraction = probe.settings["both"].train_fraction
         splits = []
         for name, paths in probe.files.items():
@@ -205,12 +209,12 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
     return data
 
 
-def _sentences(splits: Iterable[Split]) -> list[str]:
+def _sentences(data: Sequence[Sequence[Split]]) -> list[str]:
     """The sentences of splits, each once, words joined by a blank."""
     found: dict[str, None] = {}
-    for split in splits:
-        for sentence in split.sentences:
-            found[" ".join(sentence.words)] = None
+    for split in chain.from_iterable(data):
+        lines = [" ".join(sentence.words) for sentence in split.sentences]
+        found |= dict.fromkeys(lines)
     return list(found)
 
 
@@ -225,13 +229,13 @@ def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
     Its name has a hash of the encoder and the sentences, so that an encoder which was
     trained further gets another.
     """
-    contents = [*elmo.sentence_encoder.identity.values(), *sentences]
+    contents = list(elmo.sentence_encoder.identity.values()) + list(sentences)
     identity = fingerprint(each.encode() for each in contents)
     features = folder / f"{identity}.h5"
     if not features.exists():
         text = folder / f"{identity}.txt"
         _write_lines(text, sentences)
-        # Probes read float16 as fast, and it is half the size.
+        # float16 takes half the space; probes mix the layers in float32.
         dump_features(
             elmo, [(text, features)], DumpOptions(dtype="float16", resume=True)
         )
@@ -248,22 +252,24 @@ def _report(
     for job in jobs:
         with reading(job.result):
             line = json.loads(job.result.read_text(encoding="utf-8"))
+            # Each kind of inputs may have settings of its own, and is compared all the
+            # same.
             line["compared_as"] = job.probe.identity
+            # Tables name an encoder by its directory; the job has read a file.
             if line["features"] and model is not None:
                 line["features"]["directory"] = os.path.abspath(model)
         lines.append(json.dumps(line, ensure_ascii=False))
     _write_lines(out / "results.jsonl", lines)
     rows = compared_rows([out / "results.jsonl"], LOADERS)
     merit = figure_of_merit(rows)
-    all_notes = [*explanations(rows), *notes]
+    all_notes = explanations(rows) + list(notes)
     say_lines(f"\n{tables_as_text(rows, [runs_table(rows)], all_notes)}\n")
     shown = merit or "there is none without results of both and of vectors"
     say(f"figure of merit: {shown}")
     encoders = [row.with_encoder.features for row in rows if row.with_encoder]
     numbers = None
     if merit is not None:
-        shares = [asdict(share) for share in merit.shares]
-        numbers = {**vars(merit), "shares": shares}
+        numbers = {**vars(merit), "shares": [asdict(each) for each in merit.shares]}
     content = {
         "encoder": encoders[0] if encoders else None,
         "merit": numbers,
@@ -312,7 +318,7 @@ class SuiteCommand:
     sentences: Annotated[
         Path | None,
         Meta(
-            description="write the suite's sentences there, one a line, and run nothing",
+            description="write the suite's sentences, one a line, and run nothing",
             extra={"metavar": "FILE"},
         ),
     ] = None
@@ -327,8 +333,8 @@ def main(argv: Sequence[str]) -> int:
         argv,
         prog="python -m downstream suite",
         description="Run a suite of probes for one encoder, several side by side with "
-        "one thread each, and end in tables of results and one figure of merit. A suite "
-        "that was stopped goes on by the same command.",
+        "one thread each, and end in tables of results and one figure of merit. A "
+        "suite that was stopped goes on by the same command.",
     )
 
 
