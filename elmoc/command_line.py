@@ -269,7 +269,7 @@ def given_values(namespace: argparse.Namespace) -> dict[str, Any]:
     return values
 
 
-def chosen(namespace: argparse.Namespace, defaults: Options) -> Options:
+def chosen(namespace: argparse.Namespace, defaults: Any) -> Any:
     """`defaults` with what a command line gives of their fields."""
     own = {each.name for each in fields(defaults)}
     given = {name: each for name, each in vars(namespace).items() if name in own}

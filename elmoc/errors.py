@@ -11,17 +11,20 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TextIO
 
-# what PyTorch says when memory ran out, on the CPU and on a GPU
+# Parts of PyTorch's messages when memory ran out, on the CPU and on a GPU.
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
-# the extras of this project, by the packages that they install
+# The extras of this project, by the packages that they install.
 _EXTRAS = {
     "nltk": "data",
     "matplotlib": "plots",
     "huggingface_hub": "hub",
     "tokenizers": "subwords",
     "faiss": "pack",
-} | dict.fromkeys(("allennlp", "sklearn", "scipy"), "downstream")
-# characters of a printed line, which may quote damaged text of any length
+    "allennlp": "downstream",
+    "sklearn": "downstream",
+    "scipy": "downstream",
+}
+# Characters of a printed line, which may quote damaged text of any length.
 _LONGEST = 800
 _QUIET = ContextVar("quiet", default=False)
 
@@ -36,11 +39,12 @@ class InputError(Exception):
 
 
 def printable(text: str) -> str:
-    """A text with escapes for the characters that steer a terminal; ends of lines stay."""
-    return "".join(
-        each if each.isprintable() or each == "\n" else repr(each)[1:-1]
-        for each in text
-    )
+    """A text with escapes for characters that steer a terminal; ends of lines stay."""
+    shown = []
+    for each in text:
+        is_shown = each.isprintable() or each == "\n"
+        shown.append(each if is_shown else repr(each)[1:-1])
+    return "".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -48,14 +52,15 @@ def one_line(text: str) -> str:
     long.
     """
     line = printable(" ".join(text.splitlines()))
-    return (
-        line if len(line) <= _LONGEST else f"{line[: _LONGEST - 300]} … {line[-297:]}"
-    )
+    if len(line) <= _LONGEST:
+        return line
+    # Both ends: a message names its file first, and says what to do last.
+    return f"{line[: _LONGEST - 300]} … {line[-297:]}"
 
 
 def say(text: str, *, file: TextIO | None = None) -> None:
-    """Print a line, be it of what a file holds: without control characters, and cut
-    where it is long (`one_line`).
+    """Print a line, which may quote a file: without control characters, and cut where
+    it is long (`one_line`).
     """
     if not is_quiet():
         print(one_line(text), file=file, flush=True)
@@ -95,13 +100,13 @@ def reading(path: object) -> Iterator[None]:
             raise
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
-        named = isinstance(error, ModuleNotFoundError) or (
-            isinstance(error, OSError) and error.filename
-        )
-        if named or ran_out_of_memory(error):
+        if isinstance(error, ModuleNotFoundError) or ran_out_of_memory(error):
+            raise
+        if isinstance(error, OSError) and error.filename:
             raise
         raise InputError(
-            f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind"
+            f"{path} cannot be read ({reason(error)}): it may be damaged or of another "
+            "kind"
         ) from error
 
 
@@ -114,16 +119,16 @@ def run_command(command: Callable[[], object]) -> int:
     ELMOC_TRACEBACK=1 the traceback is printed before it.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a terminal that lacks a character does not cost the work
+        # A terminal that lacks a character does not cost the work.
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         command()
         print(end="", flush=True)
     except KeyboardInterrupt:
         drop_output()
-        with suppress(OSError):  # of a terminal that is closed
+        # The terminal may be closed.
+        with suppress(OSError):
             print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
@@ -144,25 +149,33 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
-        files = " and ".join(
-            str(each) for each in (error.filename, error.filename2) if each
-        )
-        return ": ".join(filter(None, [files, error.strerror or str(error)]))
+        said = error.strerror or str(error)
+        # A rename has two.
+        files = [str(each) for each in (error.filename, error.filename2) if each]
+        return f"{' and '.join(files)}: {said}" if files else said
     if ran_out_of_memory(error):
-        return f"memory ran out ({reason(error)}): use smaller sizes, or a machine with more of it"
-    if isinstance(error, ModuleNotFoundError) and (
-        extra := _EXTRAS.get((error.name or "").partition(".")[0])
-    ):
-        return f"{error.name} is not installed: `pip install -e '.[{extra}]'` in the checkout installs it"
-    return f"unexpected: {type(error).__name__}: {reason(error)} (ELMOC_TRACEBACK=1 in the environment prints where)"
+        return (
+            f"memory ran out ({reason(error)}): use smaller sizes, or a machine with "
+            "more of it"
+        )
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        if package in _EXTRAS:
+            return (
+                f"{error.name} is not installed: `pip install -e "
+                f"'.[{_EXTRAS[package]}]'` in the checkout installs it"
+            )
+    return (
+        f"unexpected: {type(error).__name__}: {reason(error)} (ELMOC_TRACEBACK=1 in "
+        "the environment prints where)"
+    )
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
     """Whether this process was refused memory, on the CPU or on a GPU."""
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError)
-        and any(text in str(error) for text in _OUT_OF_MEMORY)
-    )
+    if isinstance(error, RuntimeError):
+        return any(text in str(error) for text in _OUT_OF_MEMORY)
+    return isinstance(error, MemoryError)
 
 
 def shortened(text: str, most: int = 80) -> str:
@@ -178,11 +191,9 @@ def duration(seconds: float) -> str:
     hours = round(seconds / 3600)
     if minutes < 90:
         return f"{minutes} min"
-    return (
-        f"{minutes // 60} h {minutes % 60} min"
-        if hours < 48
-        else f"{hours // 24} d {hours % 24} h"
-    )
+    if hours < 48:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def human_bytes(size: float) -> str:
@@ -195,18 +206,15 @@ def human_bytes(size: float) -> str:
 
 
 def reason(error: object) -> str:
-    """What a library's exception says, as a sentence can quote it: on one line, of
-    printable characters, not long.
+    """The message of a library's exception, as a sentence can quote it: on one line,
+    of printable characters, not long.
     """
     return shortened(one_line(" ".join(str(error).split())), 200)
 
 
 def drop_output() -> None:
-    """Drop what standard output or standard error does not take, now and from now on;
-    one that takes it stays.
-
-    So the interpreter does not try again when it ends, and what is printed later does
-    not fail.
+    """Close standard output or standard error to a reader that is gone, so that later
+    prints, and the end of the interpreter, do not fail.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -28,7 +28,7 @@ from elmoc.model_directory import (
     write_model_directory,
 )
 from elmoc.sharing.hub import download_model, is_hub_name
-from elmoc.sharing.model_card import training_words
+from elmoc.sharing.trainings import training_words
 from elmoc.word_vectors.sources import WordVectors
 
 

@@ -12,6 +12,7 @@ were given in Python (`checked`), the command line (`elmoc.command_line`), and t
 of settings.
 """
 
+import inspect
 import math
 import re
 import reprlib
@@ -21,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
@@ -67,40 +68,39 @@ def settings_of(kind: type) -> list[Setting]:
         if each.default_factory is not MISSING:
             default = each.default_factory()
         type_, metas = _unwrapped(hints[each.name])
-        inherited = [
-            meta
-            for base in kind.__mro__[1:]
-            for meta in _unwrapped(
-                base.__dict__.get("__annotations__", {}).get(each.name)
-            )[1]
-        ]
-        descriptions = [m.description for m in metas + inherited if m.description]
-        bounds = [
-            f"{words} {getattr(meta, bound):,}"
-            for meta in metas
-            for bound, words in _BOUNDS.items()
-            if getattr(meta, bound) is not None
-        ]
+        bounds = []
         extra: dict[str, Any] = {}
         for meta in metas:
+            for bound, words in _BOUNDS.items():
+                if getattr(meta, bound) is not None:
+                    bounds.append(f"{words} {getattr(meta, bound):,}")
             extra |= meta.extra or {}
         choices = typing.get_args(type_) if typing.get_origin(type_) is Literal else ()
-        found.append(
-            Setting(
-                name=each.name,
-                type=type_,
-                default=default,
-                help=descriptions[0] if descriptions else "",
-                choices=choices,
-                bounds=" and ".join(bounds),
-                extra=extra,
-            )
+        setting = Setting(
+            name=each.name,
+            type=type_,
+            default=default,
+            help=_description(kind, each.name, metas),
+            choices=choices,
+            bounds=" and ".join(bounds),
+            extra=extra,
         )
+        found.append(setting)
     return found
 
 
+def _description(kind: type, name: str, metas: list[Meta]) -> str:
+    """The help of a field: its own, or that of a class from which its own inherits."""
+    for base in kind.__mro__[1:]:
+        # A subclass may change bounds or default, and leaves the help as it is.
+        _, inherited = _unwrapped(inspect.get_annotations(base).get(name))
+        metas = metas + inherited
+    descriptions = [meta.description for meta in metas if meta.description]
+    return descriptions[0] if descriptions else ""
+
+
 def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
-    """A type without `Annotated` and `| None`, and the `Meta`s inside, outermost first."""
+    """A type without `Annotated` and `| None`, and its `Meta`s, outermost first."""
     metas: list[Meta] = []
     while True:
         origin = typing.get_origin(hint)
@@ -114,7 +114,8 @@ def _unwrapped(hint: Any) -> tuple[Any, list[Meta]]:
             hint = others[0]
         else:
             break
-    for inner in typing.get_args(hint):  # of the items of a list
+    # Bounds of a list are of its items.
+    for inner in typing.get_args(hint):
         if typing.get_origin(inner) is Annotated:
             metas += [each for each in inner.__metadata__ if isinstance(each, Meta)]
     return hint, metas
@@ -260,9 +261,12 @@ def _explained(said: str, value: Any, kind: Any, name: Callable[[str], str]) -> 
         value = value[int(step) if isinstance(value, list | tuple) else step]
         kind, _ = _unwrapped(kind)
         if not is_dataclass(kind):
-            kind = (*typing.get_args(kind), Any)[0]
+            # An item of a list.
+            arguments = typing.get_args(kind)
+            kind = arguments[0] if arguments else Any
             continue
-        setting = next(each for each in settings_of(kind) if each.name == step)
+        settings = {each.name: each for each in settings_of(cast(type, kind))}
+        setting = settings[step]
         kind = setting.type
         if setting.choices:
             needed = f"must be one of {', '.join(map(str, setting.choices))}"
@@ -270,14 +274,16 @@ def _explained(said: str, value: Any, kind: Any, name: Callable[[str], str]) -> 
             needed = f"must be {setting.bounds}"
         else:
             needed = f"must be {_expected(reason)}"
-    if "[...]" in path:  # msgspec does not say under which key
+    if "[...]" in path:
+        # In a dictionary. msgspec does not say under which key: each value is tried.
         outer = path.partition("[...]")[0]
+        value_kind = typing.get_args(kind)[1]
         for key, each in value.items():
-            _converted(
-                each,
-                typing.get_args(kind)[1],
-                name=lambda inner, key=key: name(f"{outer}.{key}.{inner}".rstrip(".")),
-            )
+
+            def inside(inner: str, key: str = key) -> str:
+                return name(f"{outer}.{key}.{inner}".rstrip("."))
+
+            _converted(each, value_kind, name=inside)
     return f"{name(path)} {needed}, not {reprlib.repr(value)}"
 
 
@@ -316,6 +322,7 @@ def parse_duration(text: str) -> float:
         seconds = float(match[1]) * _SECONDS[match[2]]
     if not seconds:
         raise InputError(
-            f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}"
+            "--max-time takes a number and one of s, m, h, d, such as 60m; not "
+            f"{text!r}"
         )
     return seconds

@@ -6,7 +6,7 @@ from typing import Any
 
 from downstream.printing import counted
 from elmoc.corpus import Corpus
-from elmoc.sharing.model_card import trainings_of
+from elmoc.sharing.trainings import trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 

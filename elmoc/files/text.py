@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import open_binary
@@ -73,7 +73,7 @@ def open_text(path: Path | str) -> Iterator[IO[str]]:
     It is compressed where `path` ends in `.gz`.
     """
     with atomic_path(path) as partial, open(partial, "wb") as raw:
-        output: IO[bytes] = raw
+        output: Any = raw
         if Path(path).suffix == ".gz":
             # Without a name and a time in its head, the same text is the same file.
             output = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0)

@@ -44,17 +44,18 @@ def download_model(
         from huggingface_hub import snapshot_download
     except ImportError:
         raise InputError(
-            f"{name} is no directory here; looking for it on a model hub needs the extra hub"
+            f"{name} is no directory here; looking for it on a model hub needs the "
+            "extra hub"
         ) from None
     repository, _, named = name.partition("@")
+    revision = revision or named or None
 
     def download(names: Sequence[str]) -> Path:
-        patterns = list(map(glob.escape, names))
-        return Path(
-            snapshot_download(
-                repository, revision=revision or named or None, allow_patterns=patterns
-            )
+        patterns = [glob.escape(each) for each in names]
+        folder = snapshot_download(
+            repository, revision=revision, allow_patterns=patterns
         )
+        return Path(folder)
 
     with reading(f"{name} is no directory here, and on the model hub it"):
         return download(files(download(["config.json"])))

@@ -15,14 +15,17 @@ from elmoc.errors import reading
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource
 
-# what a card shows of a training record, and under which name
+# Items of a list in a cell.
+_MOST_SHOWN = 10
+# The keys of a training record that a card shows, and their names there.
 _FACTS = {
     "corpus": "corpus",
     "sources": "text",
     "corpus_tokens": "tokens of the corpus, `<s>` and `</s>` counted",
     "corpus_types": "word types of the corpus",
     "words": "words read in training",
-    "units_of_a_word": "subwords of a word: the words and tokens counted here are subwords",
+    "units_of_a_word": "subwords of a word: the words and tokens counted here are "
+    "subwords",
     "updates": "updates",
 }
 _CARD = """\
@@ -38,7 +41,8 @@ tags:
 
 # {title}
 
-Contextual word representations: one vector a layer for every token of a sentence, from a bidirectional language model.
+Contextual word representations: one vector a layer for every token of a sentence, \
+from a bidirectional language model.
 
 {facts}
 
@@ -55,8 +59,10 @@ states = elmo.embed(["The", "cat", "sat", "."])  # a tensor {shape}
 elmoc dump-features DIRECTORY sentences.txt features.h5
 ```
 
-Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`. The word vectors are needed to use
-it: in this directory under the name above, where they were in training, or where `vectors` (`--vectors`) says.
+Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`. \
+The word vectors are needed to use
+it: in this directory under the name above, where they were in training, or where \
+`vectors` (`--vectors`) says.
 
 ## Training
 
@@ -70,11 +76,13 @@ For you to say, here and in the block at the top.
 
 ## Citation
 
-ELMo: Peters et al. 2018, Deep Contextualized Word Representations, https://doi.org/10.18653/v1/N18-1202
+ELMo: Peters et al. 2018, Deep Contextualized Word Representations, \
+https://doi.org/10.18653/v1/N18-1202
 {elmo_c}The program: elmoc {version}
 """
 _ELMO_C = """\
-ELMo-C: Li et al. 2019, Efficient Contextual Representation Learning With Continuous Outputs,
+ELMo-C: Li et al. 2019, Efficient Contextual Representation Learning With \
+Continuous Outputs,
 https://doi.org/10.1162/tacl_a_00289
 """
 
@@ -93,89 +101,102 @@ def model_card(
         encoder, word_vectors: what it computes with.
         output_layer: the kind of output layer that it was trained against.
     """
-    imported = "imported" in training
-    sizes = encoder.config.sizes
-    facts = {
-        "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
-        "parameters of the encoder": f"{sum(parameter.numel() for parameter in encoder.parameters()):,}",
-        "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is context-independent",
-        "word vectors": f"`{word_vectors.file_name}`, {word_vectors.size} wide, fingerprint {word_vectors.fingerprint}",
-        "their post-processing": word_vectors.post_processing,
-        "output layer": output_layer,
-    }
-    if packed := training.get("packed"):
-        facts |= {
-            f"packed by `elmoc pack`: {name.replace('_', ' ')}": _shown(value)
-            for name, value in packed.items()
-        }
-    title = (
-        "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
-    )
+    is_imported = "imported" in training
+    title = "An ELMo-C encoder"
+    if is_imported:
+        title = "An ELMo model, imported from another tool"
+    facts = _facts(encoder, word_vectors, output_layer)
     with reading("the training record of the model"):
+        for name, value in training.get("packed", {}).items():
+            facts[f"packed by `elmoc pack`: {name.replace('_', ' ')}"] = _shown(value)
         title = _plain(training.get("name") or title)
         trainings = "\n\n".join(_trainings(training))
     return _CARD.format(
         title=title,
         facts=_table("| |", facts),
-        shape=[sizes.layers + 1, 4, encoder.width],
+        shape=[encoder.config.sizes.layers + 1, 4, encoder.width],
         training=trainings,
-        elmo_c="" if imported else _ELMO_C,
+        elmo_c="" if is_imported else _ELMO_C,
         version=VERSION,
     )
 
 
+def _facts(
+    encoder: BidirectionalEncoder, vectors: VectorSource, output_layer: str
+) -> dict[str, str]:
+    """The rows of the first table."""
+    sizes = encoder.config.sizes
+    parameters = sum(each.numel() for each in encoder.parameters())
+    directions = " and ".join(encoder.directions)
+    return {
+        "encoder": f"{sizes.description}, {directions}",
+        "parameters of the encoder": f"{parameters:,}",
+        "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is "
+        "context-independent",
+        "word vectors": f"`{vectors.file_name}`, {vectors.size} wide, fingerprint "
+        f"{vectors.fingerprint}",
+        "their post-processing": vectors.post_processing,
+        "output layer": output_layer,
+    }
+
+
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of a training, of each direction where they were trained apart, and
-    of the trainings before it.
+    """The known facts of a training, of each direction where they were trained apart,
+    and of the trainings before it.
     """
     for name in DIRECTIONS:
         if name in training:
             yield f"The {name} direction:"
             yield from _trainings(training[name])
     if "imported" in training:
-        yield f"It was imported from another tool: {_shown(training['imported'].get('from'))}"
-    if rows := {
-        label: _shown(training[name])
-        for name, label in _FACTS.items()
-        if name in training
-    }:
-        yield _table(
-            "| |",
-            rows
-            | {"licence of the text": _plain(training.get("licence") or "not stated")},
-        )
-    if tokens := training.get("tokens_by_source", {}):
-        yield _table(
-            "kind of text | tokens |",
-            {f"`{kind}`": _shown(tokens[kind]) for kind in tokens},
-        )
-    held_out = training.get("held_out", {})
-    metrics = {}
-    for name, value in held_out.items():  # `kind/metric` is of one kind of text
-        kind, slash, metric = name.rpartition("/")
-        if not metric.startswith(
-            ("constant_", *(f"{direction}_" for direction in DIRECTIONS))
-        ):
-            metrics[
-                name.replace("_", " ").replace(
-                    "outside", "words outside the candidates"
-                )
-            ] = f"{_shown(value)} | {_shown(held_out.get(f'{kind}{slash}constant_{metric}'))}"
+        source = _shown(training["imported"].get("from"))
+        yield f"It was imported from another tool: {source}"
+    rows = {}
+    for name, label in _FACTS.items():
+        if name in training:
+            rows[label] = _shown(training[name])
+    if rows:
+        rows["licence of the text"] = _plain(training.get("licence") or "not stated")
+        yield _table("| |", rows)
+    tokens = training.get("tokens_by_source", {})
+    if tokens:
+        counts = {f"`{kind}`": _shown(count) for kind, count in tokens.items()}
+        yield _table("kind of text | tokens |", counts)
+    metrics = _metrics(training.get("held_out", {}))
     if metrics:
         yield _table("on held-out text | model | best constant prediction |", metrics)
     if "started_from" in training:
         known = list(_trainings(training["started_from"]))
-        yield "The model that it went on from:" + (
-            "" if known else " nothing is known of it."
-        )
+        if not known:
+            known = ["The model that it went on from: nothing is known of it."]
+        else:
+            known.insert(0, "The model that it went on from:")
         yield from known
 
 
+def _metrics(held_out: Mapping[str, Any]) -> dict[str, str]:
+    """Metrics of the model, with the ones of the best constant prediction beside."""
+    # These stand beside others, or are of one direction.
+    left_out = ("constant_", "forward_", "backward_")
+    metrics = {}
+    for name, value in held_out.items():
+        # `kind/metric` is of one kind of text.
+        kind, slash, metric = name.rpartition("/")
+        if metric.startswith(left_out):
+            continue
+        label = name.replace("_", " ")
+        label = label.replace("outside", "words outside the candidates")
+        constant = held_out.get(f"{kind}{slash}constant_{metric}")
+        metrics[label] = f"{_shown(value)} | {_shown(constant)}"
+    return metrics
+
+
 def _table(heading: str, rows: Mapping[str, str]) -> str:
+    """A table of Markdown."""
     lines = [f"| {heading}", f"|{'---|' * heading.count('|')}"]
-    return "\n".join(
-        [*lines, *(f"| {name} | {value} |" for name, value in rows.items())]
-    )
+    for name, value in rows.items():
+        lines.append(f"| {name} | {value} |")
+    return "\n".join(lines)
 
 
 def _plain(text: str) -> str:
@@ -189,49 +210,12 @@ def _shown(value: Any) -> str:
     """
     if value is None:
         return "–"
-    if isinstance(value, (int, float)):
-        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     if isinstance(value, list):
-        return ", ".join(map(_shown, value[:10])) + (", …" if len(value) > 10 else "")
+        shown = [_shown(each) for each in value[:_MOST_SHOWN]]
+        more = ["…"] if len(value) > _MOST_SHOWN else []
+        return ", ".join(shown + more)
     return f"`{_plain(Path(value).name)}`"
-
-
-def training_words(record: Mapping[str, Any]) -> int | None:
-    """How many words were read in this training and in those before it; None where one
-    of them does not say.
-
-    Of directions that were trained apart and joined, the larger number; of subwords,
-    the words that they make.
-    """
-    if parts := parts_of(record):
-        of_parts = [training_words(part) for part in parts]
-        return (
-            None
-            if None in of_parts
-            else max(words for words in of_parts if words is not None)
-        )
-    earlier = training_words(record["started_from"]) if "started_from" in record else 0
-    if earlier is None or "words" not in record:
-        return None
-    words = earlier + round(record["words"] / record.get("units_of_a_word", 1))
-    if not 0 <= words < 2**63:
-        raise ValueError(f"{words} words were read")
-    return words or None
-
-
-def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The record of each training: of this one, or of the directions that were trained
-    apart, and of those before.
-    """
-    if parts := parts_of(record):
-        for part in parts:
-            yield from trainings_of(part)
-        return
-    yield record
-    if "started_from" in record:
-        yield from trainings_of(record["started_from"])
-
-
-def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The records of directions that were trained apart and joined."""
-    return [record[name] for name in DIRECTIONS if isinstance(record.get(name), dict)]

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import xxhash
@@ -25,6 +25,7 @@ from msgspec import Meta
 
 from elmoc.errors import InputError
 
+RowKind = Literal["concatenated", "summed", "filtered"]
 MOST_ENTRIES = 1 << 16
 # Rows that become floats at once, at least: libraries add up the products of fewer rows
 # in another order, and a row is to be the same whatever is looked up with it. At most:
@@ -69,7 +70,7 @@ class Rows(ABC):
     size: E.
     """
 
-    kind: str
+    kind: RowKind
     size: int
 
     @abstractmethod
@@ -118,7 +119,7 @@ class CodedRows(Rows):
         InputError: the arrays do not fit together.
     """
 
-    kind: Literal["concatenated", "summed"]
+    kind: RowKind
     codes: np.ndarray
     codebooks: np.ndarray
     norms: np.ndarray | None = None
@@ -253,7 +254,7 @@ class FilteredRows(Rows):
     base: np.ndarray
     inner: np.ndarray
     outer: np.ndarray
-    kind = "filtered"
+    kind: ClassVar[RowKind] = "filtered"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))

@@ -14,7 +14,7 @@ same hash have the same row: of n rows, one in 2⁶⁴/n other strings is taken 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from elmoc.word_vectors.coded_rows import (
     CodedRows,
     FilteredRows,
     Filters,
+    RowKind,
     Rows,
     check_array,
     hash_words,
@@ -106,9 +107,6 @@ def check_ascending(name: str, array: np.ndarray) -> None:
     """
     if (array[1:] <= array[:-1]).any():
         raise InputError(f"{name} are not sorted, or one is there twice")
-
-
-RowKind = Literal["concatenated", "summed", "filtered"]
 
 
 @dataclass(frozen=True)
@@ -235,7 +233,7 @@ class CompactVectors(StoredVectors):
         vectors[found >= 0] = self.rows.vectors(found[found >= 0])
         if self.ngrams is not None:
             others = np.flatnonzero(found < 0)
-            strings = [words[index] for index in others]
+            strings = [words[index] for index in others.tolist()]
             vectors[others] = self.ngrams.vectors(strings)
         if not all_finite(vectors):
             raise InputError(

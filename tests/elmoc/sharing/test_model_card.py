@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.sharing.model_card import model_card, training_words, trainings_of
+from elmoc.sharing.model_card import model_card
+from elmoc.sharing.trainings import training_words, trainings_of
 from tests.tiny import tiny_model
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with huggingface_hub")
