@@ -24,7 +24,7 @@ class RecipeCommand(RecipeOptions):
     text: Annotated[
         list[str],
         Meta(
-            description="tokenised text: files, .gz files, folders, quoted globs; "
+            description="text: files, .gz files, folders, quoted globs; "
             "NAME=PATH names its kind",
             extra={"metavar": "TEXT"},
         ),

@@ -18,7 +18,7 @@ def make_model(
     out: Path | str,
     options: RecipeOptions = DEFAULT,
 ) -> TrainedRun:
-    """Make a model from tokenised text, or adapt one to new text (`init_from`).
+    """Make a model from text, or adapt one to new text (`init_from`).
 
     A corpus is built, fastText is trained on it (or word vectors are given), two vector
     tables are made, and the encoder is trained. Each step but the training is a process
@@ -30,7 +30,7 @@ def make_model(
     Args:
         text: files, .gz files, folders or globs; NAME=PATH names the kind of a text.
             One sentence a line, words split on white space, and a blank line between
-            documents.
+            documents; raw text with `RecipeOptions(tokenised="auto")`.
         out: the run directory to make, or to go on with.
         options: see `RecipeOptions`; the defaults suit the text and the machine.
 

@@ -35,6 +35,13 @@ def options_in(text: str) -> dict[str, Any]:
 class ContentOptions:
     """What a model is made of. A recipe that goes on needs the same."""
 
+    tokenised: Annotated[
+        Literal["auto", "yes", "no"],
+        Meta(
+            description="whether the text is tokenised already: one sentence a line, "
+            "words split on white space (auto: decided for each file)"
+        ),
+    ] = "yes"
     vectors: Annotated[
         str | None,
         Meta(

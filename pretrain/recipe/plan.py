@@ -222,6 +222,7 @@ class Recipe:
         text = {
             "files": material.texts,
             "corpus": corpus,
+            "tokenised": self._options.tokenised,
             "held_out": material.held_out,
             "leave_out": self._options.leave_out,
         }

@@ -307,6 +307,20 @@ def test_a_packed_model_goes_on_with_its_own_vectors(
     assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
 
 
+def test_raw_text_is_tokenised_where_it_may_be(texts: list[str], tmp_path: Path, jobs_here: Jobs) -> None:
+    (tmp_path / "raw.txt").write_text(
+        "The cat sat. It slept, too! The dog didn't.\n\nSo it was, here and there.\n" * 40
+    )
+    overrides = [f"{name}={value}" for name, value in SETTINGS.items()]
+    options = RecipeOptions(
+        tokenised="auto", config=str(tmp_path / "tiny.toml"), vectors="random:1:8", overrides=overrides
+    )
+    run = make_model(tmp_path / "raw.txt", tmp_path / "out", options)
+    assert jobs_here[0][1]["tokenised"] == "auto"
+    assert {"cat", ",", "did", "n't"} <= {*Corpus(run.path / "corpus").lexicon}
+    assert make_model([str(tmp_path / "raw.txt")], str(tmp_path / "out"), options) == run, "it is finished"
+
+
 def test_options_of_fasttext_are_read_from_a_text() -> None:
     assert options_in("--minn 2 --max-n=5 --name 'a b' --fast") == {"minn": 2, "max_n": 5, "name": "a b", "fast": True}
     with pytest.raises(ValueError, match="2"):
