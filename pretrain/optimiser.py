@@ -192,7 +192,7 @@ def new_optimiser(
         groups.setdefault(
             config.weight_decay if parameter.ndim > 1 else 0.0, []
         ).append(parameter)
-    on_gpu = device.type == "cuda"
+    on_gpu = device.type != "cpu"
     return AdamW(
         [
             {"params": members, "weight_decay": decay}

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from elmoc.commands import ModelOptions
+from elmoc.devices import Precision, checked_device
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import DumpOptions
 from elmoc.process import interrupted_by_sigterm
@@ -45,7 +46,7 @@ class Options(ModelOptions):
     ] = None
     device: Annotated[str, Meta(description="cpu, cuda or cuda:N")] = "cpu"
     precision: Annotated[
-        Literal["auto", "float32", "bf16"],
+        Precision,
         Meta(
             description="type of factors in matrix products; auto is bf16 where the "
             "hardware has it"
@@ -83,14 +84,13 @@ def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -
     from elmoc.features.dump import dump_features
     from elmoc.model import ElmoC
 
-    # `torchrun` gives each process of a machine its number, which is its GPU.
-    device = options.device
-    if device == "cuda" and "LOCAL_RANK" in os.environ:
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    # `torchrun` gives each process of a machine its number.
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    device = checked_device(options.device, local_rank=local_rank)
     model = ElmoC.from_pretrained(
         options.model,
         vectors=options.vectors,
-        device=device,
+        device=str(device),
         precision=options.precision,
         pooling=options.pooling,
     )

@@ -140,9 +140,10 @@ class Processes:
         all use one GPU.
         """
         count = self.world_size
-        if count > 1 and device.startswith("cuda:"):
+        kind, _, number = device.partition(":")
+        if count > 1 and kind != "cpu" and number:
             raise InputError(
-                f"train.device={device} is one GPU for {count} processes: use cuda "
+                f"train.device={device} is one GPU for {count} processes: use {kind} "
                 "or auto"
             )
         if streams % count:
@@ -162,7 +163,7 @@ class Processes:
         """A group of all processes for each direction, whose values are on a device."""
         if self.world_size == 1:
             return {direction: DirectionGroup() for direction in directions}
-        backend = "nccl" if device.type == "cuda" else "gloo"
+        backend = dist.get_default_backend_for_device(device)
         groups = {}
         for direction in directions:
             with collective_errors():

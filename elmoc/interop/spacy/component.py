@@ -189,7 +189,7 @@ class ElmocComponent:
         self._elmo = None
         self._fingerprint = None
         moved = self._vectors is not None and not Path(self._vectors).exists()
-        # word vectors that were written with the model stand for vectors that have moved
+        # vectors that were written with the model stand for vectors that have moved
         if moved and bundled_vectors(path) is not None:
             self._vectors = None
         self.elmo  # noqa: B018
