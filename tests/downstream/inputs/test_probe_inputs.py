@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from downstream.inputs.mixing import StateSettings, layer_rows
+from downstream.inputs.mixing import StateSettings
 from downstream.inputs.options import INPUT_KINDS
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import FeatureStates, InputSources, WordTable
-from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
@@ -100,33 +99,6 @@ def test_vectors_are_scaled_to_the_states_beside_them(features: Path) -> None:
         whole, _ = alone(SENTENCES)
         alone.match_words(SENTENCES)
         assert torch.equal(alone(SENTENCES)[0], whole), "nothing stands beside them"
-
-
-@pytest.mark.parametrize("state_layers", ["0,3", "", "2,0", "1,1", "-1", "0,", "x"])
-def test_layers_that_cannot_be(state_layers: str) -> None:
-    with pytest.raises(InputError, match="--state-layers"):
-        layer_rows(state_layers, ["0", "1", "2"])
-
-
-@pytest.mark.parametrize(
-    ("names", "top", "one", "missing"),
-    [
-        (["2", "0"], [0], None, "1"),
-        (["1", "2"], [1], [0], "0"),
-        (["top", "1"], [1], [1], "2"),
-        (["1", "1"], [1], [1], "2"),
-    ],
-)
-def test_layers_are_chosen_by_their_numbers_in_the_encoder(
-    names: list[str], top: list[int], one: list[int] | None, missing: str
-) -> None:
-    assert layer_rows("all", names) == [0, 1]
-    assert layer_rows("top", names) == top
-    if one is not None:
-        assert layer_rows("1", names) == one
-    with pytest.raises(InputError, match="--state-layers"):
-        layer_rows(missing, names)
-    assert layer_rows("0,2", ["2", "0", "1"]) == [1, 0]
 
 
 def test_both_is_states_then_vectors(features: Path) -> None:
