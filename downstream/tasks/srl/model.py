@@ -19,11 +19,12 @@ from allennlp_light.modules.conditional_random_field.conditional_random_field im
 from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
+from torch.nn.functional import linear
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
-from downstream.modules.highway_lstm import AlternatingLstm, linear
+from downstream.modules.highway_lstm import AlternatingLstm
 from downstream.modules.tagging import transition_mask, viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.columns import Span, bio_tags
@@ -194,7 +195,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         flag = packing.flag.to(words.device)
         projected = words[word] + flags[flag]  # [N, 6H]
         states = self.lstm(projected, packing.sizes)  # [N, H]
-        return linear(states, self.output.weight, self.output.bias), packing
+        return self.output(states), packing
 
 
 def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
