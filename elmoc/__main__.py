@@ -12,8 +12,6 @@ from elmoc.version import VERSION
 COMMANDS = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
     "inspect": "say what a feature file holds, and check it",
-    "convert": "write a feature file again in another layout or type, or with fewer "
-    "layers",
     "import-elmo": "make a model directory of original ELMo weights (bilm-tf, "
     "AllenNLP) or an ELMoForManyLangs model",
     "export-elmo": "write a model as original ELMo weights (bilm-tf, AllenNLP), where "

@@ -70,7 +70,6 @@ MISTAKES = {
     "elmoc inspect {d}/nowhere.h5": ["nowhere.h5"],
     "elmoc inspect {d}/features.h5": ["features.h5"],
     "elmoc inspect {d}/note.h5": ["note.h5"],
-    "elmoc convert {d}/note.h5 {d}/o.h5 --format flat": ["note.h5"],
     "elmoc check {d}": ["{d}"],
     "elmoc check {damaged}": ["model.safetensors"],
     "elmoc import-elmo {d}/options.json {d}/weights.hdf5 {d}/imported": ["weights.hdf5"],

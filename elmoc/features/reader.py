@@ -204,15 +204,9 @@ class FeatureFile:
         """The index of each sentence by its words with a blank between them; of equal
         sentences it is the last.
         """
-        return {" ".join(line.split()): index for line, index in self.lines.items()}
-
-    @property
-    def lines(self) -> dict[str, int]:
-        """The same by the text of the sentences, with the white space that is between
-        their words.
-        """
         with reading(self.path):
-            return self._reader.lines()
+            lines = self._reader.lines()
+        return {" ".join(line.split()): index for line, index in lines.items()}
 
     @property
     def layer_names(self) -> list[str]:

@@ -38,7 +38,6 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ["dump-features", "{model}", "t{x}.txt", "o{x}.h5"],
         ["dump-features", "{model}", "no{x}.txt", "o{x}.h5"],
         ["inspect", "f{x}.h5"],
-        ["convert", "f{x}.h5", "o{x}.h5", "--format", "flat", "--layers", "{x}"],
         ["check", "f{x}.h5", "{model}", "{corpus}", "no{x}"],
         ["import-elmo", "o{x}.json", "w{x}.hdf5", "m{x}"],
     ],

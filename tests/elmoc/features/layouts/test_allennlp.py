@@ -8,7 +8,6 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.convert import convert_features
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
@@ -41,20 +40,18 @@ def test_a_broken_or_foreign_map_is_an_input_error(path: Path, content: Any) -> 
 
 
 def test_foreign_keys_are_the_sentences_as_they_are(tmp_path: Path) -> None:
-    """In a conversion, too; but those of ELMoForManyLangs have marks in them, which are no words."""
+    """But those of ELMoForManyLangs have marks in them, which are no words."""
     literal = ["100 %25 sure", "a%#2", "see http:%2F%2Fx .", "%2E"]
     of_many_langs = ["The\tcat\t$period$", "and$backslash$or\tU$period$S$period$"]
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         for key in (*literal, *of_many_langs):
             file[key] = states_of(0, len(key.split()))
     lines = [*literal, "The cat .", "and/or U.S."]
-    convert_features(tmp_path / "foreign.h5", tmp_path / "converted.h5", layout="allennlp")
-    for name in ("foreign.h5", "converted.h5"):
-        with FeatureFile(tmp_path / name) as features:
-            assert set(features.sentence_map) == set(lines)
-            for line in lines:
-                assert features[line].shape == (3, len(line.split()), 4)
-            features.check()
+    with FeatureFile(tmp_path / "foreign.h5") as features:
+        assert set(features.sentence_map) == set(lines)
+        for line in lines:
+            assert features[line].shape == (3, len(line.split()), 4)
+        features.check()
 
 
 def test_bilm_is_the_layout_of_dump_bilm_embeddings(tmp_path: Path) -> None:
