@@ -120,7 +120,7 @@ def build_subwords(
         split = _SplitTypes(source, learnt)
         with atomic_directory(corpus) as partial:
             (partial / "shards").mkdir()
-            both = (*source.train, *source.held_out)
+            both = source.train + source.held_out
             written = parallel_map(
                 lambda shard: split.write_shard(shard, partial), both, options.workers
             )
@@ -224,7 +224,7 @@ def learn(corpus: Corpus, units: int) -> "Subwords":
     model = json.loads(tokenizer.to_str())["model"]
     merges = [(left, right) for left, right in model["merges"]]
     by_row = sorted(model["vocab"], key=model["vocab"].get)
-    return Subwords([*by_row, *marks], merges)
+    return Subwords(by_row + list(marks), merges)
 
 
 def _occurrences(corpus: Corpus) -> Iterator[str]:

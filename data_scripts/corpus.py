@@ -164,7 +164,9 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         if (out / "corpus.json").exists():
             # A call may have been killed while it removed the folder.
             shutil.rmtree(work, ignore_errors=True)
-        others = [each for each in out.iterdir() if not _is_lock(each)]
+        others = [
+            file for file in out.iterdir() if not file.name.startswith(".corpus.json.")
+        ]
         if others and not work.is_dir():
             raise InputError(
                 f"{out} is a finished corpus, or holds other files: remove it or "
@@ -228,7 +230,7 @@ def find_text(
     }
     if not train:
         raise InputError("every input file is held out: name files to train on, too")
-    are_named = {bool(name) for name in [*train.values(), *evaluation.values()]}
+    are_named = {bool(name) for name in (train | evaluation).values()}
     if len(are_named) > 1:
         raise InputError(
             "some files are given as NAME=PATH and some without a name: name all of "
@@ -267,7 +269,7 @@ def _divide(
         for file, source in files.items():
             paths[is_held_out, source].append(file)
     sizes: dict[str, int] = {}
-    for source in dict.fromkeys([*train.values(), *held_out.values()]):
+    for source in dict.fromkeys((train | held_out).values()):
         tokens = estimate_tokens(paths[False, source] + paths[True, source])
         sizes[source] = shard_tokens or default_shard_tokens(tokens)
     pieces = []
@@ -287,7 +289,3 @@ def _sentences_of(files: Sequence[AnyPath]) -> Iterable[list[str]]:
 def _as_given(files: NamedFiles) -> list[str]:
     """The files as `corpus.json` names them: NAME=PATH, or PATH without a source."""
     return [f"{name}={file}" if name else str(file) for file, name in files.items()]
-
-
-def _is_lock(path: Path) -> bool:
-    return path.name.startswith(".corpus.json.")

@@ -259,7 +259,7 @@ def finish_corpus(
         files = ["lexicon.txt", "counts.npy"]
         if subwords:
             files.append(SUBWORDS)
-        for shard in (*train, *held_out):
+        for shard in list(train) + list(held_out):
             files += [shard.file, shard.documents_file]
         totals = {}
         for split, shards in (("train", train), ("held_out", held_out)):

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -43,7 +44,9 @@ is 30 times larger and read thousands of times as much text; one seed on a few h
 test entities moves by a point or two either way. docs/results.md has longer runs."""
 
 
-def run_module(title: str, *arguments: object, output: Path | None = None) -> None:
+def run_module(
+    title: str, arguments: Sequence[object], output: Path | None = None
+) -> None:
     """Print and run `python -m ARGUMENTS`.
 
     Args:
@@ -95,23 +98,19 @@ def quickstart() -> None:
         DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")
     )
     novels = DATA / "novels.txt.gz"
-    title = "raw text to tokenised sentences"
-    run_module(title, "data_scripts.tokenize", novels, text)
-    title = "tokenised text to a small ELMo-C (what `make model` does)"
+    tokenize = ["data_scripts.tokenize", novels, text]
+    run_module("raw text to tokenised sentences", tokenize)
     recipe = ["pretrain.recipe", text, run, "--config", config, "--max-time", "90s"]
-    run_module(title, *recipe)
-    title = "the learning curve"
-    run_module(title, "pretrain.plot", run, OUT / "curve.png")
-    title = "the probe's sentences"
+    run_module("tokenised text to a small ELMo-C (what `make model` does)", recipe)
+    run_module("the learning curve", ["pretrain.plot", run, OUT / "curve.png"])
     of_task = ["downstream", "sentences", "ner", train, dev, test]
-    run_module(title, *of_task, output=sentences)
-    title = "their contextual features"
-    run_module(title, "elmoc", "dump-features", run, sentences, features)
-    title = "the NER probe: fastText alone, and with features"
+    run_module("the probe's sentences", of_task, output=sentences)
+    dump = ["elmoc", "dump-features", run, sentences, features]
+    run_module("their contextual features", dump)
     probe = ["downstream", "ner", "--small", "--seeds", 1, "--results", results]
     probe += ["--features", features, "--vectors", run / "vectors.bin"]
     probe += ["--train", train, "--dev", dev, "--test", test]
-    run_module(title, *probe)
+    run_module("the NER probe: fastText alone, and with features", probe)
     report(run, results, time.monotonic() - started)
 
 

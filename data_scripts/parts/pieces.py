@@ -20,7 +20,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
@@ -125,7 +125,7 @@ class NumberedPiece:
         self.shards: list[PlannedShard] = []
         start = 0
         for end in record.shard_ends:
-            self.shards.append(PlannedShard(self, start, end))
+            self.shards.append(PlannedShard(self, start, end, text.held_out))
             start = end
 
     @cached_property
@@ -143,11 +143,14 @@ class NumberedPiece:
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """The tokens [start, end) of a numbered piece, which are to become a shard."""
+    """The tokens [start, end) of a numbered piece, which are to become a shard of one
+    split.
+    """
 
     piece: NumberedPiece
     start: int
     end: int
+    held_out: bool
 
     @property
     def ids(self) -> np.ndarray:
@@ -171,8 +174,8 @@ class PlannedShard:
         return np.flatnonzero(self.ids == _BEGIN_ID)
 
     def split(self, tokens: int) -> "tuple[PlannedShard, PlannedShard] | None":
-        """The shard without about the last `tokens`, and these; None where it is one
-        sentence.
+        """The shard without about the last `tokens`, and these, which are held out;
+        None where it is one sentence.
 
         It is split where a document begins, if one does within half of `tokens` of
         there, else where a sentence begins.
@@ -189,8 +192,8 @@ class PlannedShard:
         else:
             after = int(np.searchsorted(sentences, wanted))
             cut = self.start + int(sentences[min(after, len(sentences) - 1)])
-        before = PlannedShard(self.piece, self.start, cut)
-        return before, PlannedShard(self.piece, cut, self.end)
+        before = replace(self, end=cut)
+        return before, replace(self, start=cut, held_out=True)
 
 
 def piece_key(

@@ -5,6 +5,7 @@ out, and how they are written.
 import shutil
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress, count, groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -31,13 +32,6 @@ FEW_SHARDS = 4
 SHORTEST_END = 1_000
 
 
-class SplitShard(NamedTuple):
-    """A shard of the corpus to be, and the split that it is of."""
-
-    split: str
-    shard: PlannedShard
-
-
 def default_shard_tokens(tokens: int) -> int:
     """Tokens of a shard of a source that has about `tokens`; each source has its own
     size, so that a small source cuts no other.
@@ -46,9 +40,8 @@ def default_shard_tokens(tokens: int) -> int:
     return max(1, min(LARGEST_SHARD, wanted))
 
 
-def plan_shards(numbered: Sequence[NumberedPiece]) -> list[SplitShard]:
-    """The shards of the corpus in their order, each with its split, "train" or
-    "held-out".
+def plan_shards(numbered: Sequence[NumberedPiece]) -> list[PlannedShard]:
+    """The shards of the corpus in their order.
 
     Where a source has no held-out files, as much as a shard of it is held out.
 
@@ -58,46 +51,30 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[SplitShard]:
     shards: defaultdict[tuple[str, bool], list[PlannedShard]] = defaultdict(list)
     for piece in numbered:
         shards[piece.text.source, piece.text.held_out] += piece.shards
-    planned: list[SplitShard] = []
+    planned: list[PlannedShard] = []
     for (source, is_held_out), own in shards.items():
         needs_ends = (source, True) not in shards
         if len(own) < 1 + needs_ends:
-            _refuse_too_little(source, is_held_out, own)
-        if is_held_out:
-            planned += [SplitShard("held-out", shard) for shard in own]
-            continue
+            split = "held-out" if is_held_out else "training"
+            of_source = f" of {source}" if source else ""
+            why = "is one shard, and none is left to hold out"
+            if not own:
+                why = "has no sentence (that is not left out)"
+            raise InputError(
+                f"the {split} text{of_source} {why}: give more text, with a sentence "
+                "on each line, or --held-out files"
+            )
         ends = held_out_ends(own) if needs_ends else {}
         for shard in own:
-            if shard not in ends:
-                planned.append(SplitShard("train", shard))
-                continue
-            before, end = ends[shard]
-            if before:
-                planned.append(SplitShard("train", before))
-            planned.append(SplitShard("held-out", end))
+            planned += ends.get(shard, [shard])
     return planned
-
-
-def _refuse_too_little(
-    source: str, is_held_out: bool, shards: Sequence[PlannedShard]
-) -> None:
-    text = "the held-out text" if is_held_out else "the training text"
-    if source:
-        text += f" of {source}"
-    why = "has no sentence (that is not left out)"
-    if shards:
-        why = "is one shard, and none is left to hold out"
-    raise InputError(
-        f"{text} {why}: give more text, with a sentence on each line, or --held-out "
-        "files"
-    )
 
 
 def held_out_ends(
     shards: Sequence[PlannedShard],
-) -> dict[PlannedShard, tuple[PlannedShard | None, PlannedShard]]:
-    """What to hold out of several shards of a source: shard → the part left for
-    training (or None), the part held out.
+) -> dict[PlannedShard, list[PlannedShard]]:
+    """What to hold out of several shards of a source: shard → its part left for
+    training, if there is one, and its part held out.
 
     It is as much as one shard, in ends of `SHORTEST_END` or more from everywhere in the
     text: from each shard if they are large enough, else from some in equal distances.
@@ -106,15 +83,14 @@ def held_out_ends(
     """
     tokens = sum(shard.end - shard.start for shard in shards) // len(shards)
     places = min(len(shards), tokens // SHORTEST_END)
-    ends: dict[PlannedShard, tuple[PlannedShard | None, PlannedShard]] = {}
-    if places > 1:
-        for place in range(places):
-            shard = shards[(2 * place + 1) * len(shards) // (2 * places)]
-            half = (shard.end - shard.start) // 2
-            parts = shard.split(min(tokens // places, half))
-            if parts:
-                ends[shard] = parts
-    return ends or {shards[-1]: (None, shards[-1])}
+    ends: dict[PlannedShard, list[PlannedShard]] = {}
+    for place in range(places if places > 1 else 0):
+        shard = shards[(2 * place + 1) * len(shards) // (2 * places)]
+        half = (shard.end - shard.start) // 2
+        parts = shard.split(min(tokens // places, half))
+        if parts:
+            ends[shard] = list(parts)
+    return ends or {shards[-1]: [replace(shards[-1], held_out=True)]}
 
 
 class MergedLexicon(NamedTuple):
@@ -130,7 +106,7 @@ class MergedLexicon(NamedTuple):
     rows: dict[NumberedPiece, np.ndarray]
 
 
-def merge_lexicons(planned: Sequence[SplitShard], min_count: int) -> MergedLexicon:
+def merge_lexicons(planned: Sequence[PlannedShard], min_count: int) -> MergedLexicon:
     """Merge the lexicons of all pieces; with `min_count` above 1 rarer words become
     `<unk>`, but the marks do not.
     """
@@ -138,15 +114,14 @@ def merge_lexicons(planned: Sequence[SplitShard], min_count: int) -> MergedLexic
     row_of: defaultdict[str, int] = defaultdict(count().__next__)
     first_rows: dict[NumberedPiece, np.ndarray] = {}
     totals: list[tuple[np.ndarray, np.ndarray]] = []
-    for piece, shards in groupby(planned, key=lambda each: each.shard.piece):
+    for piece, shards in groupby(planned, key=lambda each: each.piece):
         words = piece.lexicon
         occurs = np.zeros(len(words), dtype=bool)
         in_training = np.zeros(len(words), dtype=np.int64)
-        for split, shard in shards:
+        for shard in shards:
             counts = np.bincount(shard.ids, minlength=len(words))
             occurs |= counts > 0
-            if split == "train":
-                in_training += counts
+            in_training += 0 if shard.held_out else counts
         # A word of sentences that were left out may occur nowhere: it gets no row.
         rows = [row_of[word] for word in compress(words, occurs.tolist())]
         first_rows[piece] = np.zeros(len(words), dtype=ID_DTYPE)
@@ -177,7 +152,7 @@ def merge_lexicons(planned: Sequence[SplitShard], min_count: int) -> MergedLexic
 
 
 def write_shards(
-    planned: Sequence[SplitShard], rows: dict[NumberedPiece, np.ndarray], corpus: Path
+    planned: Sequence[PlannedShard], rows: dict[NumberedPiece, np.ndarray], corpus: Path
 ) -> tuple[list[Shard], list[Shard]]:
     """Write the shards of a corpus.
 
@@ -190,23 +165,24 @@ def write_shards(
         The training shards and the held-out ones.
     """
     shutil.rmtree(corpus / "shards", ignore_errors=True)
-    shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
-    for split, planned_shard in progress_bar(
-        iterable=planned, desc="writing", unit=" shards"
-    ):
-        documents = planned_shard.documents
+    train: list[Shard] = []
+    held_out: list[Shard] = []
+    for plan in progress_bar(iterable=planned, desc="writing", unit=" shards"):
+        split = held_out if plan.held_out else train
+        name = "held-out" if plan.held_out else "train"
+        documents = plan.documents
         shard = Shard(
-            file=f"shards/{split}-{len(shards[split]):05}.bin",
-            tokens=planned_shard.end - planned_shard.start,
-            sentences=len(planned_shard.sentences),
+            file=f"shards/{name}-{len(split):05}.bin",
+            tokens=plan.end - plan.start,
+            sentences=len(plan.sentences),
             documents=len(documents),
-            source=planned_shard.piece.text.source,
+            source=plan.piece.text.source,
         )
         with atomic_path(corpus / shard.file) as partial:
-            partial.write_bytes(rows[planned_shard.piece][planned_shard.ids].data)
+            partial.write_bytes(rows[plan.piece][plan.ids].data)
         save_array(corpus / shard.documents_file, documents)
-        shards[split].append(shard)
-    return shards["train"], shards["held-out"]
+        split.append(shard)
+    return train, held_out
 
 
 def report(

@@ -247,7 +247,8 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
             if _ends_sentence(text[looked_at : end.start()], end, abbreviations):
                 sentences.append(text[start : end.end()])
                 start = end.end()
-        return [*sentences, text[start:]]
+        sentences.append(text[start:])
+        return sentences
 
     return split
 

@@ -12,13 +12,13 @@ from types import ModuleType
 
 import pytest
 from data_scripts.build_corpus import main
-from data_scripts.parts import pieces as parts
-from data_scripts.parts import shards
 from data_scripts.parts.shards import default_shard_tokens
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus, plain_overlap
 
 from data_scripts import corpus as module
+from data_scripts.parts import pieces as parts
+from data_scripts.parts import shards
 
 Fails = Callable[[int], str]
 

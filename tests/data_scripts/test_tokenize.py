@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from data_scripts.parts import tokenising as module
 from data_scripts.tokenize import main
 from elmoc.text.tokenizer import looks_wrapped
+
+from data_scripts.parts import tokenising as module
 
 RAW = """\
 Mr. Smith cannot pay $3.50, can he? "No," she said. Dr. Jones didn't.

@@ -1,22 +1,16 @@
-"""Parts of the data scripts: ends that are held out, pieces of long lines and workers."""
+"""Shards: what is held out is from everywhere in the text, and of about the wanted size."""
 
-import os
-import signal
-import time
-from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
-from itertools import chain, count
-from multiprocessing import get_context
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 from data_scripts.build_corpus import main
-from data_scripts.parts.pieces import NumberedPiece, TextPiece, cut_pieces, number_piece
+from data_scripts.parts.pieces import NumberedPiece, TextPiece, number_piece
 from data_scripts.parts.shards import SHORTEST_END, held_out_ends
-from data_scripts.parts.workers import parallel_map
 from elmoc.corpus import Corpus, Shard
-from elmoc.text.documents import TextRange, lines_of, read_documents
+from elmoc.text.documents import TextRange
 
 
 def sentences_of(corpus: Corpus, shards: list[Shard]) -> list[list[str]]:
@@ -70,7 +64,9 @@ def test_a_shard_of_one_sentence_is_not_split(tmp_path: Path) -> None:
     shards = numbered_piece(tmp_path, ("word " * 2998 + "\n") * 5, 3000).shards
     assert [len(shard.sentences) for shard in shards] == [1] * 5
     assert shards[0].split(500) is None
-    assert held_out_ends(shards) == {shards[4]: (None, shards[4])}, "the last one whole, where none can be split"
+    assert held_out_ends(shards) == {shards[4]: [replace(shards[4], held_out=True)]}, (
+        "the last one whole, where none can be split"
+    )
 
 
 @pytest.mark.parametrize(("tokens", "sentences"), [(1, 1), (5, 1), (6, 1), (50, 10), (10**6, 99)])
@@ -81,71 +77,3 @@ def test_an_end_has_about_the_wanted_tokens(tmp_path: Path, tokens: int, sentenc
     before, end = parts
     assert (before.start, before.end, end.end) == (shard.start, end.start, shard.end)
     assert (len(before.sentences) + len(end.sentences), len(end.sentences)) == (100, sentences)
-
-
-def test_pieces_give_back_every_line(tmp_path: Path) -> None:
-    lines = ["é" * length for length in [0, 1, 50, 3000, 5, 70_000, 0, 0, 40_000] * 9]
-    (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
-    for name in "bcd":
-        (tmp_path / name).write_text("\n".join(lines[:4]))
-    pieces = cut_pieces([tmp_path / name for name in "abcd"], 4000, False)
-    assert len(pieces) > 5
-    assert [part.path.name for part in pieces[-1].parts] == ["b", "c", "d"], "small files are one piece"
-    parts = [part for piece in pieces for part in piece.parts]
-    assert [line for part in parts for line in lines_of(read_documents(part))] == lines + 3 * lines[:4]
-
-
-def end_by_kill(number: int) -> None:
-    if number:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def full_disk(_: int) -> None:
-    raise OSError(28, os.strerror(28), "out")
-
-
-def test_errors_of_a_worker_are_those_of_the_command() -> None:
-    with pytest.raises(OSError, match="No space left on device: 'out'"):
-        list(parallel_map(full_disk, range(3), 2))
-    with pytest.raises(BrokenProcessPool):
-        list(parallel_map(end_by_kill, [0, 0, 1, 0], 2))
-
-
-def test_items_may_be_endless() -> None:
-    def numbers() -> Iterator[int]:
-        for number in count():
-            assert number < 100, "it reads on and on before it gives anything"
-            yield number
-
-    results = parallel_map(lambda number: number + 1, numbers(), 2)
-    assert next(results) == 1
-    results.close()
-
-
-def note_and_wait(folder: Path) -> None:
-    (folder / str(os.getpid())).touch()
-    signal.pause()
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_their_parent(tmp_path: Path, number: int) -> None:
-    parent = get_context("fork").Process(target=lambda: list(parallel_map(note_and_wait, [tmp_path] * 2, 2)))
-    parent.start()
-    try:
-        while len(workers := [int(path.name) for path in tmp_path.iterdir()]) < 2:
-            time.sleep(0.01)
-    finally:
-        os.kill(parent.pid, number)
-        parent.join()
-    end = time.monotonic() + 200
-    while any(runs(number) for number in workers):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def runs(number: int) -> bool:
-    """Whether a process runs that is not waiting to be reaped."""
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
