@@ -202,8 +202,9 @@ def run(command: ProbeCommand) -> None:
 
 def _differences(published: TrainingSettings, small: TrainingSettings) -> str:
     """The hyper-parameters that the small preset changes."""
-    changed = []
-    for name, value in vars(small).items():
-        if value != getattr(published, name):
-            changed.append(f"{name.replace('_', ' ')} {value}")
+    changed = [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in vars(small).items()
+        if value != getattr(published, name)
+    ]
     return ", ".join(changed)

@@ -55,10 +55,10 @@ def train_probes(
     chosen = with_changes(preset, options.settings)
     reader = with_changes(task.reader, options.reader)
     _make_folders(options)
-    splits = []
-    for name, paths in data.files.items():
-        fraction = chosen.train_fraction
-        splits.append(read_split(task, name, paths, reader, fraction=fraction))
+    splits = [
+        read_split(task, name, paths, reader, fraction=chosen.train_fraction)
+        for name, paths in data.files.items()
+    ]
     sentences = [sentence for split in splits for sentence in split.sentences]
     sources = open_sources(kinds, inputs, sentences=sentences, device=options.device)
     if sources.states is not None:
@@ -91,7 +91,7 @@ def score_probes(
     Yields a line of results for the probes that differ in their seeds alone. The data
     is read as the training's was, but for the reader's options that are given.
     """
-    probes = [read_probe(path) for path in paths]
+    probes = [read_probe(Path(path)) for path in paths]
     lines = [probe.line for probe in probes]
     alike = {(line.task, str(line.reader)) for line in lines}
     distinct = {(line.inputs, line.seeds[0]) for line in lines}
@@ -128,8 +128,7 @@ def score_probes(
         line = runs.scored(saved)
         key = str([kind.name, line.settings, line.fingerprints])
         scored.setdefault(key, []).append(line)
-    for alike_lines in scored.values():
-        yield joined(alike_lines)
+    yield from map(joined, scored.values())
 
 
 def _make_folders(options: ProbeOptions) -> None:

@@ -153,11 +153,12 @@ def read_suite(
     names = {probe.file_name.lower() for probe in probes}
     if len(names) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
-    vectors = []
-    for origin in _listed(suite.vectors):
-        # Files are named from the folder of the suite file.
-        is_file = not origin.startswith("random:")
-        vectors.append(str(path.parent / origin) if is_file else origin)
+    origins = suite.vectors if isinstance(suite.vectors, list) else [suite.vectors]
+    # Files are named from the folder of the suite file.
+    vectors = [
+        each if each.startswith("random:") else str(path.parent / each)
+        for each in origins
+    ]
     return SuitePlan(path.stem, quick, vectors, probes)
 
 
@@ -169,10 +170,8 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     preset = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
     # Options of the reader and hyper-parameters stand side by side in a suite file.
-    reader = {}
-    for each in fields(task.reader):
-        if each.name in options:
-            reader[each.name] = options.pop(each.name)
+    of_reader = [each.name for each in fields(task.reader) if each.name in options]
+    reader = {name: options.pop(name) for name in of_reader}
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
         of_kind: Values = getattr(entry, kind) | getattr(changes, kind)
@@ -184,13 +183,10 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     files = {"train": entry.train, "dev": entry.dev}
     if entry.test:
         files["test"] = entry.test
-    paths = {}
-    for split, names in files.items():
-        paths[split] = [folder / name for name in _listed(names)]
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files=paths,
+        files={split: _listed(names, folder) for split, names in files.items()},
         preset=entry.preset,
         reader=with_changes(task.reader, reader, name=str),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
@@ -198,5 +194,7 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     )
 
 
-def _listed(names: Files) -> list[str]:
-    return [names] if isinstance(names, str) else names
+def _listed(names: Files, folder: Path) -> list[Path]:
+    """Paths that a suite file gives as one name or a list of names."""
+    listed = [names] if isinstance(names, str) else names
+    return [folder / name for name in listed]

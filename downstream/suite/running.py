@@ -201,10 +201,10 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
     for probe in plan.probes:
         # All kinds of inputs have the same data (see `read_suite`).
         fraction = probe.settings["both"].train_fraction
-        splits = []
-        for name, paths in probe.files.items():
-            split = read_split(probe.task, name, paths, probe.reader, fraction=fraction)
-            splits.append(split)
+        splits = [
+            read_split(probe.task, name, paths, probe.reader, fraction=fraction)
+            for name, paths in probe.files.items()
+        ]
         data.append(splits)
     return data
 
