@@ -17,7 +17,8 @@ from torch.nn.utils.rnn import pad_sequence
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import Precision
-from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next
+from elmoc.encoders import CarriedState
+from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
@@ -235,9 +236,11 @@ class SentenceEncoder:
             for number in range(len(documents[order[0]])):
                 going_on = [index for index in order if len(documents[index]) > number]
                 rows = self.look_up(documents[index][number] for index in going_on)
-                encoded = encode_next(self._inference, rows.ids, rows.table, state)
+                lengths = torch.tensor([len(ids) for ids in rows.ids])
+                vectors = rows.table[torch.cat(rows.ids)]
+                encoded = self._inference.sentences(vectors, lengths, state)
                 for place, index in enumerate(going_on):
-                    words = self._words(rows, place, encoded[place])
+                    words = self._words(rows, place, encoded[place][:, 1:-1])
                     states[index].append(self._checked(select(words).clone()))
                     progress(rows.words(place))
         return states

@@ -39,6 +39,11 @@ class EncoderState:
         return EncoderState(tuple(layers))
 
 
+# The state of each direction, by its name, that is carried from one sentence to the
+# next; a direction that is not there is at zero state.
+CarriedState = dict[str, EncoderState]
+
+
 @dataclass
 class EncoderOutput:
     """The output of one direction for a window.

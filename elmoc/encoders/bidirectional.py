@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from elmoc.encoders import (
     DIRECTIONS,
+    CarriedState,
     Encoder,
     EncoderOutput,
     EncoderSizes,
@@ -178,24 +179,35 @@ class BidirectionalEncoder(nn.Module):
         """The width of the layer states: 2P, or P for a model of one direction."""
         return len(self.directions) * self.config.sizes.projection_size
 
-    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states of whole sentences from zero state.
+    def forward(
+        self, vectors: Tensor, lengths: Tensor, carried: CarriedState | None = None
+    ) -> Tensor:
+        """Layer states of whole sentences.
 
         Args:
             vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the
                 end.
             lengths: int [B], `<s>` and `</s>` counted.
+            carried: the state before the sentences, which becomes the state after them;
+                None is zero state.
 
         Returns:
             [B, L + 1, T, 2P] (forward ‖ backward), aligned with `vectors`; what stands
             past a length means nothing.
         """
-        # padding stands at the end in both reading orders, so it never reaches a word
+        # padding stands at the end in both reading orders, so it never reaches a word,
+        # but it would reach the state
         states = []
         for direction in self.directions:
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
-            layers = self.direction(direction)(read).layer_states
+            encoder = self.direction(direction)
+            if carried is None:
+                output = encoder(read)
+            else:
+                output = encoder(read, carried.get(direction), lengths=lengths)
+                carried[direction] = output.state
+            layers = output.layer_states
             if backward:
                 layers = [reverse_padded(layer, lengths) for layer in layers]
             # [B, L + 1, T, P]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 from elmoc.encoders.bidirectional import ENCODERS, BidirectionalEncoder, EncoderConfig
-from elmoc.encoders.inference import CarriedState, InferenceEncoder, encode_next
+from elmoc.encoders.inference import InferenceEncoder
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.pages import example
 from tests.tiny import tiny_model
 from torch import Tensor
 
-from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes
+from elmoc.encoders import CarriedState, Encoder, EncoderOutput, EncoderSizes
 
 EXAMPLE = example("docs/extending.md", "GruSizes")["GruSizes"]
 KINDS = ENCODERS | {EXAMPLE.kind: EXAMPLE}
@@ -111,16 +111,21 @@ def test_documents_side_by_side_are_documents_alone(kind: str, fast: bool) -> No
     encoder = BidirectionalEncoder(EncoderConfig(replace(sizes_of(kind), input_layer="identity"), P), fast=fast)
     inference = InferenceEncoder(encoder)
     table = torch.randn(20, P)
+
+    def read(sentences: list[list[int]], carried: CarriedState) -> list[Tensor]:
+        ids = torch.tensor([each for sentence in sentences for each in sentence])
+        return inference.sentences(table[ids], torch.tensor([len(sentence) for sentence in sentences]), carried)
+
     documents = [[[1, 4, 5, 2], [1, 7, 2], [1, 9, 8, 7, 6, 2]], [[1, 2], [1, 5, 6, 7, 8, 2], [1, 3, 2]], [[1, 3, 2]]]
     carried: CarriedState = {}
     together: list[list[Tensor]] = [[], [], []]
     for number in range(3):
-        ids = [torch.tensor(document[number]) for document in documents if len(document) > number]
-        for row, states in enumerate(encode_next(inference, ids, table, carried)):
+        sentences = [document[number] for document in documents if len(document) > number]
+        for row, states in enumerate(read(sentences, carried)):
             together[row].append(states)
     for document, found in zip(documents, together, strict=True):
         own: CarriedState = {}
-        assert_equal(found, [encode_next(inference, [torch.tensor(ids)], table, own)[0] for ids in document])
+        assert_equal(found, [read([sentence], own)[0] for sentence in document])
 
 
 def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool) -> None:

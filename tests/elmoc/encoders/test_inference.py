@@ -12,7 +12,7 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
 from torch import Tensor
 
-from elmoc.encoders import DIRECTIONS, EncoderState
+from elmoc.encoders import DIRECTIONS, CarriedState
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -50,6 +50,11 @@ def batch(lengths: list[int]) -> tuple[Tensor, Tensor]:
     """Random vectors [B, T, E], and the lengths."""
     generator = torch.Generator().manual_seed(len(lengths))
     return torch.randn(len(lengths), max(lengths), WIDTH, generator=generator), torch.tensor(lengths)
+
+
+def packed(vectors: Tensor, lengths: Tensor) -> Tensor:
+    """[M, E] without the padding of [B, T, E]."""
+    return torch.cat([row[:length] for row, length in zip(vectors, lengths.tolist(), strict=True)])
 
 
 def largest_difference(states: Tensor, expected: Tensor, lengths: Tensor) -> float:
@@ -115,18 +120,31 @@ def test_rows_are_filled_evenly() -> None:
 @pytest.mark.parametrize("rows", [1, 40])
 def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> None:
     fast, plain = encoders(**CASES[case])
-    inference, direction = InferenceEncoder(fast), fast.directions[-1]
-    states: dict[str, EncoderState | None] = {"ours": None, "theirs": None}
+    inference = InferenceEncoder(fast)
+    ours: CarriedState = {}
+    theirs: CarriedState = {}
     vectors, whole = batch([7] * rows)
     for lengths in (whole, torch.tensor((LENGTHS * 5)[:rows]).clamp(max=7), whole):
-        ours = inference.run(direction, vectors, states["ours"], lengths=lengths)
+        found = inference.sentences(packed(vectors, lengths), lengths, ours)
         with torch.inference_mode():
-            theirs = plain.direction(direction)(vectors, states["theirs"], lengths=lengths)
-        pair = (torch.stack(each.layer_states, 1) for each in (ours, theirs))
-        assert largest_difference(*pair, lengths) < 1e-5
-        for mine, its in zip(ours.state.layers, theirs.state.layers, strict=True):
-            torch.testing.assert_close(tuple(mine), tuple(its), atol=1e-5, rtol=1e-5)
-        states = {"ours": ours.state, "theirs": theirs.state}
+            expected = plain(vectors, lengths, theirs)
+        for states, row, length in zip(found, expected, lengths.tolist(), strict=True):
+            torch.testing.assert_close(states, row[:, :length], atol=1e-5, rtol=1e-5)
+        for direction in fast.directions:
+            for mine, its in zip(ours[direction].layers, theirs[direction].layers, strict=True):
+                torch.testing.assert_close(tuple(mine), tuple(its), atol=5e-5, rtol=1e-5)
+
+
+def test_documents_that_have_ended_leave_the_state() -> None:
+    inference = InferenceEncoder(encoders()[0])
+    vectors, lengths = batch([3, 4, 2])
+    carried: CarriedState = {}
+    inference.sentences(packed(vectors, lengths), lengths, carried)
+    before = {name: state.map(lambda tensor: tensor[:2].clone()) for name, state in carried.items()}
+    ours = inference.sentences(packed(vectors[:2], lengths[:2]), lengths[:2], carried)
+    theirs = inference.sentences(packed(vectors[:2], lengths[:2]), lengths[:2], before)
+    assert all(map(torch.equal, ours, theirs))
+    assert {len(tensor) for layer in carried["forward"].layers for tensor in layer} == {2}
 
 
 @pytest.mark.usefixtures("registers")
@@ -158,11 +176,11 @@ def test_without_kernels_it_is_the_encoder_itself(precision: Precision) -> None:
         inference = InferenceEncoder(fast, precision=precision)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
         expected = fast.eval()(vectors, lengths)
-        window = fast.direction("forward")(vectors, lengths=lengths)
+        carried = fast(vectors, lengths, {})
     assert torch.equal(inference(vectors, lengths), expected)
-    read = inference.run("forward", vectors, lengths=lengths)
-    for ours, theirs in zip(read.layer_states, window.layer_states, strict=True):
-        assert torch.equal(ours, theirs)
+    read = inference.sentences(packed(vectors, lengths), lengths, {})
+    for ours, theirs, length in zip(read, carried.float(), LENGTHS, strict=True):
+        assert torch.equal(ours, theirs[:, :length])
 
 
 @pytest.mark.usefixtures("registers")
@@ -175,10 +193,12 @@ def test_windows_are_the_sentence_in_one_piece(precision: Precision, rows: int, 
     words = 600 if rows == 1 else 60  # of one row, more than the kernels make input products of at once
     vectors, lengths = batch([words] * rows)
     whole = inference(vectors, lengths)[:, :, :, :WIDTH]
-    first = inference.run("forward", vectors[:, : words // 2], lengths=lengths // 2)
-    second = inference.run("forward", vectors[:, words // 2 :], first.state, lengths=lengths // 2)
-    pieces = [torch.cat(pair, 1) for pair in zip(first.layer_states, second.layer_states, strict=True)]
-    assert torch.equal(torch.stack(pieces, 1), whole)
+    carried: CarriedState = {}
+    halves = [
+        torch.stack(inference.sentences(half.flatten(0, 1), lengths // 2, carried))
+        for half in vectors.split(words // 2, dim=1)
+    ]
+    assert torch.equal(torch.cat(halves, dim=2)[:, :, :, :WIDTH], whole)
 
 
 @pytest.mark.usefixtures("registers")
@@ -207,8 +227,10 @@ def test_without_sentences_or_words_nothing_is_computed() -> None:
     assert inference(torch.zeros(0, 0, WIDTH), torch.zeros(0, dtype=torch.long)).shape == (0, 3, 0, 36)
     assert inference.sentences(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.long)) == []
     assert inference(torch.zeros(2, 0, WIDTH), torch.zeros(2, dtype=torch.long)).shape == (2, 3, 0, 36)
-    output = inference.run("forward", torch.zeros(2, 0, WIDTH), lengths=torch.zeros(2, dtype=torch.long))
-    assert all(not tensor.any() for layer in output.state.layers for tensor in layer)
+    carried: CarriedState = {}
+    inference.sentences(torch.zeros(0, WIDTH), torch.zeros(2, dtype=torch.long), carried)
+    assert {tensor.shape for layer in carried["forward"].layers for tensor in layer} == {(2, 18), (2, 37)}
+    assert not any(tensor.any() for layer in carried["forward"].layers for tensor in layer)
 
 
 @pytest.mark.usefixtures("registers")
