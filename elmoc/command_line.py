@@ -46,8 +46,9 @@ def run_main(
         inside: see `add_options`.
     """
     given = sys.argv[1:] if argv is None else argv
+    full = "--help-all" in given
     parser = new_parser(
-        kind, prog=prog, description=description, full=is_full(given), inside=inside
+        kind, prog=prog, description=description, full=full, inside=inside
     )
     wait_without_spinning()
     if list(given) == ["--json", "-"]:
@@ -84,11 +85,6 @@ def new_parser(
     parser = argparse.ArgumentParser(prog=prog, description=description)
     add_options(parser, kind, full=full, inside=inside)
     return parser
-
-
-def is_full(argv: Sequence[str]) -> bool:
-    """Whether the help of all options is asked for."""
-    return "--help-all" in argv
 
 
 def add_options(
@@ -232,27 +228,23 @@ def _help_of(setting: Setting, default: Any, hidden: bool) -> str:
     return text.replace("%", "%%")
 
 
-def options_of(
-    kind: type[Options], namespace: argparse.Namespace, *, base: Any = None
-) -> Options:
+def options_of(kind: type[Options], namespace: argparse.Namespace) -> Options:
     """The dataclass that a parsed command line gives.
 
     Args:
         kind: the dataclass.
         namespace: of a parser that `add_options` has filled.
-        base: values that are there before the command line, nested as the dataclass is.
 
     Raises:
         InputError: an impossible value; it names the option.
     """
-    values = merged(base or {}, given_values(namespace))
     names = _option_names(kind)
 
     def name(path: str) -> str:
         field = path.partition("[")[0]
         return names.get(field, path)
 
-    return convert(values, kind, where="", name=name)
+    return convert(given_values(namespace), kind, where="", name=name)
 
 
 def given_values(namespace: argparse.Namespace) -> dict[str, Any]:
@@ -276,18 +268,6 @@ def chosen(namespace: argparse.Namespace, defaults: Any) -> Any:
     given = {name: each for name, each in given.items() if each is not None}
     values = asdict(defaults) | given
     return convert(values, type(defaults), where="", name=option_name)
-
-
-def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values with those of `over` in their place."""
-    result = dict(values)
-    for name, value in over.items():
-        before = result.get(name)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            result[name] = merged(before, value)
-        else:
-            result[name] = value
-    return result
 
 
 def _option_names(kind: type, prefix: str = "") -> dict[str, str]:

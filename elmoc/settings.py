@@ -19,7 +19,7 @@ import reprlib
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
@@ -187,17 +187,41 @@ def plain_values(value: Any) -> Any:
 
 
 def _converted(value: Any, kind: type[T], *, name: Callable[[str], str]) -> T:
-    for path, known in _unknown_keys(value, kind):
-        names = ", ".join(name(each) for each in known)
-        raise InputError(f"unknown key {name(path)} (known: {names})")
     try:
         record = msgspec.convert(value, kind, dec_hook=_path_of)
     except msgspec.ValidationError as error:
         raise InputError(_explained(str(error), value, kind, name)) from error
-    for path, number in _numbers(record):
-        if not math.isfinite(number):
-            raise InputError(f"{name(path)} must be a finite number, not {number}")
+    _require_sound(value, record, "", name)
     return record
+
+
+def _require_sound(
+    value: Any, record: Any, path: str, name: Callable[[str], str]
+) -> None:
+    """Refuse what msgspec lets pass: unknown keys, and numbers that are not finite.
+
+    Args:
+        value: of objects and lists.
+        record: the same as dataclasses.
+        path: of both in the whole.
+        name: what the user calls the field with a path.
+    """
+    inside = f"{path}." if path else ""
+    if isinstance(record, float) and not math.isfinite(record):
+        raise InputError(f"{name(path)} must be a finite number, not {record}")
+    if is_dataclass(record):
+        known = [each.name for each in fields(record)]
+        for key, each in value.items():
+            if key not in known:
+                names = ", ".join(name(f"{inside}{other}") for other in known)
+                raise InputError(f"unknown key {name(inside + key)} (known: {names})")
+            _require_sound(each, getattr(record, key), f"{inside}{key}", name)
+    elif isinstance(record, dict):
+        for key, each in record.items():
+            _require_sound(value[key], each, f"{inside}{key}", name)
+    elif isinstance(record, list | tuple):
+        for index, each in enumerate(record):
+            _require_sound(value[index], each, f"{path}[{index}]", name)
 
 
 def _path_of(kind: type, value: Any) -> Any:
@@ -205,43 +229,6 @@ def _path_of(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str | Path):
         return Path(value)
     raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
-
-
-def _unknown_keys(value: Any, kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The path of each key that its dataclass does not know, and the paths it knows."""
-    kind, _ = _unwrapped(kind)
-    inside = f"{path}." if path else ""
-    if isinstance(value, Mapping) and is_dataclass(kind):
-        hints = typing.get_type_hints(kind, include_extras=True)
-        known = [each.name for each in fields(kind)]
-        for key, each in value.items():
-            if key not in known:
-                yield f"{inside}{key}", [f"{inside}{other}" for other in known]
-            else:
-                yield from _unknown_keys(each, hints[key], f"{inside}{key}")
-    arguments = typing.get_args(kind)
-    if isinstance(value, Mapping) and typing.get_origin(kind) is dict:
-        for key, each in value.items():
-            yield from _unknown_keys(each, arguments[1], f"{inside}{key}")
-    if isinstance(value, list | tuple) and arguments:
-        for index, each in enumerate(value):
-            yield from _unknown_keys(each, arguments[0], f"{path}[{index}]")
-
-
-def _numbers(record: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """The path and the value of every float of a record."""
-    inside = f"{path}." if path else ""
-    if isinstance(record, float):
-        yield path, record
-    elif is_dataclass(record):
-        for each in fields(record):
-            yield from _numbers(getattr(record, each.name), f"{inside}{each.name}")
-    elif isinstance(record, dict):
-        for key, each in record.items():
-            yield from _numbers(each, f"{inside}{key}")
-    elif isinstance(record, list | tuple):
-        for index, each in enumerate(record):
-            yield from _numbers(each, f"{path}[{index}]")
 
 
 def _explained(said: str, value: Any, kind: Any, name: Callable[[str], str]) -> str:
