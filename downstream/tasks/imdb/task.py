@@ -7,6 +7,7 @@ its last state.
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -57,18 +58,17 @@ class LastStateClassifier(torch.nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] → scores of the classes before softmax, [B, 2]."""
-        states, _ = self.lstm(
-            x
-        )  # [B, T, H]; padding comes after the words, and cannot change their states
-        scores: Tensor = self.output(states[torch.arange(len(x)), lengths - 1])
+        # Padding comes after the words, and cannot change their states.
+        states, _ = self.lstm(x)  # [B, T, H]
+        last = states[torch.arange(len(x)), lengths - 1]  # [B, H]
+        scores: Tensor = self.output(last)
         return scores
 
 
 class ImdbProbe(Sst5Probe):
-    """Puts a review into one of the two classes. A prediction is the probabilities of
-    the classes.
-    """
+    """Puts a review into one of the two classes."""
 
+    labels = range(len(LABELS))
     network = LastStateClassifier
 
 
@@ -82,26 +82,21 @@ class ImdbTask(Sst5Task):
         assert isinstance(options, ImdbReaderOptions)
         split = sentence_splitter("")
         reviews = []
-        for number, line in enumerate(
-            progress_bar(
-                iterable=read_lines(path), desc="reading", leave=False, delay=2
-            ),
-            1,
-        ):
+        lines = progress_bar(
+            iterable=read_lines(path), desc="reading", leave=False, delay=2
+        )
+        for number, line in enumerate(lines, 1):
             with reading(f"{path}, line {number}"):
                 record = msgspec.json.decode(line)
-                sentences = tokenise_paragraph(
-                    record["text"].replace("<br />", " "), split
-                )
-                words = [word for sentence in sentences for word in sentence][
-                    : options.words
-                ]
+                text = record["text"].replace("<br />", " ")
+                words = list(chain.from_iterable(tokenise_paragraph(text, split)))
                 if not words:
                     raise InputError("a review without words")
-                sentence = make_sentence(words, file=path, line=number)
-                reviews.append(
-                    Phrase(sentence, LABELS.index(record["label"]), root=True)
-                )
+                # Only the first words are read, as in the paper.
+                kept = words[: options.words]
+                sentence = make_sentence(kept, file=path, line=number)
+                label = LABELS.index(record["label"])
+            reviews.append(Phrase(sentence, label, root=True))
         return reviews
 
     def training_examples(

@@ -18,7 +18,6 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.modules.tagging import BiLstm, transition_mask, viterbi
 from downstream.probe.task import Probe, require_numbers
 from downstream.settings import Dropout, Size, TrainingSettings
-from downstream.tasks.ner.character_cnn import CharacterCnn
 from downstream.tasks.ner.tags import bio_to_bioul, iob_to_bio
 
 
@@ -41,18 +40,6 @@ class NerSettings(TrainingSettings):
     dropout: Annotated[
         Dropout, Meta(description="dropout before, between and after the LSTM's layers")
     ] = 0.5
-    characters: Annotated[
-        bool, Meta(description="read each word's characters, too")
-    ] = False
-    character_size: Annotated[
-        Size, Meta(description="numbers of a character's embedding")
-    ] = 16
-    character_filters: Annotated[
-        Size, Meta(description="filters of the character CNN")
-    ] = 128
-    character_width: Annotated[
-        int, Meta(ge=1, le=1_000, description="characters under a filter")
-    ] = 3
 
 
 class NerProbe(Probe[TaggedSentence, list[str]]):
@@ -62,8 +49,6 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         inputs: of a batch of sentences.
         settings: the hyper-parameters.
         types: of the entities that it can predict.
-        characters: have an embedding each in the character CNN, where the settings ask
-            for one.
     """
 
     transition_mask: Tensor
@@ -74,27 +59,16 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         inputs: ProbeInputs,
         settings: NerSettings,
         types: Sequence[str],
-        characters: Sequence[str],
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        self.characters: CharacterCnn | None = None
-        size = inputs.size
-        if settings.characters:
-            self.characters = CharacterCnn(
-                characters=characters,
-                size=settings.character_size,
-                filters=settings.character_filters,
-                widths=[settings.character_width],
-            )
-            size += self.characters.output_size
         self.labels = ["O"]
         for name in types:
             self.labels += [f"{place}-{name}" for place in "BILU"]
         self._ids = {label: row for row, label in enumerate(self.labels)}
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.lstm = BiLstm(
-            input_size=size,
+            input_size=inputs.size,
             hidden_size=settings.hidden_size,
             layers=settings.layers,
             dropout=settings.dropout,
@@ -114,8 +88,6 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         """
         sentences = [example.sentence for example in examples]
         x, lengths = self.inputs(sentences)  # [B, T, D]
-        if self.characters is not None:
-            x = torch.cat([x, self.characters(sentences)], dim=2)
         states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
         return self.output(self.dropout(states)), lengths
 

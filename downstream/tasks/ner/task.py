@@ -2,8 +2,7 @@
 
 The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout
 → CRF over BIOUL tags, with the hyper-parameters published for ELMo on CoNLL-2003. Their
-character CNN is off unless `--characters` asks for it, as inputs are compared. The
-score is conlleval's entity F1.
+character CNN is left out, as inputs are compared. The score is conlleval's entity F1.
 """
 
 import re
@@ -98,7 +97,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return f"{sentences}, {counted(len(tags), 'token')}, {named}"
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
-        """The entity types and the characters of `train`."""
+        """The entity types of `train`."""
         tags = chain.from_iterable(example.tags for example in train)
         types = {tag[2:] for tag in tags if tag != "O"}
         if not types:
@@ -106,10 +105,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 "the training data holds no entity: "
                 "name the column of the tags with --column"
             )
-        characters: set[str] = set()
-        for example in train:
-            characters.update(*example.sentence.words)
-        return {"types": sorted(types), "characters": sorted(characters)}
+        return {"types": sorted(types)}
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both

@@ -7,7 +7,6 @@ dropout and hyper-parameters of the version that was published with ELMo; the sc
 accuracy.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.modules.input_variational_dropout import InputVariationalDropout
@@ -26,10 +24,8 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
-from downstream.metrics import ratio
 from downstream.modules.tagging import BiLstm
 from downstream.printing import counted
-from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
     MOST_UNITS,
@@ -38,6 +34,11 @@ from downstream.settings import (
     ReaderOptions,
     Size,
     TrainingSettings,
+)
+from downstream.tasks.classification import (
+    ClassificationTask,
+    Classifier,
+    Probabilities,
 )
 
 
@@ -73,36 +74,21 @@ class SnliSettings(TrainingSettings):
     ] = False
 
 
-class SnliProbe(Probe[SentencePair, dict[str, float]]):
-    """ESIM on the inputs. A prediction is the probability of each label."""
+class SnliProbe(Classifier[SentencePair]):
+    """ESIM on the inputs."""
 
     def __init__(
         self, *, inputs: ProbeInputs, settings: SnliSettings, labels: Sequence[str]
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        self.labels = list(labels)
-        self._ids = {label: row for row, label in enumerate(labels)}
+        self.labels = labels
         self.model = Esim(input_size=inputs.size, labels=len(labels), settings=settings)
 
     def logits(self, examples: Sequence[SentencePair]) -> Tensor:
-        """float32 [B, labels]."""
         premises = self.inputs([example.premise for example in examples])
         hypotheses = self.inputs([example.hypothesis for example in examples])
         return self.model(*premises, *hypotheses)
-
-    def loss(self, examples: Sequence[SentencePair]) -> Tensor:
-        """Cross-entropy, the mean over the batch."""
-        logits = self.logits(examples)
-        ids = [self._ids[example.label] for example in examples]
-        labels = torch.tensor(ids, device=logits.device)  # [B]
-        return torch.nn.functional.cross_entropy(logits, labels)
-
-    def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
-        """The probability of each label."""
-        probabilities = require_numbers(self.logits(examples)).softmax(dim=1)
-        rows = probabilities.tolist()
-        return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
 
 class Esim(torch.nn.Module):
@@ -209,7 +195,7 @@ def initialise(layer: torch.nn.Module) -> None:
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-class SnliTask(Task[SentencePair, dict[str, float]]):
+class SnliTask(ClassificationTask[SentencePair]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[SentencePair]:
@@ -233,34 +219,18 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         found = {example.label for example in train}
         return {"labels": list(LABELS) if found <= set(LABELS) else sorted(found)}
 
-    def count(self, example: SentencePair, prediction: dict[str, float]) -> np.ndarray:
-        """[right, all] pairs."""
-        return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
-
-    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
-
-    def format_prediction(
-        self, example: SentencePair, prediction: dict[str, float]
-    ) -> str:
-        """JSON: the gold label and the sentences as in SNLI, the predicted label and
-        all probabilities.
-        """
-        rounded = {label: round(value, 6) for label, value in prediction.items()}
+    def record(
+        self, example: SentencePair, best: str, probabilities: Probabilities
+    ) -> dict[str, Any]:
+        """The gold label and the sentences as in SNLI, and the prediction."""
         premise, hypothesis = example.texts
-        record = {
+        return {
             "gold_label": example.label,
-            "predicted_label": best_label(prediction),
-            "probabilities": rounded,
+            "predicted_label": best,
+            "probabilities": probabilities,
             "sentence1": premise,
             "sentence2": hypothesis,
         }
-        return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def best_label(probabilities: dict[str, float]) -> str:
-    """The most probable label, the first of several."""
-    return max(probabilities, key=lambda label: probabilities[label])
 
 
 PUBLISHED = SnliSettings(

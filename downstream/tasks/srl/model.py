@@ -19,8 +19,12 @@ from allennlp_light.modules.conditional_random_field.conditional_random_field im
 from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
-from torch.nn.functional import linear
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn.functional import cross_entropy, linear
+from torch.nn.utils.rnn import (
+    pack_padded_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+)
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
@@ -33,6 +37,9 @@ from downstream.settings import (
     Size,
     TrainingSettings,
 )
+
+# In place of the tag of a place after the end of a sentence.
+_PADDING = -100
 
 
 @dataclass(frozen=True)
@@ -80,27 +87,6 @@ class SrlSettings(TrainingSettings):
     ] = 0.1
 
 
-@dataclass(frozen=True)
-class _Packing:
-    """The R propositions of a batch, longest sentence first, and their N words, packed
-    as in `highway_lstm`.
-
-    row: int64 [R], the place of each proposition in the batch, sentence after sentence.
-    words: [R], the length of each proposition's sentence.
-    sizes: how many of the propositions have a word at each place.
-    inside: bool [T, R], which of them do.
-    word: int64 [N], the row of each word in the inputs [B · T, …].
-    flag: int64 [N], 1 for the predicate.
-    """
-
-    row: Tensor
-    words: Tensor
-    sizes: list[int]
-    inside: Tensor
-    word: Tensor
-    flag: Tensor
-
-
 class SrlProbe(Probe[SrlSentence, Roles]):
     """Tagger for `labels` of spans: roles, their C- and R- forms, and V.
 
@@ -137,85 +123,70 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         """Negative log-likelihood of the tags: the mean over a sentence's words, and of
         that over the propositions.
         """
-        logits, packing = self._logits(examples)
+        scores, lengths = self._scores(examples)
         rows = []
         for example in examples:
-            length = len(example.sentence.words)
             for proposition in example.propositions:
-                tags = bio_tags(proposition.spans, length)
+                tags = bio_tags(proposition.spans, len(example.sentence.words))
                 rows.append(torch.tensor([self._ids[tag] for tag in tags]))
-        inside = packing.inside
-        padded = pad_sequence([rows[row] for row in packing.row.tolist()])  # [T, R]
-        targets = padded[inside].to(logits.device)  # [N]
-        weights = (1 / packing.words).expand(inside.shape)[inside].to(logits)  # [N]
-        losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-        return (losses * weights).sum() / len(packing.words)
+        targets = pad_sequence(rows, batch_first=True, padding_value=_PADDING)  # [R, T]
+        losses = cross_entropy(
+            scores.flatten(0, 1),
+            targets.flatten().to(scores.device),
+            ignore_index=_PADDING,
+            reduction="none",
+        )
+        sums = losses.view(targets.shape).sum(dim=1)  # [R]
+        return (sums / lengths.to(sums)).mean()
 
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
-        logits, packing = self._logits(examples)
-        steps, count = packing.inside.shape
+        scores, lengths = self._scores(examples)
         tags = len(self.tags)
-        padded = logits.new_zeros(steps, count, tags)
-        padded[packing.inside] = require_numbers(logits)
         paths = viterbi(
-            padded.transpose(0, 1),
-            packing.words,
+            require_numbers(scores),
+            lengths,
             transitions=self.transition_mask[:tags, :tags],
             start=self.transition_mask[tags, :tags],
             end=self.transition_mask[:tags, tags + 1],
         )
-        found = dict(zip(packing.row.tolist(), paths, strict=True))
+        spans = [bio_to_spans([self.tags[tag] for tag in path]) for path in paths]
         roles = []
-        row = 0
+        first = 0
         for example in examples:
-            own = []
-            for _ in example.propositions:
-                own.append(bio_to_spans([self.tags[tag] for tag in found[row]]))
-                row += 1
-            roles.append(own)
+            end = first + len(example.propositions)
+            roles.append(spans[first:end])
+            first = end
         return roles
 
-    def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Packing]:
-        """Scores of the tags, [N, K].
-
-        The first layer's product with its inputs is the words' product, made once a
-        sentence, plus the flag's.
+    def _scores(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, Tensor]:
+        """Scores of the tags, [R, T, K], of the R propositions of a batch, sentence
+        after sentence, and the lengths of their sentences, int64 [R] on the CPU.
         """
-        sentences = [example.sentence for example in examples]
-        x, lengths = self.inputs(sentences)  # [B, T, D]
-        packing = _pack(examples, lengths)
-        cell = self.lstm.first
+        x, lengths = self.inputs([example.sentence for example in examples])
+        numbers = torch.tensor([len(example.propositions) for example in examples])
+        sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
+        propositions = chain.from_iterable(example.propositions for example in examples)
+        predicate = torch.tensor([each.predicate for each in propositions])  # [R]
+        flag = predicate.unsqueeze(1) == torch.arange(x.shape[1])  # [R, T]
+        # The first layer's product with its inputs is the words' product, made once a
+        # sentence, plus the flag's: sentences have four predicates on average.
+        first = self.lstm.first
         widths = [x.shape[2], self.flag.embedding_dim]
-        of_words, of_flags = cell.weight.split(widths, dim=1)
-        flat = self.dropout(x).flatten(0, 1)
-        words = linear(flat, of_words, cell.bias)  # [B · T, 6H]
-        flags = self.flag.weight @ of_flags.t()  # [2, 6H]
-        word = packing.word.to(words.device)
-        flag = packing.flag.to(words.device)
-        projected = words[word] + flags[flag]  # [N, 6H]
-        states = self.lstm(projected, packing.sizes)  # [N, H]
-        return self.output(states), packing
-
-
-def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
-    numbers = torch.tensor([len(example.propositions) for example in examples])
-    sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
-    propositions = chain.from_iterable(example.propositions for example in examples)
-    predicate = torch.tensor([each.predicate for each in propositions])  # [R]
-    # Packed words need the longest sentence first.
-    words, order = lengths[sentence].sort(descending=True, stable=True)
-    steps = int(words[0])
-    place = torch.arange(steps).unsqueeze(1)  # [T, 1]
-    inside = place < words  # [T, R]
-    return _Packing(
-        row=order,
-        words=words,
-        sizes=inside.sum(dim=1).tolist(),
-        inside=inside,
-        word=(sentence[order] * steps + place)[inside],
-        flag=(predicate[order] == place).long()[inside],
-    )
+        of_words, of_flags = first.weight.split(widths, dim=1)
+        words = linear(self.dropout(x), of_words, first.bias)  # [B, T, 6H]
+        flags = linear(self.flag.weight, of_flags)  # [2, 6H]
+        own_words = words[sentence.to(words.device)]  # [R, T, 6H]
+        own_flags = flags[flag.long().to(flags.device)]
+        packed = pack_padded_sequence(
+            own_words + own_flags,
+            lengths[sentence],
+            batch_first=True,
+            enforce_sorted=False,
+        )
+        states = self.lstm(packed)
+        scores = states._replace(data=self.output(states.data))  # [N, K]
+        return pad_packed_sequence(scores, batch_first=True)
 
 
 def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:

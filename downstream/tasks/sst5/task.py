@@ -7,11 +7,10 @@ all nodes and is scored on whole sentences; its model is the biattentive classif
 network of McCann et al. (2017) with the hyper-parameters published for ELMo.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -20,15 +19,18 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
-from downstream.metrics import ratio
 from downstream.printing import counted
-from downstream.probe.task import Probe, Task, require_numbers
 from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
     TrainingSettings,
 )
-from downstream.tasks.sst5.network import BiattentiveClassifier, Sst5Settings
+from downstream.tasks.classification import (
+    ClassificationTask,
+    Classifier,
+    Probabilities,
+)
+from downstream.tasks.sst5.network import CLASSES, BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.trees import read_trees
 
 
@@ -43,14 +45,14 @@ class Phrase:
     root: bool
 
 
-class Sst5Probe(Probe[Phrase, list[float]]):
-    """Puts a phrase into one of the classes. A prediction is the probabilities of the
-    classes.
+class Sst5Probe(Classifier[Phrase]):
+    """Puts a phrase into one of the classes.
 
     network: made of `input_size` and `settings`, from inputs [B, T, D] and lengths [B]
-    to scores [B, C].
+        to scores [B, C].
     """
 
+    labels = range(CLASSES)
     network: type[torch.nn.Module] = BiattentiveClassifier
 
     def __init__(self, *, inputs: ProbeInputs, settings: TrainingSettings) -> None:
@@ -59,23 +61,9 @@ class Sst5Probe(Probe[Phrase, list[float]]):
         self.classifier = self.network(input_size=inputs.size, settings=settings)
 
     def logits(self, examples: Sequence[Phrase]) -> Tensor:
-        """float32 [B, C]."""
-        logits: Tensor = self.classifier(
-            *self.inputs([example.sentence for example in examples])
-        )
+        x, lengths = self.inputs([example.sentence for example in examples])
+        logits: Tensor = self.classifier(x, lengths)
         return logits
-
-    def loss(self, examples: Sequence[Phrase]) -> Tensor:
-        """Cross-entropy, the mean over the batch."""
-        logits = self.logits(examples)
-        labels = torch.tensor(
-            [example.label for example in examples], device=logits.device
-        )  # [B]
-        return torch.nn.functional.cross_entropy(logits, labels)
-
-    def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
-        """The probabilities of the classes, one list an example."""
-        return require_numbers(self.logits(examples)).softmax(dim=1).tolist()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +81,7 @@ class Sst5ReaderOptions(ReaderOptions):
     ] = "all"
 
 
-class Sst5Task(Task[Phrase, list[float]]):
+class Sst5Task(ClassificationTask[Phrase]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[Phrase]:
@@ -101,70 +89,52 @@ class Sst5Task(Task[Phrase, list[float]]):
         too.
         """
         assert isinstance(options, Sst5ReaderOptions)
-        return [
-            Phrase(
-                TaskSentence(
-                    sentence.words[node.begin : node.end], sentence.file, sentence.line
-                ),
-                node.label,
-                root=not place,
-            )
-            for sentence, nodes in read_trees(path)
-            for place, node in enumerate(
-                nodes if training and options.subtrees != "none" else nodes[:1]
-            )
-        ]
+        phrases = []
+        for sentence, nodes in read_trees(path):
+            if not training or options.subtrees == "none":
+                nodes = nodes[:1]
+            for place, node in enumerate(nodes):
+                words = sentence.words[node.begin : node.end]
+                own = TaskSentence(words, sentence.file, sentence.line)
+                # The root comes first.
+                phrases.append(Phrase(own, node.label, root=place == 0))
+        return phrases
 
     def training_examples(
         self, examples: list[Phrase], options: ReaderOptions
     ) -> list[Phrase]:
         """Leave out the phrases that stand elsewhere, too, where the options say so."""
         assert isinstance(options, Sst5ReaderOptions)
+        if options.subtrees != "distinct":
+            return examples
         first: dict[tuple[tuple[str, ...], int], Phrase] = {}
         for phrase in examples:
             first.setdefault((phrase.sentence.words, phrase.label), phrase)
-        return list(first.values()) if options.subtrees == "distinct" else examples
+        return list(first.values())
 
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]
         labels = np.bincount([root.label for root in roots])
-        tokens = [
-            sum(len(phrase.sentence.words) for phrase in phrases)
-            for phrases in (roots, examples)
-        ]
-        text = f"{counted(len(roots), self.item.removesuffix('s'))}, {counted(tokens[0], 'token')}, labels from 0: "
-        text += " ".join(map(str, labels))
-        if len(examples) == len(roots):
-            return text
-        return (
-            f"{text}; {counted(len(examples), 'phrase')}, {counted(tokens[1], 'token')}"
-        )
+        numbers = " ".join(map(str, labels))
+        text = f"{_sizes(roots, self.item.removesuffix('s'))}, labels from 0: {numbers}"
+        if len(examples) > len(roots):
+            text += f"; {_sizes(examples, 'phrase')}"
+        return text
 
-    def count(self, example: Phrase, prediction: list[float]) -> np.ndarray:
-        """Whether the example is right, and 1."""
-        return np.array(
-            [predicted_class(prediction) == example.label, 1], dtype=np.float64
-        )
-
-    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        return {self.metric: ratio(counts[..., 0], counts[..., 1])}
-
-    def format_prediction(self, example: Phrase, prediction: list[float]) -> str:
-        """JSON: gold and predicted label, the probabilities of the five classes, and
-        the text.
-        """
-        record = {
+    def record(
+        self, example: Phrase, best: int, probabilities: Probabilities
+    ) -> dict[str, Any]:
+        return {
             "gold": example.label,
-            "predicted": predicted_class(prediction),
-            "probabilities": [round(probability, 6) for probability in prediction],
+            "predicted": best,
+            "probabilities": list(probabilities.values()),
             "text": " ".join(example.sentence.words),
         }
-        return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def predicted_class(probabilities: Sequence[float]) -> int:
-    """The class of the highest probability."""
-    return max(range(len(probabilities)), key=probabilities.__getitem__)
+def _sizes(phrases: Sequence[Phrase], noun: str) -> str:
+    tokens = sum(len(phrase.sentence.words) for phrase in phrases)
+    return f"{counted(len(phrases), noun)}, {counted(tokens, 'token')}"
 
 
 PUBLISHED = Sst5Settings(

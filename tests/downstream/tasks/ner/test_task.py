@@ -15,7 +15,6 @@ from downstream.tasks.ner.model import NerProbe, TaggedSentence
 from downstream.tasks.ner.tags import bio_to_bioul
 from downstream.tasks.ner.task import TASK
 from elmoc.errors import InputError
-from safetensors.torch import load_file
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
 
@@ -112,19 +111,6 @@ def test_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path)
     assert both["deviation"] == pytest.approx(abs(both["scores"][0] - both["scores"][1]) / 2**0.5)
     assert both["data"] == {"train": {str(ten): 10, str(dev): 4}, "dev": {str(dev): 4}, "test": {str(test): 5}}
     assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
-
-
-def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) -> None:
-    results, saved = tmp_path / "results.jsonl", tmp_path / "saved"
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:2", "--seeds", "1"]
-    arguments += ["--results", results, "--save", saved, "--characters", "--character-filters", "20"]
-    assert main([*map(str, arguments), *TINY]) == 0
-    assert json.loads(results.read_text())["mean"] == 100.0
-    probe = json.loads((saved / "vectors.seed1" / "probe.json").read_text())
-    assert probe["vocabulary"]["characters"][:4] == [".", "A", "B", "C"]
-    weights = load_file(saved / "vectors.seed1" / "probe.safetensors")
-    assert weights["characters.encoder.conv_layer_0.weight"].shape == (20, 16, 3)
-    assert weights["lstm.lstm.weight_ih_l0"].shape[1] == 2 + 20
 
 
 def test_weights_that_are_too_large_give_no_tags() -> None:

@@ -104,7 +104,8 @@ def test_accuracy_worked_by_hand() -> None:
         [0.2, 0.2, 0.3, 0.3, 0.0],  # 2 for 3; more negative than positive
         [0.0, 0.0, 0.3, 0.4, 0.3],  # 3 for 4; positive
     ]
-    counts = np.array([TASK.count(*pair) for pair in zip(gold, predictions, strict=True)])
+    probabilities = [dict(enumerate(row)) for row in predictions]
+    counts = np.array([TASK.count(*pair) for pair in zip(gold, probabilities, strict=True)])
     assert counts.tolist() == [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]]
     assert TASK.metrics(counts.sum(0))["accuracy"] == pytest.approx(40)
     resampled = np.stack([counts.sum(0), 2 * counts[0], counts[1] + counts[2]])
