@@ -16,62 +16,59 @@ from torch import Tensor, nn
 from elmoc.encoders import EncoderOutput, EncoderState
 from elmoc.encoders.bidirectional import DirectionEncoder
 from pretrain.execution import Execution
-from pretrain.setup import TrainingSetup
 
 
 def graphed(
-    encoder: DirectionEncoder, setup: TrainingSetup
+    encoder: DirectionEncoder, execution: Execution, shape: tuple[int, int, int]
 ) -> Callable[..., EncoderOutput]:
     """The encoder of a direction by graphs where they are faster, on a GPU; elsewhere
     itself.
 
     It is called while no other thread uses the GPU, or nothing could be recorded.
+
+    Args:
+        encoder: of the direction.
+        execution: where and how precisely it computes.
+        shape: [B, T, E] of the word vectors of a window.
     """
-    train = setup.config.train
-    on_gpu = setup.execution.device.type == "cuda"
-    # a graph takes no gradients to a network that makes vectors
-    if not on_gpu or not encoder.encoder.graphable or setup.input_network is not None:
+    if execution.device.type != "cuda" or not encoder.encoder.graphable:
         return encoder
-    own = range(train.streams)[setup.processes.stream_slice(train.streams)]
-    shape = (len(own), train.window, setup.encoder.config.word_vector_size)
-    return GraphedEncoder(
-        encoder, setup.execution, torch.zeros(shape, device=setup.execution.device)
-    )
+    words = torch.zeros(shape, device=execution.device)
+    return GraphedEncoder(encoder, execution, words)
 
 
 class GraphedEncoder:
     """One direction of an LSTM encoder, for windows of one size; its numbers are those
     of the encoder itself.
 
-    What it returns, of the layer states the highest alone, holds until the next call.
+    It returns the layer states of the highest layer alone, which hold until the next
+    call.
 
     Args:
         encoder: of the direction, on a GPU.
+        execution: how precisely it computes.
         words: [B, T, E] like those of windows.
     """
 
     def __init__(
         self, encoder: DirectionEncoder, execution: Execution, words: Tensor
     ) -> None:
-        masks = tuple(
-            mask
-            for mask in encoder.encoder.draw_dropout_masks(len(words))
-            if mask is not None
-        )
+        masks = _without_none(encoder.encoder.draw_dropout_masks(len(words)))
         module = _Window(encoder, execution)
-        # what could be followed by a backward pass would bind the gradients to this
-        # stream
+        # a trial that could be followed by a backward pass would bind the gradients to
+        # the current stream, in which graphs cannot be recorded
         with torch.no_grad():
             _, layers = module(words, (), masks)
-        self._start = tuple(
-            tuple(torch.zeros_like(tensor) for tensor in layer) for layer in layers
-        )
+        start = []
+        for layer in layers:
+            start.append(tuple(torch.zeros_like(tensor) for tensor in layer))
+        self._start = tuple(start)
         # gradients are added up in the stream of the recording, as is meant
         warnings.filterwarnings(
             "ignore", message="The AccumulateGrad node's stream does not match"
         )
-        # what windows bring is copied into these; tuples of tensors are taken, too,
-        # whatever the annotation says
+        # Windows are copied into these tensors. Tuples of tensors are taken, too,
+        # whatever the annotation of PyTorch says.
         sample: Any = (words, layers, masks)
         self._graphs: Any = torch.cuda.make_graphed_callables(module, sample)
 
@@ -85,10 +82,9 @@ class GraphedEncoder:
         """Words [B, T, E], the state before them, and masks → the highest layer's
         states [B, T, P], and the state.
         """
-        masks = tuple(mask for mask in dropout_masks if mask is not None)
-        highest, layers = self._graphs(
-            words, self._start if state is None else state.layers, masks
-        )
+        before = self._start if state is None else state.layers
+        masks = _without_none(dropout_masks)
+        highest, layers = self._graphs(words, before, masks)
         return EncoderOutput([highest], EncoderState(layers))
 
 
@@ -109,6 +105,13 @@ class _Window(nn.Module):
         masks: tuple[Tensor, ...],
     ) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
         state = EncoderState(layers) if layers else None
-        with self.execution.autocast(cache=False):  # as graphs ask for
+        # a cached weight in bf16 would be made once, while the graph is recorded, and
+        # not follow the updates
+        with self.execution.autocast(cache=False):
             output = self.encoder(words, state, dropout_masks=masks or None)
         return output.layer_states[-1], output.state.map(Tensor.detach).layers
+
+
+def _without_none(masks: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+    """The masks of the layers that have one, as graphs take them."""
+    return tuple(mask for mask in masks if mask is not None)

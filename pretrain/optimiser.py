@@ -94,7 +94,8 @@ class ScheduleConfig:
     def __post_init__(self) -> None:
         if self.decay_end <= self.decay_start:
             raise InputError(
-                f"schedule.decay_end={self.decay_end} must be above decay_start={self.decay_start}"
+                f"schedule.decay_end={self.decay_end} must be above "
+                f"decay_start={self.decay_start}"
             )
 
 
@@ -125,28 +126,35 @@ class Progress(NamedTuple):
 def learning_rate(
     config: ScheduleConfig, *, update: int, progress: Progress, streams: int
 ) -> float:
-    """The learning rate of update `update` (from 0), with `streams` streams over all
-    processes.
+    """The learning rate of an update.
 
         n = max(1, streams / streams_per_worker)
-        lr = base · min(1 + t(n−1)/warmup, n, n·(2n)^((s−p)/(e−s))), never under base ·
-        minimum
+        lr = base · min(1 + t(n−1)/warmup, n, n·(2n)^((s−p)/(e−s))),
+        never under base · minimum
 
     where t is the update, p the progress and warmup the shorter one of the two in the
     config; times the linear warm-up and cool-down, where they are set.
+
+    Args:
+        config: the settings.
+        update: t, from 0.
+        progress: p, in updates or seconds.
+        streams: over all processes.
     """
     done, whole = progress
     n = max(1.0, streams / config.streams_per_worker)
-    rise = max(
-        update * (n - 1) / config.warmup_updates,
-        done * (n - 1) / (config.warmup_fraction * whole),
-    )
+    # the shorter of two warm-ups rises faster
+    by_updates = update * (n - 1) / config.warmup_updates
+    by_share = done * (n - 1) / (config.warmup_fraction * whole)
+    rise = max(by_updates, by_share)
     start = config.decay_start * whole
     end = config.decay_end * whole
-    decay = min(
-        0.0, (start - done) / max(end - start, sys.float_info.min)
-    )  # before it starts, n is the smaller
-    rate = config.base * max(config.minimum, min(1 + rise, n, n * (2 * n) ** decay))
+    # rounding may leave nothing between the two in a short run
+    span = max(end - start, sys.float_info.min)
+    # above 0 before it starts, where the power could overflow and n is smaller anyway
+    decay = min(0.0, (start - done) / span)
+    factor = min(1 + rise, n, n * (2 * n) ** decay)
+    rate = config.base * max(config.minimum, factor)
     if config.linear_warmup_updates:
         rate *= min(1.0, (update + 1) / config.linear_warmup_updates)
     if config.linear_cooldown:
@@ -187,19 +195,19 @@ def new_optimiser(
     """The optimiser of the weights of a direction. Those that decay are a group of
     their own, where there are any.
     """
-    groups: dict[float, list[Tensor]] = {}
+    members: dict[float, list[Tensor]] = {}
     for parameter in parameters:
-        groups.setdefault(
-            config.weight_decay if parameter.ndim > 1 else 0.0, []
-        ).append(parameter)
-    on_gpu = device.type != "cpu"
+        # biases and layer norms are no matrices, and do not decay
+        decay = config.weight_decay if parameter.ndim > 1 else 0.0
+        members.setdefault(decay, []).append(parameter)
+    groups = [{"params": each, "weight_decay": key} for key, each in members.items()]
+    # The rate, which is set before every update, is a tensor on an accelerator: a graph
+    # or a kernel reads it there, and nothing waits.
+    on_device = device.type != "cpu"
     return AdamW(
-        [
-            {"params": members, "weight_decay": decay}
-            for decay, members in groups.items()
-        ],
-        lr=torch.zeros((), device=device) if on_gpu else 0.0,  # set before every update
-        capturable=on_gpu,
+        groups,
+        lr=torch.zeros((), device=device) if on_device else 0.0,
+        capturable=on_device,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
         fused=True,
@@ -217,11 +225,10 @@ def new_adagrad(
         rate_factor: how many times the learning rate of the schedule its own is.
         accumulator: what the sum of squares of the gradients begins with.
     """
-    # which is the default; saying so avoids a warning
+    # which is the default; PyTorch warns where nobody has said so
     torch.sparse.check_sparse_tensor_invariants.disable()
-    optimiser = Adagrad(
-        parameters, lr=0.0, initial_accumulator_value=accumulator
-    )  # the rate is set every time
+    # the rate is set before every update
+    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=accumulator)
     for group in optimiser.param_groups:
         group["rate_factor"] = rate_factor
     return optimiser
@@ -239,18 +246,21 @@ def set_rate(optimiser: Optimizer, rate: float) -> None:
 def clip_gradients(parameters: Sequence[Tensor], most: float) -> Tensor:
     """Scale gradients, dense or sparse and coalesced, down to the norm `most`; their
     norm before that, a scalar.
+
+    PyTorch's `clip_grad_norm_` takes no sparse gradients.
     """
     gradients = [values_of(parameter) for parameter in parameters]
-    norm = torch.stack(
-        [torch.linalg.vector_norm(gradient) for gradient in gradients]
-    ).norm()
+    norms = [torch.linalg.vector_norm(gradient) for gradient in gradients]
+    norm = torch.stack(norms).norm()
+    # with the same small number as PyTorch's, so that gradients of zeros stay finite
+    scale = (most / (norm + 1e-6)).clamp(max=1)
     for gradient in gradients:
-        gradient.mul_((most / (norm + 1e-6)).clamp(max=1))
+        gradient.mul_(scale)
     return norm
 
 
 def values_of(parameter: Tensor) -> Tensor:
-    """The numbers of a parameter's gradient; where it is sparse, and coalesced, of the
+    """The numbers of a parameter's gradient; of a sparse one, coalesced, those of the
     rows that it has.
     """
     gradient = parameter.grad

@@ -5,10 +5,12 @@ first update.
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.encoders import DIRECTIONS
@@ -31,8 +33,8 @@ from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
 
 # Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1
-# − seed, the directions 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes
-# the last 32 bits of a seed alone.
+# − seed, far from those of the directions (`seed_of`). PyTorch's generator on the CPU
+# takes the last 32 bits of a seed alone.
 SHARED_SEED = 2**31
 
 
@@ -42,10 +44,9 @@ class TrainingSetup:
 
     updates: of the whole run as the config has it.
     stored_vectors: the word vectors that the encoder reads, where they go with models
-    (see `ModelDirectory`).
+        (see `ModelDirectory`).
     input_network: makes word vectors, if the run trains one.
-    started_from: the training record of the model that the run started from, where it
-    did.
+    started_from: the training record of the model that the run started from, if any.
     """
 
     config: RunConfig
@@ -65,20 +66,17 @@ class TrainingSetup:
         encoder = self.encoder.direction(self.encoder.directions[0]).encoder
         return encoder.implementation(self.execution.device, self.execution.precision)
 
-    @property
-    def output_record(self) -> dict[str, Any]:
-        """What tells the output layers apart from others, for model directories."""
-        return self.config.output_layer.record(
-            corpus=self.data.corpus, targets=self.data.targets
-        )
-
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no
         clocks: equal runs, equal files.
         """
         corpus = self.data.corpus
         train = self.config.train
-        weights = self.config.data.sources
+        tokens: dict[str, int] = {}
+        for shard in corpus.train:
+            # a source that is left out has trained nothing
+            if shard.source and self.config.data.sources.get(shard.source) != 0:
+                tokens[shard.source] = tokens.get(shard.source, 0) + shard.tokens
         record = {
             **asdict(self.config.card),
             "corpus": os.path.abspath(corpus.path),
@@ -86,11 +84,7 @@ class TrainingSetup:
             "corpus_tokens": corpus.train_tokens,
             "corpus_types": corpus.types,
             "tokens_by_source": {
-                source: sum(
-                    shard.tokens for shard in corpus.train if shard.source == source
-                )
-                for source in corpus.sources
-                if source and weights.get(source) != 0
+                name: tokens[name] for name in corpus.sources if name in tokens
             },
             "streams": train.streams,
             "window": train.window,
@@ -107,34 +101,32 @@ class TrainingSetup:
         """The state before the first update."""
         directions = self.data.directions
         device = self.execution.device
-        config = self.config.optimiser
-        seed = self.config.train.seed
+        network = self.input_network
         state = TrainState(
             encoder=self.encoder.to(device),
             output_layers=self.output_layers.to(device),
             optimisers={},
-            generators={
-                direction: torch.Generator(device).manual_seed(
-                    2 * seed + DIRECTIONS.index(direction)
-                )
-                for direction in directions
-            },
+            generators={},
             recurrent=dict.fromkeys(directions),
-            input_network=None
-            if self.input_network is None
-            else self.input_network.to(device),
+            input_network=None if network is None else network.to(device),
             updates=self.updates,
         )
-        for name in [*directions, *state.shared_parts]:
+        for direction in directions:
+            generator = torch.Generator(device)
+            seed = seed_of(direction, self.config.train.seed)
+            state.generators[direction] = generator.manual_seed(seed)
+        for name in (*directions, *state.shared_parts):
             parameters = state.parameters(name)
-            adagrad = (
-                self.output_layers.direction(SHARED).adagrad if name == SHARED else None
-            )
-            state.optimisers[name] = (
-                new_optimiser(parameters, config, device)
-                if adagrad is None
-                else new_adagrad(parameters, **adagrad)
-            )
+            adagrad = None
+            if name == SHARED:
+                adagrad = self.output_layers.direction(SHARED).adagrad
+            if adagrad is None:
+                optimiser: Optimizer = new_optimiser(
+                    parameters, self.config.optimiser, device
+                )
+            else:
+                optimiser = new_adagrad(parameters, **adagrad)
+            state.optimisers[name] = optimiser
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
@@ -148,13 +140,15 @@ class TrainingSetup:
             word_vectors = VectorSource(
                 stored.file_name, stored.fingerprint, stored.size, "none"
             )
+        targets = self.data.targets
+        output_layer = OutputLayerRecord(
+            self.config.output_layer.record(corpus=self.data.corpus, targets=targets),
+            dict(self.output_layers.state_dict()),
+            targets.transform if self.data.reads_targets else None,
+        )
         return ModelDirectory(
             encoder=self.encoder,
-            output_layer=OutputLayerRecord(
-                self.output_record,
-                dict(self.output_layers.state_dict()),
-                self.data.targets.transform if self.data.reads_targets else None,
-            ),
+            output_layer=output_layer,
             transform=transform,
             word_vectors=word_vectors,
             training=training,
@@ -230,18 +224,18 @@ def open_data(config: RunConfig) -> TrainingData:
     layer = config.output_layer
     if not config.data.corpus:
         raise InputError(
-            "data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR"
+            "data.corpus is not set: name a corpus directory in the config or with "
+            "--set data.corpus=DIR"
         )
     corpus = Corpus(config.data.corpus)
     inputs = config.input_layer.open_table(corpus, config.data.input_vectors)
-    targets = (
-        VectorTable(corpus, config.data.target_vectors)
-        if layer.reads_target_vectors
-        else inputs
-    )
+    targets = inputs
+    if layer.reads_target_vectors:
+        targets = VectorTable(corpus, config.data.target_vectors)
     require_held_out(corpus, train.window)
     for table in (inputs, targets):
-        table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
+        # it is read, and so checked, before the run begins
+        table.transform  # noqa: B018
     return TrainingData(
         corpus=corpus,
         inputs=inputs,
@@ -263,19 +257,26 @@ def initial_modules(
 ) -> tuple[BidirectionalEncoder, OutputLayers, InputNetwork | None]:
     """Modules with random weights; a direction gets the same whichever others are
     trained.
+
+    Args:
+        config: of the run.
+        data: whose tables the modules read.
+        fast: whether encoders run their fast implementation.
+
+    Returns:
+        The encoder, the output layers, and the network that makes word vectors, if any.
     """
-    size = (
-        config.encoder.projection_size
-        if config.input_layer.shared
-        else data.inputs.size
-    )
+    width = config.encoder.projection_size
+    size = width if config.input_layer.shared else data.inputs.size
     encoder_config = EncoderConfig(config.encoder, size)
-    sources: dict[str, Any] = {
-        "projection_size": config.encoder.projection_size,
-        "corpus": data.corpus,
-        "targets": data.targets,
-    }
-    with torch.device("meta"):  # without weights of their own
+    new_layer = partial(
+        config.output_layer.build,
+        projection_size=width,
+        corpus=data.corpus,
+        targets=data.targets,
+    )
+    # without weights: each direction gets those of an encoder of its own
+    with torch.device("meta"):
         encoder = BidirectionalEncoder(
             encoder_config,
             directions=data.directions,
@@ -284,24 +285,31 @@ def initial_modules(
         )
     layers = {}
     with torch.random.fork_rng(devices=[]):
-        for index, direction in enumerate(DIRECTIONS):
-            if direction in data.directions:
-                torch.manual_seed(2 * data.seed + index)
-                alone = BidirectionalEncoder(encoder_config, directions=(direction,))
-                if not config.output_layer.shared:
-                    layers[direction] = config.output_layer.build(**sources)
-                encoder.direction(direction).load_state_dict(
-                    alone.direction(direction).state_dict(), assign=True
-                )
+        for direction in data.directions:
+            torch.manual_seed(seed_of(direction, data.seed))
+            alone = BidirectionalEncoder(encoder_config, directions=(direction,))
+            if not config.output_layer.shared:
+                layers[direction] = new_layer()
+            weights = alone.direction(direction).state_dict()
+            encoder.direction(direction).load_state_dict(weights, assign=True)
         if config.output_layer.shared:
             torch.manual_seed(SHARED_SEED + data.seed)
-            layers[SHARED] = config.output_layer.build(**sources)
+            layers[SHARED] = new_layer()
         torch.manual_seed(SHARED_SEED - 1 - data.seed)
-        network = config.input_layer.build(config.encoder.projection_size, data.inputs)
-    if SHARED in layers and (rows := layers[SHARED].tied_rows) is not None:
+        network = config.input_layer.build(width, data.inputs)
+    rows = layers[SHARED].tied_rows if SHARED in layers else None
+    if rows is not None:
         if network is None:
             raise InputError(
-                "output_layer.tied needs a trained input layer: choose input_layer.kind=words or subwords"
+                "output_layer.tied needs a trained input layer: choose "
+                "input_layer.kind=words or subwords"
             )
         network.tie(rows)
     return encoder, OutputLayers(layers), network
+
+
+def seed_of(direction: str, seed: int) -> int:
+    """The seed of a direction's first weights and dropout masks, from that of the run:
+    one direction alone draws what it draws beside the other.
+    """
+    return 2 * seed + DIRECTIONS.index(direction)

@@ -26,8 +26,11 @@ from pretrain.train_state import TrainState
 
 
 class DirectionStep(NamedTuple):
-    """What one update did in one direction; `masked` are the targets that the loss left
-    out.
+    """What one update did in one direction.
+
+    loss: the mean over the counted targets.
+    gradient_norm: before it was bounded.
+    masked: the number of targets that the loss left out.
     """
 
     loss: float
@@ -48,37 +51,41 @@ class TrainStep:
     def __init__(
         self, setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True
     ) -> None:
+        directions = setup.data.directions
         self._state = state
         self._execution = setup.execution
-        self._groups = setup.processes.new_groups(
-            setup.data.directions, setup.execution.device
-        )
         self._processes = setup.processes
         self._gradient_norm = setup.config.optimiser.gradient_norm
         self._carry_state = setup.config.train.carry_state
-        threads = torch.get_num_threads() // len(self._groups)  # of each direction
-        self._pool = None
-        if (
-            side_by_side
-            and self._execution.device.type == "cpu"
-            and len(self._groups) > 1
-            and threads >= 1
-        ):
-            initializer = partial(torch.set_num_threads, threads)
-            self._pool = ThreadPoolExecutor(
-                len(self._groups), "direction", initializer=initializer
-            )
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
+        device = setup.execution.device
+        self._groups = setup.processes.new_groups(directions, device)
         for direction, group in self._groups.items():
             group.all_reduce_gradients(self._parameters[direction])
-        self._encoders = {
-            direction: graphed(state.encoder.direction(direction), setup)
-            for direction in self._groups
-        }
+        streams = setup.data.streams // setup.processes.world_size
+        size = setup.encoder.config.word_vector_size
+        shape = (streams, setup.data.window, size)  # [B / processes, T, E]
+        self._encoders: dict[str, Any] = {}
+        for direction in directions:
+            encoder = state.encoder.direction(direction)
+            self._encoders[direction] = encoder
+            # a graph takes no gradients to a network that makes vectors
+            if setup.input_network is None:
+                graphs = graphed(encoder, setup.execution, shape)
+                self._encoders[direction] = graphs
         self._output_layers = {
             direction: state.output_layers.direction(direction)
-            for direction in self._groups
+            for direction in directions
         }
+        # a thread a direction, each with an equal share of the cores
+        self._pool = None
+        threads = torch.get_num_threads() // len(directions)
+        has_cores = device.type == "cpu" and threads >= 1
+        if side_by_side and has_cores and len(directions) > 1:
+            initializer = partial(torch.set_num_threads, threads)
+            self._pool = ThreadPoolExecutor(
+                len(directions), "direction", initializer=initializer
+            )
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
         """One update of every direction at a learning rate.
@@ -88,13 +95,10 @@ class TrainStep:
         """
         self._state.set_training(True)
         run: Any = map if self._pool is None else self._pool.map
-        values = list(
-            run(
-                lambda direction: self.update_direction(direction, batch, rate),
-                self._groups,
-            )
-        )
-        numbers = torch.stack(values).tolist()  # the one wait for a GPU
+        update = partial(self.update_direction, batch=batch, rate=rate)
+        values = list(run(update, self._groups))
+        # the one wait for a GPU: all numbers of all directions come at once
+        numbers = torch.stack(values).tolist()
         steps = {}
         for direction, (loss, norm, masked) in zip(self._groups, numbers, strict=True):
             steps[direction] = DirectionStep(loss, norm, int(masked))
@@ -104,55 +108,58 @@ class TrainStep:
         """One update of one direction: loss, gradients, their norm bounded, Adam; its
         recurrent state goes on.
 
-        Returns the numbers of its `DirectionStep`, float64 [3], which stay on the
-        device, so that it need not wait for the host. Where the loss or the norm is not
-        finite, Adam changes nothing.
+        Where the loss or the norm is not finite, Adam changes nothing.
+
+        Returns:
+            The numbers of its `DirectionStep`, float64 [3], which stay on the device,
+            so that a GPU need not wait for the host.
         """
         state = self._state
         group = self._groups[direction]
-        optimiser = self._state.optimisers[direction]
-        streams = len(batch.token_ids[direction]) * self._processes.world_size
-        encoder = state.encoder.direction(direction).encoder
-        # drawn for all the streams, so that it does not matter which process reads
-        # which
-        masks = [
-            mask
-            if mask is None
-            else mask[self._processes.stream_slice(streams)]  # [B / world_size, P]
-            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
-        ]
+        optimiser = state.optimisers[direction]
+        masks = self._dropout_masks(direction, batch)
         set_rate(optimiser, rate)
         with self._execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
             output = self._encoders[direction](
                 words, state.recurrent[direction], dropout_masks=masks
             )
-            own: Loss = self._output_layers[direction](
-                output.layer_states[-1], batch.targets(direction)
-            )
-        everywhere = Loss(
-            *group.all_reduce(own.total.detach(), own.counted, own.masked)
-        )
+            layer = self._output_layers[direction]
+            own: Loss = layer(output.layer_states[-1], batch.targets(direction))
+        sums = group.all_reduce(own.total.detach(), own.counted, own.masked)
+        everywhere = Loss(*sums)
         counted = everywhere.counted.clamp(min=1)
-        (
-            own.total / counted
-        ).backward()  # the mean over all the streams has the sum of these gradients
+        # Divided by the targets of all processes: the sum of their gradients is then
+        # that of the mean over all streams.
+        (own.total / counted).backward()
         group.wait_for_gradients()
         norm = torch.nn.utils.clip_grad_norm_(
             self._parameters[direction], self._gradient_norm
         )
         loss = everywhere.total / counted
-        # read by Adam's fused step, as torch.amp's scaler has it
+        # Adam's fused step reads it on the device and then changes nothing; the scaler
+        # of torch.amp tells it the same way
         optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        carried = output.state.map(
-            lambda tensor: tensor.detach().float()
-        )  # gradients end with the window
+        # gradients end with the window, and states are carried in float32
+        carried = output.state.map(lambda tensor: tensor.detach().float())
         state.recurrent[direction] = carried if self._carry_state else None
-        return torch.stack(
-            [value.double() for value in (loss, norm, everywhere.masked)]
-        )
+        numbers = (loss, norm, everywhere.masked)
+        return torch.stack([value.double() for value in numbers])
+
+    def _dropout_masks(self, direction: str, batch: Batch) -> list[Tensor | None]:
+        """The masks [B / processes, P] of a window.
+
+        They are drawn for all the streams, so that it does not matter which process
+        reads which.
+        """
+        state = self._state
+        streams = len(batch.token_ids[direction]) * self._processes.world_size
+        own = self._processes.stream_slice(streams)
+        encoder = state.encoder.direction(direction).encoder
+        masks = encoder.draw_dropout_masks(streams, state.generators[direction])
+        return [None if mask is None else mask[own] for mask in masks]
 
     def update_shared(
         self, steps: dict[str, DirectionStep], rate: float
@@ -160,32 +167,30 @@ class TrainStep:
         """One update of each part that the directions share, from the sum of their
         gradients.
 
-        All of them stay as they are where the loss or a norm is not finite. A norm of
-        their own that is not finite is put into the steps, so that the run stops.
+        All of them stay as they are where the loss or a norm is not finite.
+
+        Returns:
+            The steps, with the norm of a shared part where that is not finite, so that
+            the run stops.
         """
         state = self._state
+        # the directions are done: any group of all processes will do
         group = next(iter(self._groups.values()))
         for name in state.shared_parts:
             parameters = self._parameters[name]
             for parameter in parameters:
-                if (
-                    parameter.grad is None
-                ):  # of a part that no word of this window needed
+                # a cluster or row that no word of this window needs has no gradient
+                if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 if parameter.grad.is_sparse:
                     parameter.grad = parameter.grad.coalesce()
-            group.all_reduce_in_place(
-                [values_of(parameter) for parameter in parameters]
-            )
+            group.all_reduce_in_place([values_of(each) for each in parameters])
             norm = clip_gradients(parameters, self._gradient_norm)
             if not norm.isfinite():
-                steps = {
-                    direction: step._replace(gradient_norm=norm.item())
-                    for direction, step in steps.items()
-                }
-        finite = all(
-            math.isfinite(step.loss + step.gradient_norm) for step in steps.values()
-        )
+                for direction, step in steps.items():
+                    steps[direction] = step._replace(gradient_norm=norm.item())
+        numbers = [step.loss + step.gradient_norm for step in steps.values()]
+        finite = all(map(math.isfinite, numbers))
         for name in state.shared_parts:
             optimiser = state.optimisers[name]
             if finite:
@@ -205,13 +210,12 @@ def require_finite(steps: Mapping[str, DirectionStep], update: int) -> None:
     not finite.
     """
     for direction, step in steps.items():
-        for what, value in (
-            ("loss", step.loss),
-            ("norm of the gradient", step.gradient_norm),
-        ):
+        values = {"loss": step.loss, "norm of the gradient": step.gradient_norm}
+        for name, value in values.items():
             if not math.isfinite(value):
                 raise RaisedTogether(
-                    f"the {direction} {what} is {value} at update {update}: start a new run with a lower schedule.base"
+                    f"the {direction} {name} is {value} at update {update}: start a "
+                    "new run with a lower schedule.base"
                 )
 
 
@@ -219,13 +223,13 @@ def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
     """Mean loss and gradient norm over some updates, for each direction and (the loss)
     over both.
     """
-    values = {
-        f"{direction}_{name}": float(
-            np.mean([getattr(steps[direction], name) for steps in recent])
-        )
-        for direction in recent[0]
-        for name in ("loss", "gradient_norm")
-    }
-    return {
-        "loss": float(np.mean([values[f"{direction}_loss"] for direction in recent[0]]))
-    } | values
+    # the first field of a line of the log
+    values = {"loss": math.nan}
+    for name in recent[0]:
+        own = [steps[name] for steps in recent]
+        values[f"{name}_loss"] = float(np.mean([step.loss for step in own]))
+        mean = float(np.mean([step.gradient_norm for step in own]))
+        values[f"{name}_gradient_norm"] = mean
+    losses = [values[f"{name}_loss"] for name in recent[0]]
+    values["loss"] = float(np.mean(losses))
+    return values

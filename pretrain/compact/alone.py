@@ -7,46 +7,27 @@ Letters: n words, E width of vectors, D_o width of the base vector, D_inter unit
 between.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Generator, Tensor, nn
 
 from elmoc.word_vectors.coded_rows import FilteredRows, Filters, hash_words
-from pretrain.compact.learning import LearnerSettings, learn, squared_distance
+from pretrain.compact.learning import learn, squared_distance
+from pretrain.compact.options import CompactOptions
 
-# D_o, M, c and p_o, of which the paper found no other values better, and words of an
-# update.
+# D_o, M, c and p_o: the paper found no other values better.
 BASE_SIZE = 300
 COLUMNS = 8
 CHOICES = 64
 ZEROS = 0.5
+# Words of an update, and Adam's rate, in the paper.
 BATCH = 256
+LEARNING_RATE = 1e-3
 # Words whose error is computed at once.
 MEASURED = 4_096
-
-
-@dataclass(frozen=True, kw_only=True)
-class AloneSettings(LearnerSettings):
-    """How ALONE is learned; the defaults are the paper's."""
-
-    filter: Annotated[
-        Literal["binary", "real"], Meta(description="what masks the base vector")
-    ] = "real"
-    inner_size: Annotated[
-        int, Meta(ge=1, le=1 << 20, description="D_inter, units between")
-    ] = 1_200
-    fixed_base: Annotated[
-        bool, Meta(description="whether the base vector stays as it is drawn")
-    ] = False
-    epochs: Annotated[
-        int, Meta(ge=1, description="times that as many words are read as there are")
-    ] = 1_000
-    learning_rate: Annotated[float, Meta(gt=0, le=1, description="of Adam")] = 1e-3
 
 
 class FilteredNetwork(nn.Module):
@@ -67,30 +48,32 @@ class FilteredNetwork(nn.Module):
 
 
 def learn_alone(
-    words: Sequence[str], rows: np.ndarray, settings: AloneSettings
-) -> tuple[FilteredRows, list[str]]:
-    """A network that makes vectors like float32 [n, E] of words, the same from the same
-    seed, and lines to print.
+    words: Sequence[str], rows: np.ndarray, options: CompactOptions
+) -> tuple[FilteredRows, str]:
+    """A network that makes vectors of words, the same from the same seed.
+
+    Args:
+        words: n of them.
+        rows: their vectors, float32 [n, E].
+        options: how it is learned.
+
+    Returns:
+        What a file of compact vectors has, and a line to print.
     """
-    filters = Filters(
-        BASE_SIZE,
-        COLUMNS,
-        CHOICES,
-        settings.seed,
-        ZEROS if settings.filter == "binary" else None,
-    )
+    settings = options.alone
+    zeros = ZEROS if settings.filter == "binary" else None
+    filters = Filters(BASE_SIZE, COLUMNS, CHOICES, options.seed, zeros)
     hashes = hash_words(words)
     vectors = torch.from_numpy(rows)
-    torch.manual_seed(settings.seed)
+    torch.manual_seed(options.seed)
     network = FilteredNetwork(
         BASE_SIZE, settings.inner_size, rows.shape[1], fixed_base=settings.fixed_base
     )
 
     def error_of(batch: Tensor) -> Tensor:
-        return squared_distance(
-            vectors[batch],
-            network(torch.from_numpy(filters.masks(hashes[batch.numpy()]))),
-        )
+        # masks are made anew for each batch: those of all words would fill the memory
+        masks = torch.from_numpy(filters.masks(hashes[batch.numpy()]))
+        return squared_distance(vectors[batch], network(masks))
 
     def loss(generator: Generator) -> Tensor:
         return error_of(torch.randint(len(words), (BATCH,), generator=generator))
@@ -98,16 +81,25 @@ def learn_alone(
     @torch.no_grad()
     def error() -> float:
         blocks = torch.arange(len(words)).split(MEASURED)
-        return float(sum(error_of(block) * len(block) for block in blocks)) / len(words)
+        total = sum(error_of(block) * len(block) for block in blocks)
+        return float(total) / len(words)
 
-    steps = settings.epochs * -(-len(words) // BATCH)
-    learn(network, loss, error, settings, steps)
-    inner, outer = (
-        layer.weight.detach().numpy().astype(np.float16)
-        for layer in (network.inner, network.outer)
+    updates_of_epoch = math.ceil(len(words) / BATCH)
+    learn(
+        network,
+        loss,
+        error,
+        steps=settings.epochs * updates_of_epoch,
+        learning_rate=options.learning_rate or LEARNING_RATE,
+        seed=options.seed,
     )
     learned = FilteredRows(
-        filters, hashes, base=network.base.detach().numpy(), inner=inner, outer=outer
+        filters,
+        hashes,
+        base=network.base.detach().numpy(),
+        inner=network.inner.weight.detach().numpy().astype(np.float16),
+        outer=network.outer.weight.detach().numpy().astype(np.float16),
     )
     distinct = np.unique(filters.numbers(hashes), axis=0)
-    return learned, [f"words with the filter of another: {len(words) - len(distinct)}"]
+    same = len(words) - len(distinct)
+    return learned, f"words with the filter of another: {same}"

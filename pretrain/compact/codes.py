@@ -7,46 +7,31 @@ Letters: n words, E width of vectors, M codebooks, K entries of each.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
-from pretrain.compact.learning import LearnerSettings, learn, squared_distance
+from pretrain.compact.learning import learn, squared_distance
+from pretrain.compact.options import CompactOptions
 
-# Words of an update, and τ, in the paper.
+# Words of an update, Adam's rate, and τ, in the paper.
 BATCH = 128
+LEARNING_RATE = 1e-4
 TEMPERATURE = 1.0
 # Weights begin uniform within it, as in the authors' code.
 FIRST_WEIGHTS = 0.01
 # The mean square of a number that vectors are scaled to before they are learned, about
 # as in the GloVe vectors for which the paper's rate and temperature were chosen.
 MEAN_SQUARE = 0.13
-# Words that the error is measured on after each part, and words that are encoded at
-# once.
-VALIDATED = ENCODED = 4_096
+# Words that the error is measured on after each part.
+VALIDATED = 4_096
+# Words that are encoded at once.
+ENCODED = 4_096
 # What keeps the logarithm of a score finite, as in the authors' code.
 LEAST_SCORE = 1e-8
-# Words whose nearest neighbours are looked for, among this number of the most frequent
-# words.
-ASKED = 500
-NEIGHBOURS_AMONG = 20_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class CodeSettings(LearnerSettings):
-    """How codes are learned; the defaults are the paper's."""
-
-    codebooks: Annotated[int, Meta(ge=1, le=1_024, description="M")] = 32
-    entries: Annotated[
-        int, Meta(ge=2, le=1 << 16, description="K, the entries of each codebook")
-    ] = 16
-    steps: Annotated[int, Meta(ge=1, description="updates")] = 200_000
 
 
 class CodeLearner(nn.Module):
@@ -56,8 +41,9 @@ class CodeLearner(nn.Module):
 
     def __init__(self, size: int, codebooks: int, entries: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(size, codebooks * entries // 2)
-        self.scores = nn.Linear(codebooks * entries // 2, codebooks * entries)
+        inner_size = codebooks * entries // 2
+        self.hidden = nn.Linear(size, inner_size)
+        self.scores = nn.Linear(inner_size, codebooks * entries)
         self.codebooks = nn.Parameter(torch.empty(codebooks, entries, size))
         for weight in self.parameters():
             nn.init.uniform_(weight, -FIRST_WEIGHTS, FIRST_WEIGHTS)
@@ -71,16 +57,16 @@ class CodeLearner(nn.Module):
         """Vectors [n, E] and noise G [n, M, K] → reconstructions [n, E], and the
         choices d [n, M, K].
         """
-        choices = ((self.log_scores(vectors) + noise) / TEMPERATURE).softmax(dim=2)
+        scores = (self.log_scores(vectors) + noise) / TEMPERATURE
+        choices = scores.softmax(dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
     def encode(self, vectors: Tensor) -> Tensor:
         """The code int64 [n, M] of each vector [n, E]: the likeliest entries, without
         noise.
         """
-        return torch.cat(
-            [self.log_scores(block).argmax(dim=2) for block in vectors.split(ENCODED)]
-        )
+        blocks = vectors.split(ENCODED)
+        return torch.cat([self.log_scores(block).argmax(dim=2) for block in blocks])
 
 
 def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
@@ -89,91 +75,70 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 
 def learn_codes(
-    words: Sequence[str], rows: np.ndarray, settings: CodeSettings
-) -> tuple[CodedRows, list[str]]:
-    """Codes and codebooks for vectors float32 [n, E], the same from the same seed, and
-    lines to print.
+    words: Sequence[str], rows: np.ndarray, options: CompactOptions
+) -> tuple[CodedRows, str]:
+    """Codes and codebooks for the vectors of words, the same from the same seed.
+
+    Args:
+        words: n of them, which do not matter here.
+        rows: their vectors, float32 [n, E].
+        options: how they are learned.
+
+    Returns:
+        What a file of compact vectors has, and a line to print.
     """
+    settings = options.codes
     mean = rows.mean(axis=0)
-    scale = float(
-        np.sqrt(MEAN_SQUARE / max(float(np.square(rows - mean).mean()), 1e-30))
-    )
+    mean_square = float(np.square(rows - mean).mean())
+    # vectors that are all the same have no scale
+    scale = float(np.sqrt(MEAN_SQUARE / max(mean_square, 1e-30)))
     vectors = torch.from_numpy((rows - mean) * np.float32(scale))
-    shape = settings.codebooks, settings.entries
-    torch.manual_seed(settings.seed)
-    learner = CodeLearner(rows.shape[1], *shape)
+    torch.manual_seed(options.seed)
+    learner = CodeLearner(rows.shape[1], settings.codebooks, settings.entries)
     validated = vectors[torch.randperm(len(vectors))[:VALIDATED]]
+    books = torch.arange(settings.codebooks)
 
     def loss(generator: Generator) -> Tensor:
         batch = vectors[torch.randint(len(vectors), (BATCH,), generator=generator)]
-        return squared_distance(
-            batch, learner(batch, gumbel_noise((len(batch), *shape), generator))[0]
-        )
+        shape = (len(batch), settings.codebooks, settings.entries)
+        made, _ = learner(batch, gumbel_noise(shape, generator))
+        return squared_distance(batch, made)
 
     @torch.no_grad()
     def error() -> float:
-        made = learner.codebooks[
-            torch.arange(settings.codebooks), learner.encode(validated)
-        ].sum(dim=1)
+        made = learner.codebooks[books, learner.encode(validated)].sum(dim=1)
         return float(squared_distance(validated, made)) / scale**2
 
-    learn(learner, loss, error, settings, settings.steps)
+    learn(
+        learner,
+        loss,
+        error,
+        steps=settings.steps,
+        learning_rate=options.learning_rate or LEARNING_RATE,
+        seed=options.seed,
+    )
     with torch.no_grad():
-        some = validated[:512]
-        choices = learner(
-            some,
-            gumbel_noise((len(some), *shape), Generator().manual_seed(settings.seed)),
-        )[1]
-        print(
-            f"largest choice d of each codebook, with noise, on average: {float(choices.amax(dim=2).mean()):.3f}"
-        )
         codes = learner.encode(vectors).numpy()
-    codebooks = (learner.codebooks.detach().numpy() / scale).astype(np.float16)
     learned = CodedRows(
         "summed",
         codes=pack_codes(codes, settings.entries),
-        codebooks=codebooks,
+        codebooks=(learner.codebooks.detach().numpy() / scale).astype(np.float16),
         mean=mean,
     )
-    return learned, [balance(codes, settings.entries), shared_codes(rows, codes)]
+    return learned, balance(codes, settings.entries)
 
 
 def balance(codes: np.ndarray, entries: int) -> str:
-    """The share of words that a codeword has (Figure 3 of the paper), its entropy, and
-    unused codewords.
+    """How evenly codewords are used (Figure 3 of the paper): the share of words that a
+    codeword has, the entropy of a codebook, and unused codewords.
     """
-    shares = np.stack(
-        [np.bincount(column, minlength=entries) for column in codes.T]
-    ) / len(codes)  # [M, K]
-    bits = (
-        -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0))
-        .sum(axis=1)
-        .mean()
-    )
+    counts = [np.bincount(column, minlength=entries) for column in codes.T]
+    shares = np.stack(counts) / len(codes)  # [M, K]
+    # a codeword that nobody uses adds nothing: 0 · log 0 = 0
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    bits = -(shares * logs).sum(axis=1).mean()
     return (
-        f"share of words a codeword: {shares.min():.2%} to {shares.max():.1%}; {bits:.2f} of {np.log2(entries):.2f} "
-        f"bits a codebook; unused codewords: {(shares == 0).sum():,} of {shares.size:,}"
+        f"share of words a codeword: {shares.min():.2%} to {shares.max():.1%}; "
+        f"{bits:.2f} of {np.log2(entries):.2f} bits a codebook; unused codewords: "
+        f"{(shares == 0).sum():,} of {shares.size:,}"
     )
-
-
-def shared_codes(rows: np.ndarray, codes: np.ndarray) -> str:
-    """How many of its M codes a word shares with its nearest neighbour by cosine,
-    beside any other word.
-    """
-    rows = rows[:NEIGHBOURS_AMONG] - rows.mean(axis=0)
-    codes = codes[:NEIGHBOURS_AMONG]
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
-    asked = np.linspace(0, len(rows) - 1, min(ASKED, len(rows))).astype(int)
-    cosines = rows[asked] @ rows.T
-    cosines[np.arange(len(asked)), asked] = -1
-    same, other = (
-        (codes[asked] == codes[those]).mean()
-        for those in (cosines.argmax(axis=1), np.roll(asked, 1))
-    )
-    _, members, counts = np.unique(
-        codes, axis=0, return_inverse=True, return_counts=True
-    )
-    text = (
-        f"codes shared with the nearest word: {same:.1%}, with another one: {other:.1%}"
-    )
-    return f"{text}; words with the whole code of another: {(counts[members] > 1).mean():.1%}"

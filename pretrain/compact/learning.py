@@ -1,15 +1,12 @@
-"""What both learners have: their settings, the loop that they train by, and the errors
-of what is learned.
+"""What both learners share: the loop that they train by, and the errors of vectors that
+are made again.
 """
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Generator, Tensor, nn
 
 from elmoc.process import progress_bar
@@ -23,47 +20,41 @@ PART = 1_000
 SEEDS_APART = 15_485_863
 
 
-@dataclass(frozen=True, kw_only=True)
-class LearnerSettings:
-    """What both learners are told."""
-
-    learning_rate: Annotated[float, Meta(gt=0, le=1, description="of Adam")] = 1e-4
-    seed: Annotated[int, Meta(ge=0, lt=2**31, description="of all that is random")] = 1
-
-
 def learn(
     model: nn.Module,
     loss: Callable[[Generator], Tensor],
     error: Callable[[], float],
-    settings: LearnerSettings,
+    *,
     steps: int,
+    learning_rate: float,
+    seed: int,
 ) -> None:
     """Minimise a loss by Adam, and leave the model with the weights of the part that
     has the least error.
 
     Args:
         model: whose parameters with gradients are trained.
-        loss: of a batch, a scalar, of which all that is random is drawn from the
-            generator; a part has its own one.
+        loss: of a batch, a scalar. It draws all that is random from the generator; each
+            part has its own generator.
         error: of the model with its present weights.
-        settings: learning rate and seed.
         steps: updates.
+        learning_rate: of Adam.
+        seed: of the generators.
     """
-    optimiser = torch.optim.Adam(
-        [each for each in model.parameters() if each.requires_grad],
-        settings.learning_rate,
-    )
+    trained = [each for each in model.parameters() if each.requires_grad]
+    optimiser = torch.optim.Adam(trained, learning_rate)
     least = error()
     best = deepcopy(model.state_dict())
     with progress_bar(total=steps, desc="learning", unit=" steps") as bar:
         for done in range(0, steps, PART):
-            generator = Generator().manual_seed(settings.seed * SEEDS_APART + done)
+            generator = Generator().manual_seed(seed * SEEDS_APART + done)
             for _ in range(min(PART, steps - done)):
                 optimiser.zero_grad(set_to_none=True)
                 loss(generator).backward()
                 optimiser.step()
                 bar.update()
-            if (found := error()) < least:
+            found = error()
+            if found < least:
                 least = found
                 best = deepcopy(model.state_dict())
             bar.set_postfix_str(f"error {found:.4g}, least {least:.4g}", refresh=False)
@@ -71,8 +62,8 @@ def learn(
 
 
 def squared_distance(vectors: Tensor, others: Tensor) -> Tensor:
-    """The scalar mean over words of ‖e − ẽ‖², of vectors and their reconstructions [n,
-    E]: the loss of both papers.
+    """The mean over words of ‖e − ẽ‖², a scalar, of vectors and their reconstructions
+    [n, E]: the loss of both papers.
     """
     return (vectors - others).square().sum(dim=1).mean()
 
@@ -82,13 +73,19 @@ def reconstruction(words: Sequence[str], rows: np.ndarray, vectors: WordVectors)
     written gives.
     """
     found = vectors.lookup(words)
-    squares, of_rows, centred = (
-        np.square(each).sum(axis=1, dtype=np.float64)
-        for each in (rows - found, rows, rows - rows.mean(axis=0))
-    )
-    lengths = np.sqrt(of_rows) * np.linalg.norm(found, axis=1)
+    errors = squared_lengths(rows - found)
+    squares = squared_lengths(rows)
+    centred = squared_lengths(rows - rows.mean(axis=0))
+    lengths = np.sqrt(squares) * np.linalg.norm(found, axis=1)
+    # a vector of zeros has a cosine of 0
     cosine = np.mean((rows * found).sum(axis=1) / np.maximum(lengths, 1e-30))
     return (
-        f"loss ‖e − ẽ‖² {squares.mean():.4g} (‖e‖² {of_rows.mean():.4g}, around their mean {centred.mean():.4g}), "
-        f"distance {np.sqrt(squares).mean():.4g}, cosine {cosine:.4f}"
+        f"loss ‖e − ẽ‖² {errors.mean():.4g} (‖e‖² {squares.mean():.4g}, "
+        f"around their mean {centred.mean():.4g}), "
+        f"distance {np.sqrt(errors).mean():.4g}, cosine {cosine:.4f}"
     )
+
+
+def squared_lengths(rows: np.ndarray) -> np.ndarray:
+    """float64 [n] of rows [n, E]."""
+    return np.square(rows).sum(axis=1, dtype=np.float64)

@@ -193,8 +193,8 @@ class TrainingData:
                     candidates[name] = self.sampler.candidates(targets, position, name)
             # what is drawn for a window comes from its own position
             position = window.next
-            ids = {name: each[own] for name, each in window.ids.items()}
-            yield Window(ids, window.next, candidates)
+            rows = {name: each[own] for name, each in window.ids.items()}
+            yield Window(rows, window.next, candidates)
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""

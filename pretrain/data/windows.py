@@ -279,13 +279,10 @@ def training_windows(
             following = Position(position.epoch, place + 1)
             for index in range(position.window, count):
                 last = index == count - 1
-                following_window = Position(position.epoch, place, index + 1)
-                start = index * window
-                ids = {
-                    name: each[:, start : start + window + 1]
-                    for name, each in rows.items()
-                }
-                yield Window(ids, following if last else following_window)
+                within = Position(position.epoch, place, index + 1)
+                own = slice(index * window, (index + 1) * window + 1)
+                ids = {name: each[:, own] for name, each in rows.items()}
+                yield Window(ids, following if last else within)
             position = following
         position = Position(position.epoch + 1)
 

@@ -31,11 +31,13 @@ class LexiconTable(Protocol):
     """What is known of each word of the lexicon, such as its vector; the rows of a
     window are streamed.
 
-    path       what tells tables apart
-    rows       [V, D]
-    size       D
-    zero_rows  words without a vector, whose rows are zeros
-    transform  what its vectors have been through, for words outside the table
+    name: in `CORPUS/vectors`, or of the kind of a table that is on no disk.
+    path: what tells tables apart.
+    rows: [V, D]
+    size: D
+    source: the word vectors that the rows are from.
+    zero_rows: the number of words without a vector, whose rows are zeros.
+    transform: what its vectors have been through, for words outside the table.
     """
 
     name: str
@@ -67,9 +69,8 @@ class MadeTable:
         self.rows = rows
         self.size = int(rows.shape[1])
         self.source = VectorSource(name, fingerprint, self.size, "none")
-        self.transform = VectorTransform(
-            np.zeros((2, self.size), dtype=np.float32)
-        )  # which changes nothing
+        # which changes nothing
+        self.transform = VectorTransform(np.zeros((2, self.size), dtype=np.float32))
 
 
 class InputNetwork(nn.Module, ABC):
@@ -90,8 +91,9 @@ class InputNetwork(nn.Module, ABC):
         `InputError` where it has none.
         """
         raise InputError(
-            f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
-            "choose input_layer.kind=words or subwords, or leave it out"
+            "output_layer.tied needs an input layer that has a vector for each type, "
+            f"and a {self.title} has none: choose input_layer.kind=words or subwords, "
+            "or leave it out"
         )
 
     @abstractmethod
@@ -109,6 +111,9 @@ class InputNetwork(nn.Module, ABC):
 class InputLayerSettings(ABC):
     """The settings of one kind of input, `input_layer.…` in a config, and all that
     training has to know of the kind.
+
+    kind: its name in configs.
+    shared: whether the directions share a trained network.
     """
 
     kind: ClassVar[str]
@@ -135,8 +140,9 @@ class VectorInput(InputLayerSettings):
         table = VectorTable(corpus, name)
         if corpus.record.subwords and table.source.file_name != SUBWORDS:
             raise InputError(
-                f"{corpus.path} is a corpus of subwords, and {table.path} is not of its subwords: choose "
-                "input_layer.kind=subwords, or make the table from a model that reads them"
+                f"{corpus.path} is a corpus of subwords, and {table.path} is not of "
+                "its subwords: choose input_layer.kind=subwords, or make the table "
+                "from a model that reads them"
             )
         return table
 

@@ -33,28 +33,28 @@ from pretrain.input_layers import (
     MadeTable,
 )
 
+# Width and number of the filters of the original ELMo.
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-# Words that are spelled at once.
+# Words that are spelled at once: their characters take 1.6 MB.
 BLOCK = 1 << 14
-# Of a highway layer at first: most of what it reads goes through (Srivastava et al.
-# 2015).
+# The first bias of the gate of a highway layer: most of what it reads goes through
+# (Srivastava et al. 2015).
 CARRY_BIAS = -2.0
 
 
 class CharacterTable(MadeTable):
-    """The characters of each word of the lexicon: ids of the UTF-8 bytes, with those
-    that begin and end a word.
+    """The characters of each word of the lexicon: ids of the UTF-8 bytes, between the
+    characters that begin and end a word.
 
-    rows  int16 [V, D], padded to D, the most characters of a word
+    rows: int16 [V, D], padded to D, the most characters of a word.
     """
 
     def __init__(self, corpus: Corpus, most: int) -> None:
         spelling = Spelling(most)
         rows = np.empty((corpus.types, most), dtype=np.int16)
         for start in range(0, corpus.types, BLOCK):
-            rows[start : start + BLOCK] = spelling.rows(
-                corpus.lexicon[start : start + BLOCK]
-            )
+            block = slice(start, start + BLOCK)
+            rows[block] = spelling.rows(corpus.lexicon[block])
         super().__init__("characters", rows, f"{UTF8} {most}")
 
 
@@ -77,32 +77,26 @@ class CharacterNetwork(InputNetwork):
             assert isinstance(convolution, nn.Conv1d)
             nn.init.uniform_(convolution.weight, -0.05, 0.05)
             nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-        linear = [each for each in network.modules() if isinstance(each, nn.Linear)]
-        for layer in linear:
-            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
-            nn.init.zeros_(layer.bias)
         for name, layer in network.named_modules():
-            if name.endswith(".carry"):
-                nn.init.constant_(layer.bias, CARRY_BIAS)
+            if isinstance(layer, nn.Linear):
+                nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+                is_gate = name.endswith(".carry")
+                nn.init.constant_(layer.bias, CARRY_BIAS if is_gate else 0.0)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Characters int16 [n, D] → float32 [n, P]."""
         characters = rows.long()
         # characters behind the longest word and the widest filter change nothing
         longest = int((characters != UTF8_PADDING).any(dim=0).sum())
-        vectors: Tensor = self.network(
-            characters[:, : longest + self.network.config.widest]
-        )
+        characters = characters[:, : longest + self.network.config.widest]
+        vectors: Tensor = self.network(characters)
         return vectors.float()
 
     def stored(self) -> CharacterCnnVectors:
-        weights = {
-            name: tensor.detach().float().cpu()
-            for name, tensor in self.network.state_dict().items()
-        }
-        return CharacterCnnVectors(
-            CharacterCnnRecord(self.network.config, UTF8), weights
-        )
+        state = self.network.state_dict().items()
+        weights = {name: tensor.detach().float().cpu() for name, tensor in state}
+        record = CharacterCnnRecord(self.network.config, UTF8)
+        return CharacterCnnVectors(record, weights)
 
     def load(self, stored: StoredVectors) -> None:
         if not isinstance(stored, CharacterCnnVectors):
@@ -111,11 +105,10 @@ class CharacterNetwork(InputNetwork):
             )
         ours = asdict(self.network.config) | {"spelling": UTF8}
         theirs = asdict(stored.record.network) | {"spelling": stored.record.spelling}
-        differing = [
-            f"{name} (here {ours[name]}, there {theirs[name]})"
-            for name in ours
-            if ours[name] != theirs[name]
-        ]
+        differing = []
+        for name, value in ours.items():
+            if value != theirs[name]:
+                differing.append(f"{name} (here {value}, there {theirs[name]})")
         if differing:
             raise InputError(
                 f"the character CNN has other sizes: {', '.join(differing)}"

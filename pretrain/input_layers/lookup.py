@@ -45,13 +45,12 @@ class LookupNetwork(InputNetwork):
     def __init__(self, corpus: Corpus, projection_size: int) -> None:
         super().__init__()
         self.types = corpus.lexicon
-        self.own: nn.Parameter | None = nn.Parameter(
-            torch.empty(len(self.types), projection_size)
-        )
-        self._tied: tuple[
-            nn.Parameter, ...
-        ] = ()  # in a tuple, so that it is no parameter of this module
-        nn.init.normal_(self.own, std=projection_size**-0.5)
+        rows = nn.Parameter(torch.empty(len(self.types), projection_size))
+        nn.init.normal_(rows, std=projection_size**-0.5)
+        self.own: nn.Parameter | None = rows
+        # the rows of an output layer, once tied; a tuple hides them from PyTorch, which
+        # would take them for parameters of this module, too
+        self._tied: tuple[nn.Parameter, ...] = ()
 
     @property
     def rows(self) -> nn.Parameter:
@@ -114,13 +113,11 @@ class SubwordNetwork(LookupNetwork):
             )
         mine = self._subwords
         theirs = stored.subwords
-        if (
-            list(theirs.merges) != list(mine.merges)
-            or theirs.row_of.keys() != mine.row_of.keys()
-        ):
+        same_merges = list(theirs.merges) == list(mine.merges)
+        if not same_merges or theirs.row_of.keys() != mine.row_of.keys():
             raise InputError(
-                "the subwords of the corpus are not the model's: make the corpus by `python -m "
-                "data_scripts.build_subwords … --like MODEL`"
+                "the subwords of the corpus are not the model's: make the corpus by "
+                "`python -m data_scripts.build_subwords … --like MODEL`"
             )
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)) / self.scale)
 

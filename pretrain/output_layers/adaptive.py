@@ -15,7 +15,11 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, Targets
-from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
+from pretrain.output_layers.softmax import (
+    SoftmaxOutput,
+    SoftmaxSettings,
+    every_target,
+)
 
 
 class AdaptiveOutput(SoftmaxOutput):
@@ -36,22 +40,17 @@ class AdaptiveOutput(SoftmaxOutput):
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         states = states.flatten(0, 1).to(self.softmax.head.weight.dtype)
-        with torch.autocast(
-            states.device.type, enabled=False
-        ):  # PyTorch's layer mixes the types of its parts
-            output = self.softmax(
-                states, self.class_of(targets.ids).flatten()
-            ).output  # [B · T]
-        counted = torch.full(
-            (), targets.ids.numel(), dtype=torch.int64, device=targets.ids.device
-        )
-        return Loss(-output.sum(), counted, counted - counted)
+        classes = self.class_of(targets.ids).flatten()
+        # PyTorch's layer cannot mix the types that its parts have under autocast
+        with torch.autocast(states.device.type, enabled=False):
+            likelihoods = self.softmax(states, classes).output  # [N]
+        return every_target(-likelihoods.sum(), classes)
 
     def scored(
         self, states: Tensor, classes: Tensor, candidates: int
     ) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`: of clusters without candidates only those that a class
-        is in, for its word alone.
+        """See `SoftmaxOutput`. A cluster without candidates is computed only for the
+        states whose class is in it.
         """
         softmax = self.softmax
         with torch.autocast(states.device.type, enabled=False):
@@ -60,18 +59,17 @@ class AdaptiveOutput(SoftmaxOutput):
             parts = [head[:, : softmax.shortlist_size]]
             for cluster, start in enumerate(softmax.cutoffs[:-1]):
                 if start < candidates:
+                    # of the cluster itself, whose scores follow the frequent types
+                    whole = head[:, softmax.shortlist_size + cluster].unsqueeze(1)
                     within = softmax.tail[cluster](states).log_softmax(dim=1)
-                    parts.append(
-                        within + head[:, softmax.shortlist_size + cluster].unsqueeze(1)
-                    )
+                    parts.append(within + whole)
             own = softmax(states, classes).output
         return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
 
     def scores_of_a_word(self, candidates: int) -> int:
-        return next(
-            (cutoff for cutoff in self.softmax.cutoffs if cutoff >= candidates),
-            self.classes,
-        )
+        # whole clusters are scored
+        ends = [end for end in self.softmax.cutoffs if end >= candidates]
+        return ends[0] if ends else self.classes
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,8 @@ class AdaptiveSettings(SoftmaxSettings):
     cutoffs: Annotated[
         tuple[int, ...],
         Meta(
-            description="the first id of each cluster, ascending; those that are "
-            "not below the number of classes are left out"
+            description="the first id of each cluster, ascending; ids that are not "
+            "below the number of classes are left out"
         ),
     ] = (4_000, 40_000, 200_000)
     reduction: Annotated[
@@ -92,19 +90,18 @@ class AdaptiveSettings(SoftmaxSettings):
         Meta(
             ge=1,
             le=1e3,
-            description="how many times narrower than that before it each cluster's "
-            "vectors are",
+            description="how many times narrower the vectors of each cluster are than "
+            "those of the cluster before it",
         ),
     ] = 4.0
 
     def __post_init__(self) -> None:
-        if (
-            not self.cutoffs
-            or list(self.cutoffs) != sorted(set(self.cutoffs))
-            or self.cutoffs[0] < 1
-        ):
+        cutoffs = list(self.cutoffs)
+        ascending = cutoffs == sorted(set(cutoffs))
+        if not cutoffs or not ascending or cutoffs[0] < 1:
             raise InputError(
-                f"output_layer.cutoffs must be ascending numbers from 1 on, not {list(self.cutoffs)!r:.100}"
+                "output_layer.cutoffs must be ascending numbers from 1 on, not "
+                f"{cutoffs!r:.100}"
             )
 
     def build(
@@ -114,13 +111,14 @@ class AdaptiveSettings(SoftmaxSettings):
         cutoffs = [cutoff for cutoff in self.cutoffs if cutoff < classes]
         if not cutoffs:
             raise InputError(
-                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number of classes, {classes:,}: give "
-                "lower ones"
+                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number "
+                f"of classes, {classes:,}: give lower ones"
             )
         if projection_size < self.reduction ** len(cutoffs):
             raise InputError(
-                f"output_layer.reduction={self.reduction:g} leaves vectors of no numbers to cluster {len(cutoffs)}, "
-                f"since encoder.projection_size is {projection_size}: use a lower one, or fewer output_layer.cutoffs"
+                f"output_layer.reduction={self.reduction:g} leaves vectors of no "
+                f"numbers to cluster {len(cutoffs)}, since encoder.projection_size is "
+                f"{projection_size}: use a lower one, or fewer output_layer.cutoffs"
             )
         return AdaptiveOutput(projection_size, classes, cutoffs, self.reduction)
 

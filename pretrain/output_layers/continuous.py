@@ -39,7 +39,7 @@ NO_CANDIDATE = -1e9
 
 @dataclass(frozen=True)
 class LinearSettings(OutputLayerSettings):
-    """The settings of layers that predict vectors of the table `data.target_vectors`."""
+    """What layers that predict vectors of `data.target_vectors` have in common."""
 
     reads_target_vectors: ClassVar[bool] = True
 
@@ -81,18 +81,16 @@ def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
     """Σ 1 − cos(prediction, target); both are [..., E]. A prediction of zeros has a
     cosine of 0.
     """
-    return sum_of_known(
-        1 - F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM), targets
-    )
+    cosines = F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM)
+    return sum_of_known(1 - cosines, targets)
 
 
 def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
     """Σ ‖prediction − target‖₂ (Li et al. 2019, Section 3); both are [..., E]. Of equal
     vectors the gradient is 0.
     """
-    return sum_of_known(
-        torch.linalg.vector_norm(predictions.float() - targets, dim=-1), targets
-    )
+    distances = torch.linalg.vector_norm(predictions.float() - targets, dim=-1)
+    return sum_of_known(distances, targets)
 
 
 def von_mises_fisher_loss(
@@ -110,15 +108,12 @@ def von_mises_fisher_loss(
     zeros has a loss of 0.
     """
     predictions = predictions.float()
-    lengths = torch.linalg.vector_norm(
-        predictions.double(), dim=-1
-    )  # [...]; in float32 squares overflow
+    # in float64, since squares overflow in float32
+    lengths = torch.linalg.vector_norm(predictions.double(), dim=-1)  # [...]
     products = (predictions * unit(targets)).sum(dim=-1)
     partition = log_partition(lengths.square(), predictions.shape[-1])
-    return sum_of_known(
-        (partition - product_weight * products + length_weight * lengths).float(),
-        targets,
-    )
+    losses = partition - product_weight * products + length_weight * lengths
+    return sum_of_known(losses.float(), targets)
 
 
 def max_margin_loss(
@@ -136,21 +131,20 @@ def max_margin_loss(
     rows = unit(candidates.vectors)  # [U, E]
     known = candidates.vectors.any(dim=-1)  # [U]
     labels = candidates.labels.flatten()  # [N]
+    # in float32: two cosines that are nearly equal would be the same in bf16
     with torch.autocast(predictions.device.type, enabled=False):
         cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]
         with torch.no_grad():
-            none = ~known | (
-                torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1)
-            )  # [N, U]
-            other = (
-                (cosines - (rows @ rows.T)[labels])
-                .masked_fill(none, NO_CANDIDATE)
-                .argmax(dim=1, keepdim=True)
-            )
+            places = torch.arange(len(rows), device=rows.device)
+            itself = places == labels.unsqueeze(1)
+            none = ~known | itself  # [N, U]
+            misled = cosines - (rows @ rows.T)[labels]
+            misled = misled.masked_fill(none, NO_CANDIDATE)
+            other = misled.argmax(dim=1, keepdim=True)  # [N, 1]
     own = cosines.gather(1, labels.unsqueeze(1))  # [N, 1]
-    losses = F.relu(margin + cosines.gather(1, other) - own).masked_fill(
-        none.gather(1, other), 0
-    )[:, 0]
+    losses = F.relu(margin + cosines.gather(1, other) - own)
+    # where there is no candidate, the greatest is one that is none
+    losses = losses.masked_fill(none.gather(1, other), 0)[:, 0]
     counted = known[labels]
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
@@ -183,9 +177,9 @@ class ContinuousOutput(LinearOutput):
                 length_weight=settings.length_weight,
                 product_weight=settings.product_weight,
             )
-        return {"cosine": cosine_loss, "l2": l2_loss}[settings.loss](
-            predictions, targets.vectors
-        )
+        if settings.loss == "l2":
+            return l2_loss(predictions, targets.vectors)
+        return cosine_loss(predictions, targets.vectors)
 
 
 @dataclass(frozen=True)
@@ -197,10 +191,9 @@ class ContinuousSettings(LinearSettings):
     loss: Annotated[
         LossKind,
         Meta(
-            description="`cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; "
-            "`von_mises_fisher`, the negative log-likelihood of w's "
-            "direction; `max_margin`, by how much the true word's "
-            "cosine fails to be `margin` above another word's of the "
+            description="`cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; `von_mises_fisher`, "
+            "the negative log-likelihood of w's direction; `max_margin`, by how much "
+            "the true word's cosine fails to be `margin` above another word's of the "
             "window"
         ),
     ] = "cosine"
@@ -209,8 +202,7 @@ class ContinuousSettings(LinearSettings):
         Meta(
             ge=0,
             le=1e3,
-            description="λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two "
-            "regularisers out",
+            description="λ₁ of `von_mises_fisher`, the weight of ‖ŷ‖; 0 leaves it out",
         ),
     ] = 0.02
     product_weight: Annotated[
@@ -218,20 +210,20 @@ class ContinuousSettings(LinearSettings):
         Meta(
             gt=0,
             le=1,
-            description="λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two "
-            "regularisers out",
+            description="λ₂ of `von_mises_fisher`, the weight of ŷ · w; 1 leaves the "
+            "likelihood as it is",
         ),
     ] = 0.1
     margin: Annotated[float, Meta(gt=0, le=2, description="γ of `max_margin`")] = 0.5
 
     @property
     def metric(self) -> str:
-        """The cosine, but with `max_margin`, which is about the order of words alone."""
+        """The cosine; but `max_margin` is about the order of words alone."""
         return super().metric if self.loss == "max_margin" else "cosine"
 
     @property
     def candidates(self) -> str | None:
-        """The types of a window's targets, among which `max_margin` finds another word."""
+        """The types of a window's targets: `max_margin` finds another word there."""
         return TYPES_OF_TARGETS if self.loss == "max_margin" else None
 
     def build(
@@ -241,9 +233,10 @@ class ContinuousSettings(LinearSettings):
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all linear layers, and the loss where it is not the cosine."""
-        return super().record(corpus=corpus, targets=targets) | (
-            {} if self.loss == "cosine" else {"loss": self.loss}
-        )
+        record = super().record(corpus=corpus, targets=targets)
+        if self.loss != "cosine":
+            record["loss"] = self.loss
+        return record
 
     def scorer(
         self,

@@ -49,8 +49,13 @@ from pretrain.output_layers.continuous import (
 )
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
+# Below, one candidate takes all of the softmax; above, cosines hardly tell candidates
+# apart.
 LEAST_TEMPERATURE = 0.01
 MOST_TEMPERATURE = 1.0
+LOG_SPAN = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
+# The label of a target that is left out of the loss.
+MASKED = -100
 # The metrics of ranks.
 RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 
@@ -63,11 +68,9 @@ class ContrastiveOutput(LinearOutput):
     ) -> None:
         super().__init__(projection_size, vector_size)
         self.settings = settings
-        span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
-        share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
-        self.temperature_logit = nn.Parameter(
-            torch.tensor(math.log(share / (1 - share)))
-        )
+        share = math.log(settings.temperature / LEAST_TEMPERATURE) / LOG_SPAN
+        logit = math.log(share / (1 - share))
+        self.temperature_logit = nn.Parameter(torch.tensor(logit))
         self.frequency_weight = nn.Parameter(torch.ones(()))
 
     @property
@@ -75,10 +78,8 @@ class ContrastiveOutput(LinearOutput):
         """Scalar τ: its log is between two bounds by a sigmoid, so that it neither
         collapses nor stops learning.
         """
-        span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
-        return LEAST_TEMPERATURE * torch.exp(
-            span * torch.sigmoid(self.temperature_logit)
-        )
+        share = torch.sigmoid(self.temperature_logit)
+        return LEAST_TEMPERATURE * torch.exp(LOG_SPAN * share)
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; a type whose vector is all zeros has no direction: it is
@@ -88,21 +89,17 @@ class ContrastiveOutput(LinearOutput):
         assert candidates is not None
         assert candidates.vectors is not None
         predictions = unit(self.predict(states).flatten(0, -2))  # [N, E]
+        # in float32: cosines near 1 are 0.004 apart in bf16, or 0.4 divided by τ
         with torch.autocast(states.device.type, enabled=False):
             cosines = predictions @ unit(candidates.vectors).T  # [N, U]
         known = candidates.vectors.any(dim=-1)  # [U]
         bias = self.frequency_weight * candidates.log_frequency - candidates.log_chance
-        logits = cosines / self.temperature + bias.masked_fill(
-            ~known, NO_CANDIDATE
-        )  # [N, U]
+        bias = bias.masked_fill(~known, NO_CANDIDATE)
+        logits = cosines / self.temperature + bias  # [N, U]
         labels = candidates.labels.flatten()
         counted = known[labels]  # [N]
-        total = F.cross_entropy(
-            logits,
-            torch.where(counted, labels, -100),
-            ignore_index=-100,
-            reduction="sum",
-        )
+        true = torch.where(counted, labels, MASKED)
+        total = F.cross_entropy(logits, true, ignore_index=MASKED, reduction="sum")
         if self.settings.cosine_weight:
             own = cosines.gather(1, labels.unsqueeze(1))[:, 0]  # [N]
             total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()
@@ -116,12 +113,10 @@ class ContrastiveScorer:
 
     def __init__(self, corpus: Corpus, retriever: Retriever) -> None:
         self.retriever = retriever
-        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(
-            np.float32
-        )
-        self.log_frequency = torch.from_numpy(frequencies).to(
-            retriever.candidates.device
-        )  # [K]
+        device = retriever.candidates.device
+        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)]
+        frequencies = frequencies.astype(np.float32)
+        self.log_frequency = torch.from_numpy(frequencies).to(device)  # [K]
 
     def score(
         self,
@@ -140,23 +135,22 @@ class ContrastiveScorer:
         by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(
             layer, unit(predictions), ids
         )
-        values = self.retriever.metrics(by_cosine, predictions, ids, parts)
+        metrics = self.retriever.metrics(by_cosine, predictions, ids, parts)
         known = self.retriever.known.to(self.log_frequency.device)
-        constants = (
-            self.log_frequency - self.log_frequency[known].logsumexp(dim=0)
-        ).cpu()  # [K]
+        constants = self.log_frequency - self.log_frequency[known].logsumexp(dim=0)
+        constants = constants.cpu()  # [K]
+        targets = torch.from_numpy(ids.astype(np.int64))
         inside = ranks > 0  # targets that are candidates
         for name, part in parts.items():
             ranked = inside[part]
-            constant = constants[torch.from_numpy(ids[part].astype(np.int64))[ranked]]
-            values[name] |= {
-                f"cosine_{metric}": values[name][metric] for metric in RANKED
-            } | retrieval(ranks[part])
-            values[name] |= {
-                "perplexity": perplexity(likelihoods[part][ranked]),
-                "constant_perplexity": perplexity(constant),
-            }
-        return values
+            own = metrics[name]
+            for metric in RANKED:
+                own[f"cosine_{metric}"] = own[metric]
+            own |= retrieval(ranks[part])
+            own["perplexity"] = perplexity(likelihoods[part][ranked])
+            constant = constants[targets[part][ranked]]
+            own["constant_perplexity"] = perplexity(constant)
+        return metrics
 
     def ranks_and_likelihoods(
         self, layer: ContrastiveOutput, predictions: Tensor, ids: np.ndarray
@@ -167,14 +161,17 @@ class ContrastiveScorer:
         They are 0 for a target that is no candidate. Predictions [N, E] have the length
         1.
         """
-        by_cosine, ranks = torch.zeros(2, len(ids), dtype=torch.int64)
+        by_cosine = torch.zeros(len(ids), dtype=torch.int64)
+        ranks = torch.zeros(len(ids), dtype=torch.int64)
         likelihoods = torch.zeros(len(ids))
         targets = torch.from_numpy(ids.astype(np.int64))
         bias = layer.frequency_weight * self.log_frequency  # [K]
         for block, cosines, true in self.retriever.scores(predictions, ids):
             by_cosine[block] = (cosines >= true).sum(dim=1).cpu()
+            # in place: a block is hundreds of MB
             scores = cosines.div_(layer.temperature).add_(bias)
-            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            own = targets[block].to(scores.device).unsqueeze(1)
+            true = scores.gather(1, own)
             ranks[block] = (scores >= true).sum(dim=1).cpu()
             likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
         return by_cosine, ranks, likelihoods

@@ -19,7 +19,11 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, Targets
-from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
+from pretrain.output_layers.softmax import (
+    SoftmaxOutput,
+    SoftmaxSettings,
+    every_target,
+)
 
 
 class FullSoftmaxOutput(SoftmaxOutput):
@@ -33,9 +37,9 @@ class FullSoftmaxOutput(SoftmaxOutput):
         nn.init.normal_(self.rows, std=projection_size**-0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
         self.regularisation = settings.projection_regularisation
-        self.projection = (
-            nn.Parameter(torch.eye(projection_size)) if self.regularisation else None
-        )
+        self.projection = None
+        if self.regularisation:
+            self.projection = nn.Parameter(torch.eye(projection_size))
         self._tied = settings.tied
 
     @property
@@ -45,37 +49,24 @@ class FullSoftmaxOutput(SoftmaxOutput):
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         classes = self.class_of(targets.ids).flatten()
-        scores = F.linear(
-            self.projected(states.flatten(0, 1)), self.rows, self.bias
-        ).float()  # [N, C]
+        scores = self._scores(states.flatten(0, 1))  # [N, C]
         total = F.cross_entropy(scores, classes, reduction="sum")
-        counted = torch.full((), len(classes), dtype=torch.int64, device=classes.device)
-        return self.regularised(Loss(total, counted, counted - counted))
+        if self.projection is not None:
+            # λ times the Frobenius norm, for every target that is counted
+            total = total + self.regularisation * self.projection.norm() * len(classes)
+        return every_target(total, classes)
 
     def scored(
         self, states: Tensor, classes: Tensor, candidates: int
     ) -> tuple[Tensor, Tensor]:
-        scores = (
-            F.linear(self.projected(states), self.rows, self.bias)
-            .float()
-            .log_softmax(dim=1)
-        )  # [N, C]
+        scores = self._scores(states).log_softmax(dim=1)
         return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
 
-    def projected(self, states: Tensor) -> Tensor:
-        """Top layer states [N, P], multiplied by the projection where there is one."""
-        return states if self.projection is None else F.linear(states, self.projection)
-
-    def regularised(self, loss: Loss) -> Loss:
-        """With λ times the Frobenius norm of the projection, if there is one, for every
-        target that is counted.
-        """
-        if self.projection is None:
-            return loss
-        return loss._replace(
-            total=loss.total
-            + self.regularisation * self.projection.norm() * loss.counted
-        )
+    def _scores(self, states: Tensor) -> Tensor:
+        """float32 [N, C] of top layer states [N, P]."""
+        if self.projection is not None:
+            states = F.linear(states, self.projection)
+        return F.linear(states, self.rows, self.bias).float()
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,8 @@ class FullSoftmaxSettings(SoftmaxSettings):
     def __post_init__(self) -> None:
         if self.tied and self.types:
             raise InputError(
-                "output_layer.tied needs a class for each type: leave output_layer.types out"
+                "output_layer.tied needs a class for each type: leave "
+                "output_layer.types out"
             )
 
     def build(
@@ -113,6 +105,9 @@ class FullSoftmaxSettings(SoftmaxSettings):
         """That of all softmaxes, and whether there is a projection, and vectors that
         are tied.
         """
-        projection = {"projection": True} if self.projection_regularisation else {}
-        tied = {"tied": True} if self.tied else {}
-        return super().record(corpus=corpus, targets=targets) | projection | tied
+        record = super().record(corpus=corpus, targets=targets)
+        if self.projection_regularisation:
+            record["projection"] = True
+        if self.tied:
+            record["tied"] = True
+        return record

@@ -22,6 +22,8 @@ BLOCK = 1024
 # Predictions that are compared at once on a CPU: their scores stay in its cache, which
 # is a fifth faster.
 CPU_ROWS = 16
+# Rows of a table that are read at once: 80 MB of 300 float32 numbers each.
+ROWS_READ = 65_536
 
 
 def retrieval(ranks: Tensor) -> dict[str, float]:
@@ -32,14 +34,18 @@ def retrieval(ranks: Tensor) -> dict[str, float]:
     """
     ranks = ranks.double()
     inside = ranks > 0
+    reciprocal = torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks))
     return {
         "accuracy_at_1": float((ranks == 1).double().mean()),
         "accuracy_at_10": float((inside & (ranks <= 10)).double().mean()),
-        "reciprocal_rank": float(
-            torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks)).mean()
-        ),
+        "reciprocal_rank": float(reciprocal.mean()),
         "outside": float((~inside).double().mean()),
     }
+
+
+def constant_retrieval(ranks: Tensor) -> dict[str, float]:
+    """The same of the best constant prediction, by the names `constant_…`."""
+    return {f"constant_{name}": value for name, value in retrieval(ranks).items()}
 
 
 def ranks_by_frequency(targets: Tensor, known: Tensor) -> Tensor:
@@ -71,9 +77,7 @@ class Retriever:
     def __init__(
         self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device
     ) -> None:
-        rows = torch.from_numpy(
-            np.array(table.rows[: min(candidates, corpus.types)], dtype=np.float32)
-        )
+        rows = first_rows(corpus, table, candidates)
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
@@ -99,34 +103,27 @@ class Retriever:
         """The metrics of parts of predictions [N, E] of the types `ids` [N], which have
         these `ranks` [N] by cosine.
         """
-        constant_ranks = ranks_by_frequency(
-            torch.from_numpy(ids.astype(np.int64)), self.known
-        )
-        return {
-            name: {
-                "cosine": float(self.cosines(predictions[part], ids[part]).mean()),
-                # of the best constant prediction on the training text
-                "constant_cosine": float(
-                    self.cosines(
-                        self.constant.expand(len(ids[part]), -1), ids[part]
-                    ).mean()
-                ),
+        targets = torch.from_numpy(ids.astype(np.int64))
+        constant_ranks = ranks_by_frequency(targets, self.known)
+        metrics = {}
+        for name, part in parts.items():
+            own = ids[part]
+            # the best constant prediction on the training text
+            constant = self.constant.expand(len(own), -1)
+            metrics[name] = {
+                "cosine": float(self.cosines(predictions[part], own).mean()),
+                "constant_cosine": float(self.cosines(constant, own).mean()),
                 **retrieval(ranks[part]),
-                **{
-                    f"constant_{metric}": value
-                    for metric, value in retrieval(constant_ranks[part]).items()
-                },
+                **constant_retrieval(constant_ranks[part]),
             }
-            for name, part in parts.items()
-        }
+        return metrics
 
     def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
         """float32 [N]: cosine of each prediction [N, E] with its target, for the
         targets that have a direction.
         """
-        targets = torch.from_numpy(
-            np.asarray(self.table.rows[ids], dtype=np.float32)
-        )  # [N, E]
+        rows = np.asarray(self.table.rows[ids], dtype=np.float32)
+        targets = torch.from_numpy(rows)  # [N, E]
         has_direction = targets.any(dim=1)
         return F.cosine_similarity(predictions.cpu(), targets, dim=1)[has_direction]
 
@@ -137,9 +134,8 @@ class Retriever:
         Exact; of candidates with equal cosine the true word counts as the last.
         """
         ranks = torch.zeros(len(ids), dtype=torch.int64)
-        for block, scores, true in self.scores(
-            predictions, ids
-        ):  # the norm of a prediction does not change them
+        # the norm of a prediction does not change the order of its scores
+        for block, scores, true in self.scores(predictions, ids):
             ranks[block] = (scores >= true).sum(dim=1).cpu()
         return ranks
 
@@ -153,24 +149,25 @@ class Retriever:
         candidate without a vector.
         """
         targets = torch.from_numpy(ids.astype(np.int64))
-        inside = torch.nonzero(
-            (targets < len(self.known))
-            & self.known[targets.clamp(max=len(self.known) - 1)]
-        )[:, 0]
+        known = self.known[targets.clamp(max=len(self.known) - 1)]
+        inside = torch.nonzero((targets < len(self.known)) & known)[:, 0]
         device = self.candidates.device
         unknown = torch.nonzero(~self.known)[:, 0].to(device)
-        rows = CPU_ROWS if device.type == "cpu" else BLOCK
+        at_once = CPU_ROWS if device.type == "cpu" else BLOCK
         for block in inside.split(BLOCK):
-            products = predictions[block].to(device) @ self.candidates.T
+            products = predictions[block].to(device) @ self.candidates.T  # [N', K]
             products.index_fill_(1, unknown, -torch.inf)
-            for start in range(0, len(block), rows):
-                rows_ = block[start : start + rows]
-                scores = products[start : start + rows]
-                yield (
-                    rows_,
-                    scores,
-                    scores.gather(1, targets[rows_].to(device).unsqueeze(1)),
-                )
+            own = targets[block].to(device).unsqueeze(1)
+            for start in range(0, len(block), at_once):
+                rows = slice(start, start + at_once)
+                scores = products[rows]
+                yield block[rows], scores, scores.gather(1, own[rows])
+
+
+def first_rows(corpus: Corpus, table: LexiconTable, candidates: int) -> Tensor:
+    """float32 [K, E]: vectors of the K most frequent types, at most `candidates`."""
+    rows = table.rows[: min(candidates, corpus.types)]
+    return torch.from_numpy(np.array(rows, dtype=np.float32))
 
 
 def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:
@@ -178,14 +175,11 @@ def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:
     with the training targets.
     """
     total = np.zeros(rows.shape[1], dtype=np.float64)
-    for start in range(0, len(rows), 65536):
-        block = np.asarray(rows[start : start + 65536], dtype=np.float32)
+    for start in range(0, len(rows), ROWS_READ):
+        block = np.asarray(rows[start : start + ROWS_READ], dtype=np.float32)
         norms = np.linalg.norm(block, axis=1)
-        weights = np.divide(
-            counts[start : start + 65536],
-            norms,
-            out=np.zeros(len(block)),
-            where=norms > 0,
-        )
+        own = counts[start : start + ROWS_READ]
+        # types without a vector have no weight
+        weights = np.divide(own, norms, out=np.zeros(len(block)), where=norms > 0)
         total += weights @ block
     return torch.from_numpy(total.astype(np.float32))

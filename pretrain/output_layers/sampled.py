@@ -28,8 +28,10 @@ from pretrain.output_layers import (
     Targets,
 )
 from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
+from pretrain.output_layers.retrieval import first_rows
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
+# A bound for mistakes: the vectors of more would fill the memory.
 MOST_SAMPLES = 2**24
 # Classes whose scores are computed together in evaluation, so that they stay in a
 # cache.
@@ -52,18 +54,16 @@ def sampled_loss(
     drawn = candidates.shared
     known = rows.any(dim=1)  # [U]
     bias = bias - candidates.log_chance
-    sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(
-        ~known[:drawn], NO_CANDIDATE
-    )  # [N, S]
+    drawn_bias = bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)
+    sampled = (predictions @ rows[:drawn].T).float() + drawn_bias  # [N, S]
+    # a target that is drawn, too, would be told from itself
     itself = torch.arange(drawn, device=labels.device) == labels.unsqueeze(1)
+    sampled = sampled.masked_fill(itself, NO_CANDIDATE)
     # by `F.embedding`: the gradient of indexing would depend on the order of threads
     own_bias = F.embedding(labels, bias.unsqueeze(1))[:, 0]  # [N]
-    own = (predictions.float() * F.embedding(labels, rows).float()).sum(
-        dim=1
-    ) + own_bias  # [N]
-    scores = torch.cat(
-        [own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1
-    )  # [N, 1 + S]
+    own_rows = F.embedding(labels, rows).float()  # [N, D]
+    own = (predictions.float() * own_rows).sum(dim=1) + own_bias  # [N]
+    scores = torch.cat([own.unsqueeze(1), sampled], dim=1)  # [N, 1 + S]
     counted = known[labels]
     losses = scores.logsumexp(dim=1) - own
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
@@ -84,6 +84,7 @@ class SampledOutput(SoftmaxOutput):
         super().__init__(classes)
         self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
+        # the biases
         with torch.no_grad():
             self.rows[:, -1].zero_()
         self.adagrad = {
@@ -93,12 +94,12 @@ class SampledOutput(SoftmaxOutput):
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; no target is masked."""
-        assert targets.candidates is not None
-        assert targets.candidates.ids is not None
-        rows = F.embedding(targets.candidates.ids, self.rows, sparse=True)  # [U, P + 1]
-        return sampled_loss(
-            states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates
-        )
+        candidates = targets.candidates
+        assert candidates is not None
+        assert candidates.ids is not None
+        rows = F.embedding(candidates.ids, self.rows, sparse=True)  # [U, P + 1]
+        vectors = rows[:, :-1]
+        return sampled_loss(states.flatten(0, 1), vectors, rows[:, -1], candidates)
 
     def scored(
         self, states: Tensor, classes: Tensor, candidates: int
@@ -109,11 +110,8 @@ class SampledOutput(SoftmaxOutput):
         first = self._scores(states, slice(candidates))
         sums = [first.logsumexp(dim=1)]
         for start in range(candidates, self.classes, SCORED_AT_ONCE):
-            sums.append(
-                self._scores(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(
-                    dim=1
-                )
-            )
+            scores = self._scores(states, slice(start, start + SCORED_AT_ONCE))
+            sums.append(scores.logsumexp(dim=1))
         total = torch.stack(sums).logsumexp(dim=0)
         rows = self.rows[classes]
         own = (states * rows[:, :-1]).sum(dim=1).float() + rows[:, -1]
@@ -180,16 +178,17 @@ class FixedOutput(LinearOutput):
         candidates = targets.candidates
         assert candidates is not None
         assert candidates.vectors is not None
-        bias = torch.zeros_like(candidates.log_chance)
-        return sampled_loss(
-            self.predict(states).flatten(0, -2), candidates.vectors, bias, candidates
-        )
+        predictions = self.predict(states).flatten(0, -2)  # [N, E]
+        no_bias = torch.zeros_like(candidates.log_chance)
+        return sampled_loss(predictions, candidates.vectors, no_bias, candidates)
 
 
 class FixedScorer(SoftmaxScorer):
     """Scores by ŷ · w among the types of `rows` [K, E] that have a vector; others are
     no candidates.
     """
+
+    is_closed: ClassVar[bool] = False
 
     def __init__(self, rows: Tensor, counts: np.ndarray, device: torch.device) -> None:
         known = rows.any(dim=1)
@@ -199,14 +198,19 @@ class FixedScorer(SoftmaxScorer):
 
     def scored(
         self, layer: OutputLayer, predictions: Tensor, classes: Tensor
-    ) -> tuple[Tensor, None]:
+    ) -> tuple[Tensor, Tensor]:
         scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
-        return scores.masked_fill(self._unknown, -torch.inf).log_softmax(dim=1), None
+        scores = scores.masked_fill(self._unknown, -torch.inf).log_softmax(dim=1)
+        # the vocabulary is open: no type outside of the candidates has a probability
+        return scores, torch.zeros(len(scores))
+
+    def scores_of_a_word(self, layer: OutputLayer) -> int:
+        return self.candidates
 
 
 @dataclass(frozen=True)
 class FixedSettings(LinearSettings):
-    """The sampled softmax with the frozen vectors of the table `data.target_vectors`."""
+    """The sampled softmax with the frozen vectors of `data.target_vectors`."""
 
     kind: ClassVar[str] = "fixed"
 
@@ -238,7 +242,5 @@ class FixedSettings(LinearSettings):
         candidates: int,
         device: torch.device,
     ) -> FixedScorer:
-        rows = torch.from_numpy(
-            np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32)
-        )  # [K, E]
+        rows = first_rows(corpus, targets, candidates)
         return FixedScorer(rows, corpus.counts, device)

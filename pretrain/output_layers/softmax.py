@@ -20,14 +20,20 @@ from elmoc.corpus import Corpus
 from elmoc.word_vectors.subwords import begins_word
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import (
+    Loss,
     OutputLayer,
     OutputLayerSettings,
     class_counts,
     log_frequencies,
 )
-from pretrain.output_layers.retrieval import perplexity, ranks_by_frequency, retrieval
+from pretrain.output_layers.retrieval import (
+    constant_retrieval,
+    perplexity,
+    ranks_by_frequency,
+    retrieval,
+)
 
-# Log-probabilities that are computed at once in evaluation.
+# Log-probabilities that are computed at once in evaluation: 64 MiB of float32.
 SCORES = 2**24
 
 
@@ -48,17 +54,20 @@ class SoftmaxSettings(OutputLayerSettings):
         ),
     ] = 0
 
+    def types_of(self, corpus: Corpus) -> int:
+        """K, as far as the lexicon has so many."""
+        return min(self.types or corpus.types, corpus.types)
+
     def classes_of(self, corpus: Corpus) -> int:
         """C: K, and one more for `<unk>` where there are rarer types."""
         return len(class_counts(corpus.counts, self.types))
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """The lexicon that its classes are the types of, and how many they are."""
-        types = min(self.types or corpus.types, corpus.types)  # K
         return {
             "kind": self.kind,
             "lexicon": corpus.lexicon_fingerprint,
-            "types": types,
+            "types": self.types_of(corpus),
         }
 
     def scorer(
@@ -70,12 +79,13 @@ class SoftmaxSettings(OutputLayerSettings):
         device: torch.device,
     ) -> "SoftmaxScorer":
         asked = min(candidates, corpus.types)
-        types = min(self.types or corpus.types, corpus.types)
+        types = self.types_of(corpus)
+        begins = begins_word(corpus.lexicon) if corpus.record.subwords else None
         return SoftmaxScorer(
             class_counts(corpus.counts, self.types),
             candidates=min(asked, types),
             compares=asked <= types,
-            begins_word=begins_word(corpus.lexicon) if corpus.record.subwords else None,
+            begins_word=begins,
         )
 
 
@@ -98,16 +108,26 @@ class SoftmaxOutput(OutputLayer):
     def scored(
         self, states: Tensor, classes: Tensor, candidates: int
     ) -> tuple[Tensor, Tensor]:
-        """From top layer states [N, P] and a class of each [N], log-probabilities,
-        float32.
+        """Log-probabilities, float32.
 
-        Returns them for the first classes, [N, candidates], and for the given classes,
-        [N].
+        Args:
+            states: of the top layer, [N, P].
+            classes: a class for each state, [N].
+            candidates: how many of the first classes are wanted.
+
+        Returns:
+            Those of the candidates [N, candidates], and those of the classes [N].
         """
 
     def scores_of_a_word(self, candidates: int) -> int:
         """How many numbers `scored` makes of each word."""
         return self.classes
+
+
+def every_target(total: Tensor, classes: Tensor) -> Loss:
+    """The loss of targets that all have a class [N]: none is masked."""
+    counted = torch.full((), len(classes), dtype=torch.int64, device=classes.device)
+    return Loss(total, counted, torch.zeros_like(counted))
 
 
 class SoftmaxScorer:
@@ -120,6 +140,8 @@ class SoftmaxScorer:
     `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them, and
     `word_perplexity`, where types are subwords, words with all their units.
 
+    is_closed: whether all classes have a probability, not the candidates alone.
+
     Args:
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
@@ -131,6 +153,8 @@ class SoftmaxScorer:
             of a sentence, begins with it.
     """
 
+    is_closed: ClassVar[bool] = True
+
     def __init__(
         self,
         counts: np.ndarray,
@@ -140,24 +164,28 @@ class SoftmaxScorer:
         known: Tensor | None = None,
         begins_word: np.ndarray | None = None,
     ) -> None:
+        if known is None:
+            known = torch.ones(candidates, dtype=torch.bool)
         self.candidates = candidates
         self._compares = compares
-        self._known = (
-            torch.ones(candidates, dtype=torch.bool) if known is None else known
-        )
+        self._known = known
         self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
         self._begins_word = begins_word
 
     def scored(
         self, layer: OutputLayer, predictions: Tensor, classes: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
-        """See `SoftmaxOutput.scored`; no log-probabilities of classes where the
-        vocabulary is open.
+    ) -> tuple[Tensor, Tensor]:
+        """See `SoftmaxOutput.scored`; where `is_closed` is not set, nothing reads the
+        second tensor.
         """
         assert isinstance(layer, SoftmaxOutput)
-        return layer.scored(
-            predictions, classes.to(predictions.device), self.candidates
-        )
+        classes = classes.to(predictions.device)
+        return layer.scored(predictions, classes, self.candidates)
+
+    def scores_of_a_word(self, layer: OutputLayer) -> int:
+        """How many numbers `scored` makes of each word."""
+        assert isinstance(layer, SoftmaxOutput)
+        return layer.scores_of_a_word(self.candidates)
 
     def score(
         self,
@@ -167,58 +195,48 @@ class SoftmaxScorer:
         parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
         """See `Scorer`."""
-        targets = torch.from_numpy(ids.astype(np.int64)).clamp(
-            max=len(self._constant) - 1
-        )  # [N], `<unk>` is the last
+        # [N], with `<unk>` as the last class
+        targets = torch.from_numpy(ids.astype(np.int64))
+        targets = targets.clamp(max=len(self._constant) - 1)
         columns = targets.clamp(max=self.candidates - 1)
         inside = (targets < self.candidates) & self._known[columns]
         ranks = torch.zeros(len(targets), dtype=torch.int64)
-        among, overall = torch.zeros(2, len(targets))
-        is_open = not isinstance(layer, SoftmaxOutput)
-        of_a_word = (
-            layer.scores_of_a_word(self.candidates)
-            if isinstance(layer, SoftmaxOutput)
-            else self.candidates
-        )
-        for block in torch.arange(len(targets)).split(max(1, SCORES // of_a_word)):
+        # log-likelihoods among the candidates, and among all classes
+        among = torch.zeros(len(targets))
+        overall = torch.zeros(len(targets))
+        at_once = max(1, SCORES // self.scores_of_a_word(layer))
+        for block in torch.arange(len(targets)).split(at_once):
             scores, true = self.scored(layer, predictions[block], targets[block])
-            if true is not None:
-                overall[block] = true.float().cpu()
+            overall[block] = true.float().cpu()
             # a candidate's own score: computed apart, it would differ by rounding
             own = scores.gather(1, columns[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= own).sum(dim=1).cpu() * inside[block]
             among[block] = (own[:, 0] - scores.logsumexp(dim=1)).float().cpu()
+        # of the best constant prediction: the frequencies
         constants = self._constant[targets]
-        constants_among = constants - self._constant[: self.candidates][
-            self._known
-        ].logsumexp(dim=0)
+        candidates = self._constant[: self.candidates][self._known]
+        constants_among = constants - candidates.logsumexp(dim=0)
         constant_ranks = ranks_by_frequency(targets, self._known)
-        values = {}
+        metrics: dict[str, dict[str, float]] = {}
         for name, part in parts.items():
-            found = inside[part]
-            values[name] = retrieval(ranks[part])
-            values[name] |= {
-                f"constant_{metric}": value
-                for metric, value in retrieval(constant_ranks[part]).items()
-            }
+            metrics[name] = retrieval(ranks[part])
+            metrics[name] |= constant_retrieval(constant_ranks[part])
             # of the layer and of the constant, by the name of their perplexity
-            likelihoods = {}
+            likelihoods: dict[str, tuple[Tensor, Tensor]] = {}
             if self._compares:
-                likelihoods["perplexity"] = (
-                    among[part][found],
-                    constants_among[part][found],
-                )
-            if not is_open:
-                likelihoods["vocabulary_perplexity"] = overall[part], constants[part]
-            if self._begins_word is not None:  # of all units of a word together
-                units = len(ids[part]) / max(1, int(self._begins_word[ids[part]].sum()))
-                likelihoods["word_perplexity"] = (
-                    overall[part] * units,
-                    constants[part] * units,
-                )
-            for metric, (own_likelihoods, constant) in likelihoods.items():
-                values[name] |= {
-                    metric: perplexity(own_likelihoods),
-                    f"constant_{metric}": perplexity(constant),
-                }
-        return values
+                found = inside[part]
+                pair = (among[part][found], constants_among[part][found])
+                likelihoods["perplexity"] = pair
+            if self.is_closed:
+                pair = (overall[part], constants[part])
+                likelihoods["vocabulary_perplexity"] = pair
+            if self._begins_word is not None:
+                # a word has the likelihood of all its units together
+                words = max(1, int(self._begins_word[ids[part]].sum()))
+                units = len(ids[part]) / words
+                pair = (overall[part] * units, constants[part] * units)
+                likelihoods["word_perplexity"] = pair
+            for metric, (own, constant) in likelihoods.items():
+                metrics[name][metric] = perplexity(own)
+                metrics[name][f"constant_{metric}"] = perplexity(constant)
+        return metrics

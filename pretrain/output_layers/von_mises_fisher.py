@@ -51,15 +51,13 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
     I_{v+1}(κ) = 2v I_v(κ)/κ.
     """
     lifted = order + max(0, math.ceil(LEAST_ORDER - order))
-    (root, rest), (next_root, next_rest) = (
-        _by_expansion(squared, each) for each in (lifted, lifted + 1)
-    )
-    value = (
-        squared / (root + lifted) + rest
-    )  # the first is root − v, exact for a small κ
-    change = (2 * lifted + 1) / (
-        root + next_root
-    ) - 1  # next_root − root − 1, exact for a large κ
+    root, rest = _by_expansion(squared, lifted)
+    next_root, next_rest = _by_expansion(squared, lifted + 1)
+    # root − v, without the cancellation of a small κ
+    above = squared / (root + lifted)
+    value = above + rest
+    # next_root − root − 1, without the cancellation of a large κ
+    change = (2 * lifted + 1) / (root + next_root) - 1
     ratio = torch.exp(change + next_rest - rest) / (2 * (lifted + 1))
     while lifted > order:
         lifted -= 1
@@ -76,13 +74,11 @@ def _by_expansion(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
     differences of it are exact.
     """
     root = torch.sqrt(order**2 + squared)
-    more = squared / (root + order)
-    series = torch.log(
-        _series(order / root, order) / _series(torch.ones_like(root), order)
-    )
-    return root, series - order * torch.log1p(more / (2 * order)) - torch.log1p(
-        more / order
-    ) / 2
+    more = squared / (root + order)  # r − v
+    at_zero = _series(torch.ones_like(root), order)
+    series = torch.log(_series(order / root, order) / at_zero)
+    exponent = order * torch.log1p(more / (2 * order))
+    return root, series - exponent - torch.log1p(more / order) / 2
 
 
 def _series(t: Tensor, order: float) -> Tensor:
@@ -91,13 +87,6 @@ def _series(t: Tensor, order: float) -> Tensor:
     u1 = t * (3 - 5 * s) / 24
     u2 = s * (81 + s * (-462 + s * 385)) / 1152
     u3 = s * t * (30375 + s * (-369603 + s * (765765 - s * 425425))) / 414720
-    u4 = (
-        s
-        * s
-        * (
-            4465125
-            + s * (-94121676 + s * (349922430 + s * (-446185740 + s * 185910725)))
-        )
-        / 39813120
-    )
+    inner = 349922430 + s * (-446185740 + s * 185910725)
+    u4 = s * s * (4465125 + s * (-94121676 + s * inner)) / 39813120
     return 1 + (u1 + (u2 + (u3 + u4 / order) / order) / order) / order

@@ -10,6 +10,7 @@ import torch
 from elmoc.encoders.bidirectional import DirectionEncoder
 from pretrain.cuda_graph import GraphedEncoder, graphed
 from pretrain.describe import first_batches
+from pretrain.execution import Execution
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, TrainStep
 from tests.pretrain.conftest import TinyRuns
@@ -48,9 +49,10 @@ def test_an_update_by_graphs_is_an_update(
     settings = {"train__carry_state": carry_state, "encoder__dropout": dropout}
     expected = updates(runs.setup(**settings))
 
-    def as_on_a_gpu(encoder: DirectionEncoder, setup: TrainingSetup) -> GraphedEncoder:
-        assert graphed(encoder, setup) is encoder
-        return GraphedEncoder(encoder, setup.execution, torch.zeros(4, 5, 8))
+    def as_on_a_gpu(encoder: DirectionEncoder, execution: Execution, shape: tuple[int, int, int]) -> GraphedEncoder:
+        assert graphed(encoder, execution, shape) is encoder
+        assert shape == (4, 5, 8)
+        return GraphedEncoder(encoder, execution, torch.zeros(shape))
 
     monkeypatch.setattr("torch.cuda.make_graphed_callables", recorded)
     monkeypatch.setattr("pretrain.step.graphed", as_on_a_gpu)

@@ -16,7 +16,7 @@ def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
     torch.set_num_threads(2)
     together, threads = threading.Barrier(2, timeout=200), set()  # it breaks unless both are running
 
-    def work(step: TrainStep, direction: str, *_: object) -> torch.Tensor:
+    def work(step: TrainStep, direction: str, **_: object) -> torch.Tensor:
         together.wait()
         threads.add((threading.get_ident(), torch.get_num_threads()))
         if direction == "backward":

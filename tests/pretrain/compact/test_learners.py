@@ -17,7 +17,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.compact.__main__ import main
 from pretrain.compact.alone import FilteredNetwork
-from pretrain.compact.codes import CodeLearner, balance, gumbel_noise, shared_codes
+from pretrain.compact.codes import CodeLearner, balance, gumbel_noise
 from pretrain.compact.learning import squared_distance
 from torch import Tensor
 
@@ -195,7 +195,3 @@ def test_how_codes_are_used() -> None:
     bits = (0.75 * math.log2(4 / 3) + 0.25 * 2 + 1) / 2
     assert balance(codes, 4).startswith(f"share of words a codeword: 0.00% to 75.0%; {bits:.2f} of 2.00 bits")
     assert balance(codes, 4).endswith("unused codewords: 4 of 8")
-    rows = np.array([[1, 0], [1, 0.1], [-1, 1], [-1, 0.9]], dtype=np.float32)
-    text = shared_codes(rows, codes)
-    assert text.startswith("codes shared with the nearest word: 75.0%, with another one: 50.0%")
-    assert text.endswith("words with the whole code of another: 50.0%")

@@ -1,0 +1,65 @@
+"""Options of the learners of compact word vectors; the defaults are the papers'."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeSettings:
+    """Compositional codes (Shu and Nakayama 2018)."""
+
+    codebooks: Annotated[int, Meta(ge=1, le=1_024, description="M")] = 32
+    entries: Annotated[
+        int, Meta(ge=2, le=1 << 16, description="K, the entries of each codebook")
+    ] = 16
+    steps: Annotated[int, Meta(ge=1, description="updates")] = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class AloneSettings:
+    """ALONE (Takase and Kobayashi 2020)."""
+
+    filter: Annotated[
+        Literal["binary", "real"], Meta(description="what masks the base vector")
+    ] = "real"
+    inner_size: Annotated[
+        int, Meta(ge=1, le=1 << 20, description="D_inter, units between")
+    ] = 1_200
+    fixed_base: Annotated[
+        bool, Meta(description="keep the base vector as it is drawn")
+    ] = False
+    epochs: Annotated[
+        int, Meta(ge=1, description="how often as many words are read as there are")
+    ] = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactOptions:
+    """Learn compact word vectors."""
+
+    kind: Annotated[
+        Literal["codes", "alone"], Meta(description="what is learned: codes or alone")
+    ]
+    table: Annotated[
+        str,
+        Meta(description="CORPUS/vectors/NAME.npy, or any word vectors with --words"),
+    ]
+    out: Annotated[Path, Meta(description="the file to make, a .safetensors")]
+    words: Annotated[
+        Path | None,
+        Meta(
+            description="words, one a line, most frequent first",
+            extra={"metavar": "FILE"},
+        ),
+    ] = None
+    most: Annotated[int, Meta(ge=0, description="the first N words alone (0: all)")] = 0
+    learning_rate: Annotated[
+        float,
+        Meta(ge=0, le=1, description="of Adam (0: 1e-4 for codes, 1e-3 for alone)"),
+    ] = 0.0
+    seed: Annotated[int, Meta(ge=0, lt=2**31, description="of all that is random")] = 1
+    codes: CodeSettings = CodeSettings()
+    alone: AloneSettings = AloneSettings()
