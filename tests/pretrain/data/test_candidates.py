@@ -11,7 +11,6 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
-from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.output_layers import TYPES_OF_TARGETS
@@ -103,25 +102,6 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str) -> None:
             assert candidates.log_chance.isfinite().all()
             expected = np.log(tiny_corpus.counts[types] / tiny_corpus.counts.sum())
             np.testing.assert_allclose(candidates.log_frequency.numpy(), expected, rtol=1e-5)
-
-
-def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.Tensor]:
-    """Loss, counted and masked targets, and gradients, of the first window's own streams [B, T, P]."""
-    settings = ContrastiveSettings(cosine_weight=0.3)
-    torch.manual_seed(0)
-    layer = ContrastiveOutput(states.shape[-1], data.targets.size, settings)
-    batch = data.batch_maker().batch(next(data.windows(own=own)))
-    loss = layer(states[own], batch.targets("forward"))
-    loss.total.backward()
-    return [*loss, *(parameter.grad for parameter in layer.parameters())]
-
-
-def test_the_halves_of_the_streams_add_up_to_all_of_them(tiny_corpus: Corpus) -> None:
-    data = data_of(tiny_corpus)
-    states = torch.randn(STREAMS, WINDOW, 7, generator=torch.Generator().manual_seed(0))
-    parts = [losses(data, own, states) for own in (slice(0, 2), slice(2, 4))]
-    for whole, *halves in zip(losses(data, slice(None), states), *parts, strict=True):
-        torch.testing.assert_close(sum(halves), whole)
 
 
 def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus) -> None:

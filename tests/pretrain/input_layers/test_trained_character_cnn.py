@@ -71,31 +71,6 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -
     assert last_checkpoint(run)["optimisers"].keys() == parts
 
 
-def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:
-    setup = runs.setup(encoder__dropout=0, **CNN)
-    state = setup.new_state()
-    network = state.input_network
-    assert network is not None
-    window = next(setup.data.windows())
-    batch = setup.data.batch_maker().batch(window)
-
-    def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
-        states = state.encoder.direction(direction)(vectors).layer_states[-1]
-        return state.output_layers.direction(direction)(states, batch.targets(direction)).total
-
-    plain = {}
-    for direction in DIRECTIONS:  # word by word, each by itself
-        ids = window.ids[direction][:, :-1]
-        rows = torch.from_numpy(np.asarray(setup.data.inputs.rows)[ids])  # [B, T, D]
-        vectors = torch.stack([torch.stack([network(word[None])[0] for word in row]) for row in rows])
-        torch.testing.assert_close(state.read(batch, direction), vectors)
-        plain[direction] = torch.autograd.grad(loss(direction, vectors), list(network.parameters()))
-    for direction in DIRECTIONS:
-        loss(direction, state.read(batch, direction)).backward()
-    for parameter, forward, backward in zip(network.parameters(), *plain.values(), strict=True):
-        torch.testing.assert_close(parameter.grad, forward + backward, rtol=1e-4, atol=1e-5)
-
-
 def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     run = runs.run("run", **CNN)
     model = read_model_directory(run.path)

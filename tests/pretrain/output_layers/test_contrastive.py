@@ -122,19 +122,6 @@ def test_chances_are_those_of_many_windows() -> None:
     assert np.isfinite(sampler.log_chance).all()
 
 
-def test_a_window_without_any_direction_gives_no_loss_and_no_gradient() -> None:
-    counts, rows, targets = example(list(range(TYPES)))
-    settings = ContrastiveSettings(cosine_weight=0.5)
-    sampler = TargetSampler(counts, counts, targets=targets.size)
-    layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
-    ids = sampler.candidates(targets, Position(), "forward").ids
-    targets_ = Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
-    loss = layer(torch.zeros(3, 4, PROJECTION), targets_)
-    loss.total.backward()
-    assert (loss.total.item(), int(loss.counted), int(loss.masked)) == (0, 0, 12)
-    assert not any(parameter.grad.any() for parameter in layer.parameters())
-
-
 def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "gaps")
     layer = ContrastiveOutput(PROJECTION, table.size, ContrastiveSettings(temperature=0.3))
