@@ -50,9 +50,8 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
     An error that all processes raise is printed by rank 0; an error of one process
     names its rank.
     """
-    with suppress(
-        OSError, RuntimeError
-    ):  # of output that nobody reads any more, and of the barrier
+    # of output that nobody reads any more, and of the barrier
+    with suppress(OSError, RuntimeError):
         if isinstance(error, RaisedTogether) and rank:
             # rank 0 never enters it: it has printed the error when this breaks off
             dist.barrier()
@@ -61,9 +60,8 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
         else:
             if os.environ.get("ELMOC_TRACEBACK"):
                 traceback.print_exception(error)
-            print(
-                f"error: {f'rank {rank}: ' if rank else ''}{describe_error(error)}",
-                file=sys.stderr,
-            )
+            where = f"rank {rank}: " if rank else ""
+            print(f"error: {where}{describe_error(error)}", file=sys.stderr)
         sys.stdout.flush()
+    # other threads, which wait for messages, would keep Python from ending
     os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)

@@ -107,8 +107,8 @@ class OutputLayer(nn.Module, ABC):
     """The output layer of one direction, or of all that share it: it owns its weights
     and its loss.
 
-    adagrad: of a shared layer with sparse gradients, the settings of `new_adagrad`;
-    None: AdamW, as for all others.
+    adagrad: the settings of `new_adagrad` for a shared layer with sparse gradients;
+        None: AdamW, as for all others.
     """
 
     adagrad: dict[str, float] | None = None
@@ -160,8 +160,8 @@ class SampleSettings:
     samples: Annotated[
         int,
         Meta(
-            description="how many distinct types are drawn for each window and "
-            "direction, on average"
+            description="distinct types that are drawn for each window and direction, "
+            "on average"
         ),
     ]
     types: Annotated[
@@ -178,10 +178,9 @@ class OutputLayerSettings(ABC):
     """The settings of one kind of output layer, `output_layer.…` in a config, and all
     that training knows of the kind.
 
-    candidates: which candidates are streamed for it, with their vectors if it reads
-    these: `TYPES_OF_TARGETS`, or types that are drawn; None: none.
-    metric: the held-out metric that chooses the exported model, higher is better; of
-    those that compare between kinds, the reciprocal rank has the least noise.
+    kind: its name in configs and model directories.
+    reads_target_vectors: whether vectors of the targets are streamed for it.
+    shared: whether the directions share one layer.
     """
 
     kind: ClassVar[str]
@@ -190,10 +189,15 @@ class OutputLayerSettings(ABC):
 
     @property
     def candidates(self) -> str | SampleSettings | None:
+        """The candidates that are streamed for it, with their vectors if it reads
+        these: `TYPES_OF_TARGETS`, or types that are drawn; None: none.
+        """
         return None
 
     @property
     def metric(self) -> str:
+        """The held-out metric that chooses the exported model; higher is better."""
+        # the least noisy of the metrics that compare between kinds
         return "reciprocal_rank"
 
     @abstractmethod

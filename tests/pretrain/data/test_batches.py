@@ -81,6 +81,26 @@ def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: C
     batches.close()
 
 
+def test_the_thread_that_makes_a_batch_pins_it_for_an_accelerator(
+    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = set()
+
+    def pin_memory(tensor: torch.Tensor) -> torch.Tensor:
+        threads.add(threading.current_thread().name)
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
+    table = VectorTable(tiny_corpus, "raw")
+    batches = stream_batches(first_windows(tiny_corpus), BatchMaker(table, table), torch.device("meta"))
+    for batch in islice(batches, 2):
+        assert batch.input_vectors.is_meta
+        assert all(ids.is_meta for ids in batch.token_ids.values())
+        assert batch.target_vectors is batch.input_vectors
+    batches.close()
+    assert {name.partition("_")[0] for name in threads} == {"vector-streaming"}
+
+
 def test_what_goes_wrong_in_the_windows_or_the_gathering_is_raised(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "raw")
     windows = list(islice(first_windows(tiny_corpus), 5))
