@@ -1,11 +1,9 @@
 """A line of results: what does a run record of its probes?"""
 
+import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from itertools import chain
-from typing import Any, Literal
-
-from downstream.results.records import mean_and_deviation
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeVar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +75,7 @@ class ResultLine:
     @property
     def is_of_one_seed(self) -> bool:
         """Whether each list has one element."""
-        lists = [each for each in vars(self).values() if isinstance(each, list)]
-        lists += self.figures.values()
+        lists = list(_lists(self).values()) + list(self.figures.values())
         return all(len(each) == 1 for each in lists)
 
     def as_json(self) -> dict[str, Any]:
@@ -87,13 +84,41 @@ class ResultLine:
         return {**asdict(self), "mean": mean, "deviation": deviation}
 
 
-def joined(lines: Sequence[ResultLine]) -> ResultLine:
-    """One line with the seeds of several, which agree in all but their lists."""
-    values = asdict(lines[0])
-    for each in fields(ResultLine):
-        if isinstance(values[each.name], list):
-            parts = [getattr(line, each.name) for line in lines]
-            values[each.name] = list(chain.from_iterable(parts))
-    for name in lines[0].figures:
-        values["figures"][name] = [line.figures[name][0] for line in lines]
-    return ResultLine(**values)
+AnyLine = TypeVar("AnyLine", bound=ResultLine)
+
+
+def of_row(line: AnyLine, row: int) -> AnyLine:
+    """A line of one seed, which is that of a row of each list."""
+    values = {name: [values[row]] for name, values in _lists(line).items()}
+    figures = {name: [values[row]] for name, values in line.figures.items()}
+    return replace(line, figures=figures, **values)
+
+
+def joined(lines: Sequence[AnyLine]) -> AnyLine:
+    """One line with the seeds of several of one seed, which agree in all but their
+    lists; the last one has the facts.
+    """
+    last = lines[-1]
+    values = {name: [getattr(line, name)[0] for line in lines] for name in _lists(last)}
+    figures = {}
+    for name in last.figures:
+        figures[name] = [line.figures[name][0] for line in lines]
+    return replace(last, figures=figures, **values)
+
+
+def _lists(line: ResultLine) -> dict[str, Any]:
+    """The fields that have an element for each seed."""
+    return {name: each for name, each in vars(line).items() if isinstance(each, list)}
+
+
+def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation (n − 1) over seeds; a single seed has no
+    deviation.
+    """
+    deviation = statistics.stdev(scores) if len(scores) > 1 else None
+    return statistics.fmean(scores), deviation
+
+
+def format_score(mean: float, deviation: float | None) -> str:
+    """`52.31 ± 0.40`, or the mean alone."""
+    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"

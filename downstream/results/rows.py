@@ -180,7 +180,9 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
 
 def _compare(row: Row, task: Any, resamples: int) -> None:
     """Give the row its gains."""
-    counts = [result.counts for result in row.results.values()]
+    counts = []
+    for result in row.results.values():
+        counts.append(np.array(result.counts, dtype=np.float64))  # [seeds, N, K]
 
     def metric(sums: np.ndarray) -> np.ndarray:
         scores: np.ndarray = task.metrics(sums)[task.metric]

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from downstream.printing import Column, Table, say_lines, text_table
+from downstream.results.line import format_score, mean_and_deviation
 from downstream.results.merit import merit_table
 from downstream.results.names import NONE
-from downstream.results.records import Result, format_score, mean_and_deviation
+from downstream.results.records import Result
 from downstream.results.rows import PAPER, RESAMPLES, Row, compared_rows
 from downstream.tasks import LOADERS
 from elmoc.command_line import run_main
