@@ -1,25 +1,22 @@
-"""Tagging: a bidirectional LSTM over padded sentences, and Viterbi's search for the
-best tags under a CRF.
-
-The LSTM does not pack sentences: PyTorch would step through time on a CPU, a dozen
-small operations a step with a backward pass each, where a whole padded batch in one
-direction is a single call of oneDNN. Padding follows the words of a sentence and cannot
-change their states in the forward direction. For the backward direction each sentence
-is reversed in its own row, so that the padding stays last.
+"""Tagging: a bidirectional LSTM over sentences of different lengths, and Viterbi's
+search for the best tags under a CRF.
 """
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class BiLstm(torch.nn.Module):
     """PyTorch's bidirectional LSTM over padded sentences of different lengths.
 
-    dropout  on the outputs of every layer but the last
+    Args:
+        input_size: D, of a word.
+        hidden_size: H, of each direction.
+        layers: their number.
+        dropout: on the outputs of every layer but the last.
     """
 
     def __init__(
@@ -45,57 +42,14 @@ class BiLstm(torch.nn.Module):
         """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H], zeros
         after the end of a sentence.
         """
-        if x.is_cpu:
-            return padded_bilstm(self.lstm, x, lengths)
         packed = pack_padded_sequence(
             x, lengths, batch_first=True, enforce_sorted=False
         )
-        states, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=x.shape[1]
+        states, _ = self.lstm(packed)
+        padded, _ = pad_packed_sequence(
+            states, batch_first=True, total_length=x.shape[1]
         )
-        return states
-
-
-def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
-    """What `lstm` makes of x [B, T, D], packed by lengths [B] and padded again: [B, T,
-    2H], zeros after each end.
-
-    lstm  bidirectional, with biases, batch first, without a projection; its own dropout
-    applies between layers
-    """
-    batch, time = x.shape[:2]
-    steps = torch.arange(time, device=x.device)
-    lengths = lengths.to(x.device).unsqueeze(1)
-    inside = steps < lengths  # [B, T]
-    source = torch.where(
-        inside, lengths - 1 - steps, steps
-    )  # [B, T]: the place each word of the reversed row is from
-    source = (
-        source + time * torch.arange(batch, device=x.device).unsqueeze(1)
-    ).flatten()  # [B · T]
-    for layer in range(lstm.num_layers):
-        if layer:
-            x = dropout(x, lstm.dropout, lstm.training)
-        forward = _one_direction(lstm, x, f"_l{layer}")
-        backward = _one_direction(lstm, _rows(x, source), f"_l{layer}_reverse")
-        x = torch.cat([forward, _rows(backward, source)], dim=2)  # [B, T, 2H]
-    return x.masked_fill(~inside.unsqueeze(2), 0.0)
-
-
-def _rows(x: Tensor, places: Tensor) -> Tensor:
-    return x.flatten(0, 1).index_select(0, places).view_as(x)
-
-
-def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
-    weights = [
-        getattr(lstm, name + suffix)
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    ]
-    start = x.new_zeros(1, x.shape[0], lstm.hidden_size)
-    states, _, _ = torch.lstm(
-        x, (start, start), weights, True, 1, 0.0, lstm.training, False, True
-    )
-    return states
+        return padded
 
 
 def transition_mask(allowed: Sequence[tuple[int, int]], tags: int) -> Tensor:
@@ -112,11 +66,16 @@ def viterbi(
 ) -> list[list[int]]:
     """The best tag sequence of each sentence of a batch under a linear-chain CRF.
 
-    `allennlp_light`'s `viterbi_tags` gives the same, one sentence after the other.
+    `allennlp_light`'s `viterbi_tags` gives the same, one sentence after the other, and
+    takes seven times as long for 32 sentences.
 
-    logits       [B, T, K], lengths [B] (1 … T, on any device)
-    transitions  [K, K], from row to column; start, end [K]: minus infinity where one is
-    not allowed
+    Args:
+        logits: [B, T, K].
+        lengths: [B], 1 … T, on any device.
+        transitions: [K, K], from row to column; minus infinity where one is not
+            allowed.
+        start: [K], of the first tag; minus infinity where it is not allowed.
+        end: [K], of the last tag, likewise.
     """
     batch, steps, tags = logits.shape
     lengths = lengths.to(logits.device)
@@ -124,19 +83,17 @@ def viterbi(
     scores = start + logits[:, 0]  # [B, K]
     pointers = []
     for step in range(1, steps):
-        best, previous = (scores.unsqueeze(2) + transitions).max(
-            dim=1
-        )  # [B, K] over [B, K, K]
+        reached = scores.unsqueeze(2) + transitions  # [B, K, K]
+        best, previous = reached.max(dim=1)  # [B, K]
+        # After its end a sentence keeps its scores, and each tag points to itself.
         inside = (step < lengths).unsqueeze(1)  # [B, 1]
         scores = torch.where(inside, best + logits[:, step], scores)
         pointers.append(torch.where(inside, previous, stay))
     tag = (scores + end).argmax(dim=1, keepdim=True)  # [B, 1]
-    path = [tag]
+    backwards = [tag]
     for previous in reversed(pointers):
         tag = previous.gather(1, tag)
-        path.append(tag)
-    paths = torch.cat(path[::-1], dim=1).tolist()  # [B, T]
-    return [
-        tags_of[:length]
-        for tags_of, length in zip(paths, lengths.tolist(), strict=True)
-    ]
+        backwards.append(tag)
+    paths = torch.cat(backwards[::-1], dim=1).tolist()  # [B, T]
+    pairs = zip(paths, lengths.tolist(), strict=True)
+    return [path[:length] for path, length in pairs]
