@@ -48,17 +48,21 @@ MINIMAL = 5
 # The cell of a column that says nothing about a word.
 NOTHING = "-"
 
+# The lines around a document, as messages name them.
+_MARKS = "`#begin document (NAME); part 000` and #end document"
 _BEGIN = re.compile(r"#begin document \((.{0,1000})\)(; part \d{1,9})?;?\s*")
 _COREFERENCE_PART = re.compile(r"(\(?)(\d{1,100})(\)?)")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document; `heading` is its first line, which tells parts from each
-    other ("" in PropBank's release).
+    """A part of a document.
 
-    Files differ in how they write the number of the part: `part 000` in OntoNotes,
-    `part 0` in LitBank.
+    name: of the document.
+    heading: its first line, which tells parts from each other; "" in PropBank's
+        release. Files differ in how they write the number of the part: `part 000` in
+        OntoNotes, `part 0` in LitBank.
+    sentences: one or more.
     """
 
     name: str
@@ -69,44 +73,42 @@ class Document:
 def read_documents(path: Path, *, arguments: bool) -> list[Document]:
     """The documents of a file (plain or `.gz`) that have a sentence.
 
-    Raises `InputError` with the line where documents do not begin and end in turn, or a
-    sentence has lines of different columns or too few of them; and for a file without
-    documents or without its words.
+    Args:
+        path: the file.
+        arguments: whether predicates' arguments are read, or else coreference.
 
-    arguments  whether predicates' arguments are read, or else coreference
+    Raises:
+        InputError: documents do not begin and end in turn, a sentence has too few
+            columns or lines of different numbers of them, or there is no document.
     """
     file = read_columns(path, word_column=WORD, ragged=True)
-    marks = [
-        (line, text)
-        for line, text in file.comments.items()
-        if text.startswith(DOCUMENT_MARKS)
-    ]
-    least = MINIMAL if not arguments else CONLL_2012 if marks else PROPBANK
+    comments = file.comments.items()
+    marks = [(line, each) for line, each in comments if each.startswith(DOCUMENT_MARKS)]
+    least = MINIMAL
+    if arguments:
+        least = CONLL_2012 if marks else PROPBANK
     for sentence in file.sentences:
-        if len(sentence.rows[0]) < least:
-            raise sentence.error(
-                0, f"{len(sentence.rows[0])} columns: there have to be {least} or more"
-            )
+        columns = len(sentence.rows[0])
+        if columns < least:
+            what = f"{columns} columns: there have to be {least} or more"
+            raise sentence.error(0, what)
     if arguments and not marks:
         named = groupby(file.sentences, key=lambda sentence: sentence.rows[0][DOCUMENT])
         return [Document(name, "", list(sentences)) for name, sentences in named]
     documents: list[Document] = []
     for place, (line, text) in enumerate(marks):
         begin = _BEGIN.fullmatch(text)
-        if (begin is None) == (place % 2 == 0):
-            raise InputError(
-                f"{path}, line {line}: `#begin document (NAME); part 000` and #end document take turns"
-            )
-        if begin is not None:
+        is_expected = place % 2 == 0
+        if bool(begin) != is_expected:
+            raise InputError(f"{path}, line {line}: {_MARKS} take turns")
+        if begin:
             documents.append(Document(begin[1], text, []))
     lines = [line for line, _ in marks]
     for sentence in file.sentences:
+        # The mark after the sentence: the marks before it are an odd number.
         place = bisect(lines, sentence.lines[0])
         if place % 2 == 0 or place == len(lines):
-            raise sentence.error(
-                0,
-                "the sentence is not between `#begin document (NAME); part 000` and #end document",
-            )
+            raise sentence.error(0, f"the sentence is not between {_MARKS}")
         documents[place // 2].sentences.append(sentence)
     return [document for document in documents if document.sentences]
 
@@ -116,10 +118,9 @@ def arguments_of(sentence: ColumnSentence, document: Document) -> list[list[Span
     the outer before the inner.
     """
     columns = range(len(sentence.rows[0]))
-    return [
-        sentence.bracketed(index)
-        for index in (columns[11:-1] if document.heading else columns[8:])
-    ]
+    # PropBank's release, which has no headings, lacks columns on both sides.
+    own = columns[11:-1] if document.heading else columns[8:]
+    return [sentence.bracketed(index) for index in own]
 
 
 def mentions_of(sentence: ColumnSentence) -> list[Span]:
@@ -129,19 +130,21 @@ def mentions_of(sentence: ColumnSentence) -> list[Span]:
     A closing bracket ends the mention of its cluster that was opened last.
     """
     spans: list[Span] = []
+    # Cluster → the first words of its mentions that are open.
     opened: defaultdict[str, list[int]] = defaultdict(list)
     for place, cell in enumerate(sentence.column(COREFERENCE)):
-        for part in [] if cell == NOTHING else cell.split("|"):
+        if cell == NOTHING:
+            continue
+        for part in cell.split("|"):
             match = _COREFERENCE_PART.fullmatch(part)
-            if match is None or not (match[1] or (match[3] and opened[match[2]])):
-                raise sentence.error(
-                    place,
-                    f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes a span not open",
-                )
-            if match[1]:
+            if match and match[1]:
                 opened[match[2]].append(place)
+            if not match or not opened[match[2]] or not (match[1] or match[3]):
+                what = f"{cell!r} is no -, (12, 12), (12) or (12|(3)"
+                raise sentence.error(place, f"{what}, or closes a span not open")
             if match[3]:
                 spans.append(Span(match[2], opened[match[2]].pop(), place))
-    for place in (each for places in opened.values() for each in places):
-        raise sentence.error(place, "a mention is not closed in its sentence")
+    for places in opened.values():
+        if places:
+            raise sentence.error(places[0], "a mention is not closed in its sentence")
     return sorted(spans, key=lambda span: (span.first, span.last))

@@ -4,14 +4,13 @@ what data hubs export.
 JSON lines: an object a line. Tab- or comma-separated: the first line names the columns;
 without such a line, the three columns are label, premise, hypothesis, with tabs between
 them. Names are `gold_label` or `label`, `sentence1` or `premise`, `sentence2` or
-`hypothesis`; others are ignored. Texts are tokenised by `elmoc.text.tokenizer`, which leaves
-tokenised text nearly as it is.
+`hypothesis`; others are ignored. Texts are tokenised by `elmoc.text.tokenizer`, which
+leaves tokenised text nearly as it is.
 """
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -30,27 +29,24 @@ UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "none", "null", "nan", "na", "n/a
 # whole files.
 LONGEST = 300
 
-# The names of label and texts.
+# The names of label, premise and hypothesis.
 _NAMES = (
     ("gold_label", "label"),
     ("sentence1", "premise"),
     ("sentence2", "hypothesis"),
 )
-# Names of columns: a first line that holds some is a heading, and no pair.
-_HEADER_WORDS = {
-    *chain(*_NAMES),
-    "text",
-    "text1",
-    "text2",
-    "sentence",
-    "pairid",
-    "index",
-}
+# More names of columns: a first line that holds some is a heading, and no pair.
+_OTHERS = ("text", "text1", "text2", "sentence", "pairid", "index")
+# The columns of a table without a heading.
+_COLUMNS = ("label", "premise", "hypothesis")
 
 
 @dataclass(frozen=True)
 class SentencePair:
-    """Two sentences, the label of the pair, and the two texts as the file has them."""
+    """Two sentences and the label of the pair.
+
+    texts: the two as the file has them.
+    """
 
     premise: TaskSentence
     hypothesis: TaskSentence
@@ -60,31 +56,32 @@ class SentencePair:
 
 def read_sentence_pairs(path: Path) -> list[SentencePair]:
     """The pairs of a file (plain or `.gz`) in their order, without those that have no
-    gold label.
+    gold label. A note counts the pairs that are left out and the sentences that are
+    cut.
 
-    A note counts the pairs that are left out and the sentences that are cut. Raises
-    `InputError` with the line for what is neither of the formats, and for an empty
-    sentence or label.
+    Raises:
+        InputError: a line of neither format, or an empty sentence or label.
     """
     pairs: list[SentencePair] = []
-    unlabelled = cut = 0
-    for line, label, *texts in progress_bar(
+    unlabelled = 0
+    cut = 0
+    rows = progress_bar(
         iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2
-    ):
+    )
+    for line, label, *texts in rows:
         if label.lower() in UNLABELLED:
             unlabelled += 1
             continue
+        sentences = []
         with reading(f"{path}, line {line}"):
-            premise, hypothesis = map(tokenise_sentence, texts)
-        if not premise or not hypothesis or len(label.split()) != 1:
-            raise InputError(
-                f"{path}, line {line}: a label of one word and two sentences are needed"
-            )
-        cut += (len(premise) > LONGEST) + (len(hypothesis) > LONGEST)
-        first, second = (
-            make_sentence(words[:LONGEST], file=path, line=line)
-            for words in (premise, hypothesis)
-        )
+            for text in texts:
+                words = tokenise_sentence(text)
+                cut += len(words) > LONGEST
+                kept = words[:LONGEST]
+                sentences.append(make_sentence(kept, file=path, line=line))
+            first, second = sentences
+            if not (first.words and second.words and len(label.split()) == 1):
+                raise InputError("a label of one word and two sentences are needed")
         pairs.append(SentencePair(first, second, label, (texts[0], texts[1])))
     if not pairs:
         raise InputError(f"{path} holds no pair with a gold label")
@@ -95,59 +92,65 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Line, label and texts of each pair."""
-    names: list[str] = []
-    chosen: list[str] = []
+    """Line, label ("" where there is none) and texts of each pair."""
+    # Of the columns, where the file is a table.
+    names: Sequence[str] = ()
     commas = False
     for number, line in enumerate(read_lines(path), 1):
-        where = f"{path}, line {number}"
         if not line.strip():
             continue
-        if line.lstrip().startswith("{") and not names:
-            with reading(where):
-                record = msgspec.json.decode(
-                    line
-                )  # which also refuses half a surrogate pair
-                if not (chosen := _chosen(record)):
+        with reading(f"{path}, line {number}"):
+            if line.lstrip().startswith("{") and not names:
+                # It refuses half a surrogate pair, too.
+                cells = msgspec.json.decode(line)
+            else:
+                if not names:
+                    commas = "\t" not in line
+                columns = next(csv.reader([line])) if commas else line.split("\t")
+                if not names:
+                    names = _heading(columns, commas)
+                    if names:
+                        continue
+                    names = _COLUMNS
+                if len(columns) != len(names):
                     raise InputError(
-                        f"{where}: it needs sentence1, sentence2 and gold_label"
+                        f"{len(columns)} columns where the first line has {len(names)}"
                     )
-                label, premise, hypothesis = map(record.get, chosen)
-                yield (
-                    number,
-                    "" if label is None else str(label).strip(),
-                    premise,
-                    hypothesis,
-                )
-            continue
-        commas = "\t" not in line if not names else commas
-        with reading(where):
-            columns = next(csv.reader([line])) if commas else line.split("\t")
-        if not names:
-            names = [name.strip().lower() for name in columns]
-            if chosen := _chosen(names):
-                continue
-            if commas or len(names) != 3 or _HEADER_WORDS & {*names}:
-                raise InputError(
-                    f"{where}: JSON is needed, or names of columns (sentence1, sentence2, gold_label), or a label, a "
-                    "premise and a hypothesis with tabs between them"
-                )
-            names = chosen = ["label", "premise", "hypothesis"]
-        if len(columns) != len(names):
-            raise InputError(
-                f"{where}: {len(columns)} columns where the first line has {len(names)}"
-            )
-        cells = dict(zip(names, columns, strict=True))
-        label, premise, hypothesis = (unquoted(cells[name].strip()) for name in chosen)
-        yield number, label, premise, hypothesis
+                texts = [unquoted(column.strip()) for column in columns]
+                cells = dict(zip(names, texts, strict=True))
+            chosen = _chosen(cells)
+            if not chosen:
+                raise InputError("sentence1, sentence2 and gold_label are needed")
+            label, premise, hypothesis = [cells[name] for name in chosen]
+        yield number, "" if label is None else str(label).strip(), premise, hypothesis
+
+
+def _heading(columns: Sequence[str], commas: bool) -> list[str]:
+    """The names of the columns in the first line of a table; none where it is a pair.
+
+    Raises:
+        InputError: neither names nor a pair.
+    """
+    names = [name.strip().lower() for name in columns]
+    if _chosen(names):
+        return names
+    known = set(_OTHERS).union(*_NAMES)
+    if commas or len(names) != 3 or known & set(names):
+        raise InputError(
+            "JSON is needed, or names of columns (sentence1, sentence2, gold_label), "
+            "or a label, a premise and a hypothesis with tabs between them"
+        )
+    return []
 
 
 def _chosen(names: Collection[str]) -> list[str]:
     """The columns of label, premise and hypothesis, by a file's names for them; none
     where one is missing.
     """
-    found = [next((each for each in alike if each in names), "") for alike in _NAMES]
-    return found if all(found) else []
+    chosen = []
+    for alike in _NAMES:
+        chosen += [name for name in alike if name in names][:1]
+    return chosen if len(chosen) == len(_NAMES) else []
 
 
 def unquoted(cell: str) -> str:
@@ -155,10 +158,6 @@ def unquoted(cell: str) -> str:
     quotes, its own ones doubled.
     """
     inner = cell[1:-1]
-    quoted = (
-        len(cell) > 1
-        and cell[0] == cell[-1] == '"'
-        and '""' in inner
-        and '"' not in inner.replace('""', "")
-    )
-    return inner.replace('""', '"') if quoted else cell
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    has_pairs = '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_quoted and has_pairs else cell

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, pad
-from torch.utils.checkpoint import checkpoint
 
 from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
 
 # Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64
 # and more.
 DISTANCES = 10
-
-# Most numbers of products of spans and antecedents that are made at a time (256 MiB).
-CHUNK_NUMBERS = 1 << 26
 
 # The parts of the representation of a pair, in their order; from the last on, one for
 # each feature.
@@ -31,9 +27,10 @@ SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
 class AntecedentScores:
     """The scores of the antecedents of K spans.
 
-    antecedents  int64 [K, C]: numbers of earlier spans (arbitrary where a span has
-    fewer than C) scores       [K, 1 + C]: 0 for "no antecedent", then one for each; −∞
-    where a span has fewer than C
+    antecedents: int64 [K, C], numbers of earlier spans; arbitrary where a span has
+        fewer than C.
+    scores: [K, 1 + C]: 0 for "no antecedent", then one for each; −∞ where a span has
+        fewer than C.
     """
 
     antecedents: Tensor
@@ -46,12 +43,13 @@ class AntecedentScorer(torch.nn.Module):
     The bilinear form, a sum of G² terms, is divided by √G: the model is the same, but
     one update by Adam changes its scores less.
 
-    span_size  G, of span representations
-    speakers   whether pairs have a feature "same speaker"
-    genres     the number of genres, 0 for no such feature
-    settings   `antecedents` is C; the dropout of the feed-forward net is also used on
-               the features' embeddings (one mask for all the pairs of a document) and
-               both sides of the bilinear form
+    Args:
+        span_size: G, of span representations.
+        speakers: whether pairs have a feature "same speaker".
+        genres: the number of genres, 0 for no such feature.
+        settings: `antecedents` is C. Their dropout in the scorers is also used on the
+            features' embeddings (one mask for all the pairs of a document) and on both
+            sides of the bilinear form.
     """
 
     def __init__(
@@ -63,16 +61,17 @@ class AntecedentScorer(torch.nn.Module):
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
-        self.gate = (
-            torch.nn.Linear(2 * span_size, span_size) if settings.depth > 1 else None
-        )
+        self.gate: torch.nn.Linear | None = None
+        if settings.depth > 1:
+            self.gate = torch.nn.Linear(2 * span_size, span_size)
         self._speakers = speakers
         self._genres = genres > 0
-        choices = [
-            DISTANCES,
-            *([2] if speakers else []),
-            *([1 + genres] if genres else []),
-        ]
+        choices = [DISTANCES]
+        if speakers:
+            choices.append(2)
+        if genres:
+            # The first row is for an unknown genre.
+            choices.append(1 + genres)
         self.features = torch.nn.ModuleList(
             torch.nn.Embedding(choice, settings.feature_size) for choice in choices
         )
@@ -84,20 +83,19 @@ class AntecedentScorer(torch.nn.Module):
     ) -> AntecedentScores:
         """Score the antecedents of spans in textual order.
 
-        spans           [K, G]
-        mention_scores  [K]
-        speakers        int64 [K]: equal numbers for the same speaker; read only for
-        that feature genre           number of the document's genre, 0 for an unknown
-        one
+        Args:
+            spans: [K, G].
+            mention_scores: [K].
+            speakers: int64 [K], equal numbers for the same speaker; read only for that
+                feature.
+            genre: number of the document's genre, 0 for an unknown one.
         """
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)
-        scores = pad(
-            coarse + self._fine(spans, antecedents, features), (1, 0)
-        )  # "no antecedent" scores 0
+        scores = self._scores(spans, antecedents, coarse, features)
         for _ in range(self._depth - 1):
             spans = self.refine(spans, antecedents, scores)
-            scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))
+            scores = self._scores(spans, antecedents, coarse, features)
         return AntecedentScores(antecedents, scores)
 
     def forget_unknown_genre(self) -> None:
@@ -113,13 +111,11 @@ class AntecedentScorer(torch.nn.Module):
         where there are fewer.
         """
         count = len(spans)
-        scores = (
-            self.dropout(self.bilinear(spans)) @ self.dropout(spans).T / self._scale
-        )  # [K, K]
+        left = self.dropout(self.bilinear(spans))
+        scores = left @ self.dropout(spans).T / self._scale  # [K, K]
         scores = scores + mention_scores.unsqueeze(1) + mention_scores
-        earlier = torch.ones(count, count, dtype=torch.bool, device=spans.device).tril(
-            -1
-        )
+        everywhere = torch.ones(count, count, dtype=torch.bool, device=spans.device)
+        earlier = everywhere.tril(-1)
         scores = scores.masked_fill(~earlier, -torch.inf)
         best, antecedents = scores.topk(min(self._antecedents, count), dim=1)
         return antecedents, best
@@ -130,45 +126,27 @@ class AntecedentScorer(torch.nn.Module):
 
         A span without antecedent is its own: equations 4 to 6 of the paper.
         """
-        assert self.gate is not None, (
-            "representations that are scored once are not refined"
-        )
+        assert self.gate is not None, "spans that are scored once are not refined"
         shares = scores.softmax(dim=1)  # [K, 1 + C]
-        whole = shares.new_zeros(len(spans), len(spans))  # [K, K]
-        expected = (
-            whole.scatter(1, antecedents, shares[:, 1:]) @ spans + shares[:, :1] * spans
-        )
-        return torch.lerp(
-            spans, expected, self.gate(torch.cat([spans, expected], dim=1)).sigmoid()
-        )
+        # One product with the K × K shares is faster than K gathered antecedents.
+        whole = shares.new_zeros(len(spans), len(spans))
+        whole = whole.scatter(1, antecedents, shares[:, 1:])  # [K, K]
+        expected = whole @ spans + shares[:, :1] * spans
+        gate = self.gate(torch.cat([spans, expected], dim=1)).sigmoid()
+        return torch.lerp(spans, expected, gate)
 
-    def _fine(self, spans: Tensor, antecedents: Tensor, features: Tensor) -> Tensor:
-        """[K, C]: the feed-forward net's scores, in chunks of spans, recomputed in the
-        backward pass if many.
-        """
-        span = self.score.project(SPAN, spans)  # [K, H]
+    def _scores(
+        self, spans: Tensor, antecedents: Tensor, coarse: Tensor, features: Tensor
+    ) -> Tensor:
+        """[K, 1 + C]: coarse scores plus those of the feed-forward net."""
+        # Spans are multiplied before they are gathered: each is part of many pairs.
+        span = self.score.project(SPAN, spans).unsqueeze(1)  # [K, 1, H]
         antecedent = self.score.project(ANTECEDENT, spans)  # [K, H]
-
-        def chunk(rows: slice) -> Tensor:
-            product = spans[rows].unsqueeze(1) * embedding(
-                antecedents[rows], spans
-            )  # [k, C, G]
-            parts = (
-                span[rows].unsqueeze(1)
-                + embedding(antecedents[rows], antecedent)
-                + features[rows]
-            )
-            return self.score.finish(
-                parts + self.score.project(PRODUCT, product)
-            )  # [k, C]
-
-        size = max(1, CHUNK_NUMBERS // (antecedents.shape[1] * spans.shape[1]))
-        if size >= len(spans):
-            return chunk(slice(None))
-        chunks = [slice(first, first + size) for first in range(0, len(spans), size)]
-        return torch.cat(
-            [checkpoint(chunk, rows, use_reentrant=False) for rows in chunks]
-        )
+        products = spans.unsqueeze(1) * embedding(antecedents, spans)  # [K, C, G]
+        parts = span + embedding(antecedents, antecedent) + features  # [K, C, H]
+        fine = self.score.finish(parts + self.score.project(PRODUCT, products))
+        # "No antecedent" scores 0.
+        return pad(coarse + fine, (1, 0))
 
     def _feature_sums(
         self, antecedents: Tensor, speakers: Tensor, genre: int
@@ -180,13 +158,14 @@ class AntecedentScorer(torch.nn.Module):
             choices.append((speakers.unsqueeze(1) == speakers[antecedents]).long())
         if self._genres:
             choices.append(torch.tensor(genre, device=antecedents.device))
-        tables = [
-            self.score.project(part, self.dropout(table.weight))
-            for part, table in enumerate(self.features, FEATURES)
-        ]
-        total = embedding(choices[0], tables[0])
-        for choice, table in zip(choices[1:], tables[1:], strict=True):
-            total = total + embedding(choice, table)
+        parts = []
+        for number, table in enumerate(self.features):
+            weight = self.dropout(table.get_parameter("weight"))
+            projected = self.score.project(FEATURES + number, weight)
+            parts.append(embedding(choices[number], projected))
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
         return total
 
 
@@ -202,17 +181,17 @@ def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:
     """Marginal likelihood of the right antecedents, negative and logarithmic, summed
     over the spans: [].
 
-    clusters  int64 [K]: the gold cluster of each span, −1 for none
+    "No antecedent" is right for a span of no cluster, and for a span whose cluster has
+    none of its antecedents.
 
-    "No antecedent" is right for a span of no cluster, and for one none of whose
-    antecedents is of its cluster.
+    Args:
+        found: of the K spans.
+        clusters: int64 [K], the gold cluster of each span, −1 for none.
     """
-    valid = found.scores[:, 1:] > -torch.inf
-    right = (
-        (clusters[found.antecedents] == clusters.unsqueeze(1))
-        & (clusters.unsqueeze(1) >= 0)
-        & valid
-    )  # [K, C]
-    right = torch.cat([~right.any(dim=1, keepdim=True), right], dim=1)  # [K, 1 + C]
+    own = clusters.unsqueeze(1)  # [K, 1]
+    alike = (clusters[found.antecedents] == own) & (own >= 0)  # [K, C]
+    right = alike & (found.scores[:, 1:] > -torch.inf)
+    none = ~right.any(dim=1, keepdim=True)
+    right = torch.cat([none, right], dim=1)  # [K, 1 + C]
     gold = found.scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)
     return (found.scores.logsumexp(dim=1) - gold).sum()

@@ -86,6 +86,12 @@ class HighwayBiLstm(torch.nn.Module):
     the cells inside are PyTorch's: theirs have one gate for input and forgetting,
     dropout on the recurrent state, learned initial states and block-orthonormal first
     weights.
+
+    Args:
+        input_size: D, of a word.
+        hidden_size: H, of each direction.
+        layers: their number.
+        dropout: on the output of each layer.
     """
 
     def __init__(
@@ -93,16 +99,12 @@ class HighwayBiLstm(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.output_size = 2 * hidden_size
+        sizes = [input_size] + [self.output_size] * (layers - 1)
         self.layers = torch.nn.ModuleList(
-            BiLstm(
-                input_size=input_size if layer == 0 else self.output_size,
-                hidden_size=hidden_size,
-            )
-            for layer in range(layers)
+            BiLstm(input_size=size, hidden_size=hidden_size) for size in sizes
         )
         self.gates = torch.nn.ModuleList(
-            torch.nn.Linear(self.output_size, self.output_size)
-            for _ in range(layers - 1)
+            torch.nn.Linear(size, size) for size in sizes[1:]
         )
         self.dropout = torch.nn.Dropout(dropout)
 
@@ -119,12 +121,13 @@ class PartwiseFeedForward(torch.nn.Module):
     """A feed-forward net with one output over a concatenation that is never made.
 
     The first layer is linear: its output is the sum of the products of its columns with
-    the parts. A part that many
-    concatenations share is multiplied once: `project` each part, add, and `finish`.
+    the parts. A part that many concatenations share is multiplied once: `project` each
+    part, add, and `finish`.
 
-    sizes     of the parts, in the order of the concatenation
-    settings  `feed_forward_layers` hidden layers of `feed_forward_size` relu units,
-    each followed by dropout
+    Args:
+        sizes: of the parts, in the order of the concatenation.
+        settings: `feed_forward_layers` hidden layers of `feed_forward_size` units with
+            ReLU, each followed by dropout.
     """
 
     def __init__(self, *, sizes: Sequence[int], settings: CorefSettings) -> None:
@@ -135,19 +138,17 @@ class PartwiseFeedForward(torch.nn.Module):
         self.first = torch.nn.Linear(sum(sizes), hidden_size)
         rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
         for _ in range(settings.feed_forward_layers - 1):
-            rest += [
-                torch.nn.Linear(hidden_size, hidden_size),
-                torch.nn.ReLU(),
-                torch.nn.Dropout(dropout),
-            ]
-        self.rest = torch.nn.Sequential(*rest, torch.nn.Linear(hidden_size, 1))
+            rest.append(torch.nn.Linear(hidden_size, hidden_size))
+            rest.append(torch.nn.ReLU())
+            rest.append(torch.nn.Dropout(dropout))
+        rest.append(torch.nn.Linear(hidden_size, 1))
+        self.rest = torch.nn.Sequential(*rest)
 
     def project(self, part: int, x: Tensor) -> Tensor:
-        """[..., size of the part] → [..., H]; the bias of the layer is added to part 0."""
+        """[..., size of the part] → [..., H]; part 0 has the bias of the layer."""
         weight = self.first.weight.split(self._sizes, dim=1)[part]
-        return torch.nn.functional.linear(
-            x, weight, self.first.bias if part == 0 else None
-        )
+        bias = self.first.bias if part == 0 else None
+        return torch.nn.functional.linear(x, weight, bias)
 
     def finish(self, x: Tensor) -> Tensor:
         """The sum of the projected parts [..., H] → the output [...]."""

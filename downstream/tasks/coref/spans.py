@@ -8,7 +8,6 @@ another, are carried on.
 """
 
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 import torch
@@ -22,22 +21,27 @@ START, END, HEAD, WIDTH = range(4)
 
 @dataclass(frozen=True)
 class SpanParts:
-    """What the spans of a document of N words are made of."""
+    """What the spans of a document of N words are made of.
+
+    encoded: [N, E], the words as the LSTM sees them.
+    heads: [N, D], the inputs that the head attention averages.
+    attention: [N], scores of the head attention, before the softmax over a span.
+    widths: [W, F], features of the widths 1 … W.
+    """
 
     encoded: Tensor
-    """[N, E]: the words as the LSTM sees them."""
     heads: Tensor
-    """[N, D]: the inputs that the head attention averages."""
     attention: Tensor
-    """[N]: scores of the head attention, before the softmax over a span."""
     widths: Tensor
-    """[W, F]: features of the widths 1 … W."""
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans by their first and last words, int64 [S] each, and their mention scores,
-    [S].
+    """Spans by their words, with their scores.
+
+    starts: int64 [S], first words.
+    ends: int64 [S], last words.
+    scores: [S], of mentions.
     """
 
     starts: Tensor
@@ -52,11 +56,11 @@ class SpanScorer(torch.nn.Module):
     width by width from projections of the words, so that for all spans only its hidden
     units are kept ([S, H], 40 MB for 70,000 spans).
 
-    encoded_size   E, of the encoded words
-    head_size      D, of the inputs that the head attention averages
-    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward
-                   net is also used on the width embeddings, one mask for all the spans
-                   of a document
+    Args:
+        encoded_size: E, of the encoded words.
+        head_size: D, of the inputs that the head attention averages.
+        settings: `span_width` is W, `feature_size` F. Their dropout in the scorers is
+            also used on the width embeddings, one mask for all the spans of a document.
     """
 
     def __init__(
@@ -74,22 +78,21 @@ class SpanScorer(torch.nn.Module):
         """Encoded words [N, E] and what the head attention gathers [N, D] → what spans
         are made of.
         """
-        return SpanParts(
-            encoded,
-            heads,
-            self.attention(encoded).squeeze(1),
-            self.dropout(self.widths.weight),
-        )
+        attention = self.attention(encoded).squeeze(1)
+        widths = self.dropout(self.widths.weight)
+        return SpanParts(encoded, heads, attention, widths)
 
     def candidates(self, parts: SpanParts, room: Tensor) -> Spans:
         """All spans of up to W words inside sentences, narrow ones first.
 
-        room   int64 [N]: how many words from each word to the end of its sentence, both
-        counted
-
         The head attention of a span of w words comes from the span of w − 1: the new
         word's share of the softmax is σ(a_new − log Σ exp a_old), and the new head is
         that much of the way from the old head to the new word.
+
+        Args:
+            parts: of the words.
+            room: int64 [N], how many words there are from each word to the end of its
+                sentence, both counted.
         """
         words = len(room)
         start = self.score.project(START, parts.encoded)  # [N, H]
@@ -100,51 +103,35 @@ class SpanScorer(torch.nn.Module):
         total = parts.attention
         sums = []
         starts = []
-        widths = []
+        ends = []
         for extra in range(min(len(parts.widths), int(room.max()))):
             count = words - extra
             if extra:
                 old = total[:count]
                 new = parts.attention[extra:]
-                head = torch.lerp(
-                    head[:count], value[extra:], (new - old).sigmoid().unsqueeze(1)
-                )
+                share = (new - old).sigmoid().unsqueeze(1)
+                head = torch.lerp(head[:count], value[extra:], share)
                 total = torch.logaddexp(old, new)
-            sums.append(start[:count] + end[extra:] + head + width[extra])  # [count, H]
+            hidden = start[:count] + end[extra:] + head + width[extra]  # [count, H]
+            # Spans do not reach into the next sentence.
             inside = torch.nonzero(room[:count] > extra).squeeze(1)
+            sums.append(hidden.index_select(0, inside))
             starts.append(inside)
-            widths.append(torch.full_like(inside, extra))
-        first = torch.cat(starts)  # [S]
-        extra_words = torch.cat(widths)  # [S]
-        before = torch.tensor(
-            [0, *accumulate(len(one) for one in sums)], device=room.device
-        )
-        scores = self.score.finish(
-            torch.cat(sums).index_select(0, before[extra_words] + first)
-        )
-        return Spans(first, first + extra_words, scores)
+            ends.append(inside + extra)
+        scores = self.score.finish(torch.cat(sums))
+        return Spans(torch.cat(starts), torch.cat(ends), scores)
 
     def represent(self, parts: SpanParts, spans: Spans) -> Tensor:
         """[K, G]: the representations of some spans."""
         places = torch.arange(len(parts.attention), device=parts.attention.device)
-        inside = (places >= spans.starts.unsqueeze(1)) & (
-            places <= spans.ends.unsqueeze(1)
-        )  # [K, N]
-        weights = (
-            parts.attention.expand_as(inside)
-            .masked_fill(~inside, -torch.inf)
-            .softmax(dim=1)
-        )
+        begun = places >= spans.starts.unsqueeze(1)  # [K, N]
+        inside = begun & (places <= spans.ends.unsqueeze(1))
+        scores = parts.attention.expand_as(inside)
+        weights = scores.masked_fill(~inside, -torch.inf).softmax(dim=1)
+        start = parts.encoded[spans.starts]
+        end = parts.encoded[spans.ends]
         widths = parts.widths[spans.ends - spans.starts]
-        return torch.cat(
-            [
-                parts.encoded[spans.starts],
-                parts.encoded[spans.ends],
-                weights @ parts.heads,
-                widths,
-            ],
-            dim=1,
-        )
+        return torch.cat([start, end, weights @ parts.heads, widths], dim=1)
 
 
 def keep_best(spans: Spans, count: int) -> Tensor:
@@ -157,18 +144,19 @@ def keep_best(spans: Spans, count: int) -> Tensor:
     starts = spans.starts.cpu().numpy()
     ends = spans.ends.cpu().numpy()
     words = int(ends.max()) + 1
-    latest_end = np.full(words, -1)  # of the spans taken, by start
-    earliest_start = np.full(words, words)  # and by end
+    # Of the spans taken that begin at each word the latest end, and of those that end
+    # there the earliest start: no search through the spans taken is needed.
+    latest_end = np.full(words, -1)
+    earliest_start = np.full(words, words)
     kept: list[int] = []
     for number in np.argsort(-spans.scores.detach().cpu().numpy(), kind="stable"):
         if len(kept) == count:
             break
         start = starts[number]
         end = ends[number]
-        if start < end and (
-            (latest_end[start + 1 : end + 1] > end).any()
-            or (earliest_start[start:end] < start).any()
-        ):
+        begins_inside = (latest_end[start + 1 : end + 1] > end).any()
+        ends_inside = (earliest_start[start:end] < start).any()
+        if begins_inside or ends_inside:
             continue
         kept.append(number)
         latest_end[start] = max(latest_end[start], end)

@@ -100,42 +100,35 @@ class BiattentiveClassifier(torch.nn.Module):
         classes before softmax, [B, C].
         """
         mask = valid_mask(lengths, x.device)  # [B, T]
-        states = self.encoder(
-            self.feedforward(self.embedding_dropout(x)), lengths
-        )  # [B, T, 2H]
-        integrated = self.integrator(
-            self_biattention(states, mask), lengths
-        )  # [B, T, 2H]
+        projected = self.feedforward(self.embedding_dropout(x))
+        states = self.encoder(projected, lengths)  # [B, T, 2H]
+        attended = self_biattention(states, mask)  # [B, T, 6H]
+        integrated = self.integrator(attended, lengths)  # [B, T, 2H]
         return self.output(self.integrator_dropout(self.pool(integrated, mask)))
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
         """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean
         with learned weights.
         """
-        weights = masked_softmax(
-            self.pooling_weight(states).squeeze(2), mask, memory_efficient=True
-        )  # [B, T]
-        outside = ~mask.unsqueeze(2)
-        return torch.cat(
-            [
-                states.masked_fill(outside, -torch.inf).amax(dim=1),
-                states.masked_fill(outside, torch.inf).amin(dim=1),
-                masked_mean(states, ~outside, dim=1),
-                weighted_sum(states, weights),
-            ],
-            dim=1,
-        )
+        scores = self.pooling_weight(states).squeeze(2)  # [B, T]
+        # Without `memory_efficient` padding would take a share.
+        weights = masked_softmax(scores, mask, memory_efficient=True)
+        inside = mask.unsqueeze(2)
+        largest = states.masked_fill(~inside, -torch.inf).amax(dim=1)
+        smallest = states.masked_fill(~inside, torch.inf).amin(dim=1)
+        mean = masked_mean(states, inside, dim=1)
+        weighted = weighted_sum(states, weights)
+        return torch.cat([largest, smallest, mean, weighted], dim=1)
 
 
 def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
     """Biattention of a sentence with itself: [B, T, 2H] and mask [B, T] → [B, T, 6H].
 
-    Each word's state x, and with a the mean of all the states, weighted by the softmax
-    of their products with x: [x, x − a, x ∗ a] (McCann et al. 2017, equations 4 to 8,
-    the two sentences being one).
+    It is [x, x − a, x ∗ a] for each word's state x, where a is the mean of all states,
+    weighted by the softmax of their products with x (McCann et al. 2017, equations 4 to
+    8, the two sentences being one).
     """
-    weights = masked_softmax(
-        states.bmm(states.transpose(1, 2)), mask, memory_efficient=True
-    )  # [B, T, T]
+    products = states.bmm(states.transpose(1, 2))  # [B, T, T]
+    weights = masked_softmax(products, mask, memory_efficient=True)
     attended = weighted_sum(states, weights)  # [B, T, 2H]
     return torch.cat([states, states - attended, states * attended], dim=2)

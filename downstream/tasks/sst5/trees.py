@@ -31,8 +31,8 @@ def read_trees(path: Path) -> Iterator[tuple[TaskSentence, list[Node]]]:
     """Yield sentence and nodes (the root first) of each tree of a file (plain or
     `.gz`); blank lines are skipped.
 
-    Raises `InputError` for a file without trees, and with its number for a line that is
-    not exactly one tree.
+    Raises:
+        InputError: a file without trees, or a line that is not exactly one tree.
     """
     found = False
     for number, line in enumerate(read_lines(path), 1):
@@ -43,37 +43,42 @@ def read_trees(path: Path) -> Iterator[tuple[TaskSentence, list[Node]]]:
             yield make_sentence(words, file=path, line=number), nodes
     if not found:
         raise InputError(
-            f"{path} holds no trees: one a line is expected, like (3 (2 This) (3 (3 works) (2 .)))"
+            f"{path} holds no trees: one a line is expected, like "
+            "(3 (2 This) (3 (3 works) (2 .)))"
         )
 
 
 def parse_tree(line: str) -> tuple[list[str], list[Node]]:
-    """The words of a tree, and its nodes, a node before those under it; raises
-    `ValueError` for anything else.
+    """The words of a tree, and its nodes, a node before those under it.
+
+    Raises:
+        ValueError: anything else.
     """
     words: list[str] = []
     nodes: list[Node] = []
     phrase_words = 0
+    # Places in `nodes` of those whose brackets are open, the innermost last.
     open_nodes: list[int] = []
     for token in _TOKEN.findall(line):
         if not open_nodes and (nodes or token[0] != "("):
             raise ValueError(f"{reprlib.repr(token)} stands outside the tree")
         if token[0] == "(":
-            if token[1:] not in LABELS:
-                raise ValueError(
-                    f"the label {reprlib.repr(token[1:])} is not one of 0, 1, 2, 3, 4"
-                )
+            label = token[1:]
+            if label not in LABELS:
+                shown = reprlib.repr(label)
+                raise ValueError(f"the label {shown} is not one of 0, 1, 2, 3, 4")
             open_nodes.append(len(nodes))
-            nodes.append(Node(len(words), len(words), LABELS[token[1:]]))
+            # The end is known when the bracket is closed.
+            nodes.append(Node(len(words), len(words), LABELS[label]))
         elif token == ")":
-            node = open_nodes.pop()
-            begin, _, label = nodes[node]
-            nodes[node] = Node(begin, len(words), label)
-            phrase_words += len(words) - begin
-            if begin == len(words) or phrase_words > MOST_WORDS:
-                raise ValueError(
-                    f"a node holds no word, or all nodes more than {MOST_WORDS:,} words together"
-                )
+            place = open_nodes.pop()
+            node = nodes[place]._replace(end=len(words))
+            nodes[place] = node
+            phrase_words += node.end - node.begin
+            if node.begin == node.end:
+                raise ValueError("a node holds no word")
+            if phrase_words > MOST_WORDS:
+                raise ValueError(f"all nodes hold more than {MOST_WORDS:,} words")
         else:
             words.append(token)
     if open_nodes:

@@ -1,6 +1,5 @@
 """The fast coreference model: the numbers of the plain one."""
 
-import copy
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,8 +13,6 @@ from downstream.tasks.coref.model import chains_of_links, like_length
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 from downstream.tasks.coref.task import TASK
 from torch import Tensor
-
-from downstream.tasks.coref import antecedents as antecedents_module
 
 LENGTHS = [4, 1, 7, 3]
 """Of the sentences of a document."""
@@ -193,23 +190,6 @@ def test_antecedents_are_those_of_pairs_by_themselves(depth: int) -> None:
     torch.testing.assert_close(
         gradients(loss, spans, mentions, module=scorer), gradients(plain, spans, mentions, module=scorer)
     )
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_chunks_of_pairs_change_nothing(dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = antecedent_scorer()
-    whole.score.rest[1].p = dropout
-    pieces = copy.deepcopy(whole)
-    results = []
-    for scorer, numbers in ((whole, 1 << 26), (pieces, 4 * 3 * 7)):  # all spans, and four at a time
-        monkeypatch.setattr(antecedents_module, "CHUNK_NUMBERS", numbers)
-        torch.manual_seed(2)
-        spans = torch.randn(10, 7, dtype=torch.float64, requires_grad=True)
-        found = scorer(spans, spans.sum(dim=1), torch.zeros(10, dtype=torch.long), 1)
-        finite = found.scores.masked_fill(found.scores == -torch.inf, 0)
-        loss = antecedent_loss(found, torch.tensor([0, 0, 1, 1, 1, 0, -1, 0, 1, 1]))
-        results.append((finite, gradients(loss, spans, module=scorer)))
-    torch.testing.assert_close(results[0], results[1])
 
 
 def test_unknown_genres_and_single_spans() -> None:
