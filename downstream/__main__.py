@@ -1,14 +1,11 @@
-"""The `downstream` command: probes by task, the sentences of a task, linear
-classifiers, and the table.
+"""The `downstream` command: probes by task, the sentences of a task, and the table.
 
 python -m downstream TASK --train F… --dev F [--test F] [--model DIR] [--vectors V]
     train and score a probe
-python -m downstream sentences TASK|columns FILES…
+python -m downstream sentences TASK FILES…
     print the sentences, as `elmoc dump-features` takes them
 python -m downstream suite SUITE.toml --model RUN
     run many probes, and give the encoder's worth in one number
-python -m downstream layers --train F… --dev F --label pos --model RUN
-    report what a linear classifier finds in each layer
 python -m downstream similarity VECTORS|MODEL FILES…
     do cosines of words rank pairs of them as people do?
 python -m downstream table RESULTS…
@@ -38,7 +35,6 @@ COMMANDS = {
         "downstream.suite.running",
         "run a suite of probes for one encoder, and give its worth in one number",
     ),
-    "layers": ("downstream.layers", "what a linear classifier finds in each layer"),
     "similarity": (
         "downstream.similarity",
         "correlate cosines of words with human judgements of their similarity",

@@ -21,7 +21,6 @@ _EXTRAS = {
     "tokenizers": "subwords",
     "faiss": "pack",
     "allennlp": "downstream",
-    "sklearn": "downstream",
     "scipy": "downstream",
 }
 # Characters of a printed line, which may quote damaged text of any length.
