@@ -11,6 +11,7 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """`numerator` / `denominator` in percent, 0 where the denominator is 0."""
     numerator = np.asarray(numerator, dtype=np.float64)
     denominator = np.asarray(denominator, dtype=np.float64)
+    # Where nothing is divided, the zeros stay.
     zeros = np.zeros_like(numerator)
     return 100 * np.divide(numerator, denominator, out=zeros, where=denominator != 0)
 

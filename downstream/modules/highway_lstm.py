@@ -42,8 +42,9 @@ class AlternatingLstm(torch.nn.Module):
         """The linear layer that the caller applies to the inputs: inputs that are
         repeated are multiplied once.
         """
-        linear: torch.nn.Linear = self.cells[0].get_submodule("input_linearity")
-        return linear
+        cell = self.cells[0]
+        assert isinstance(cell, AugmentedLSTMCell)
+        return cell.input_linearity
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
         """The output of `first` for all N words, [N, 6H], packed → [N, H]."""
@@ -81,6 +82,7 @@ def _read(
         mask: [B, H], on the previous state.
     """
     size = recurrent.in_features
+    # Before the first step there is no row yet.
     state = steps[0].new_zeros(0, size)
     cell = state
     states = []

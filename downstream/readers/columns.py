@@ -159,13 +159,15 @@ def read_columns(
     lines = list(read_lines(path))
     rows = [split_columns(line) for line in lines]
     ragged = ragged or any(line.startswith(DOCUMENT_MARKS) for line in lines)
+    # Numbers of columns of the lines that are surely words: a comment has others.
     widths = set()
     for line, columns in zip(lines, rows, strict=True):
         if columns and not line.startswith("#"):
             widths.add(len(columns))
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
-    inside = False  # of a sentence
+    # Whether the line before is a word of a sentence.
+    inside = False
     for number, (line, columns) in enumerate(zip(lines, rows, strict=True), 1):
         is_comment = bool(_COMMENT.match(line))
         # A tweet's first word may begin with #: a row of words has a label.
@@ -187,6 +189,7 @@ def read_columns(
         sentence = sentences[-1]
         sentence.rows.append(columns)
         sentence.lines.append(number)
+        # Columns of arguments differ from sentence to sentence, others do not.
         like = sentence if ragged else sentences[0]
         width = len(like.rows[0])
         if len(columns) != width:
@@ -199,20 +202,27 @@ def read_columns(
             f"{path} holds no sentences: a word and its labels a line are expected"
         )
     found = _find_words(sentences) if word_column is None else word_column
+    _check_words(path, sentences, found, is_given=word_column is not None)
+    return ColumnFile(sentences, comments, found)
+
+
+def _check_words(
+    path: Path, sentences: Sequence[ColumnSentence], column: int, *, is_given: bool
+) -> None:
     words: set[str] = set()
     for sentence in sentences:
-        words.update(sentence.column(found))
+        words.update(sentence.column(column))
     if words <= set(SKELETON_WORDS):
         raise InputError(
             f"{path} has {words.pop()} in the place of every word: "
             "the corpus's own script puts them in"
         )
-    if word_column is None and all(map(str.isdecimal, words)):
+    # Numbers are words where the user says so.
+    if not is_given and all(map(str.isdecimal, words)):
         raise InputError(
-            f"{path}: column {found} holds numbers, no words: "
+            f"{path}: column {column} holds numbers, no words: "
             "name their column with --word-column"
         )
-    return ColumnFile(sentences, comments, found)
 
 
 def _words_alone(sentences: list[ColumnSentence]) -> list[ColumnSentence]:
@@ -236,6 +246,7 @@ def _find_words(sentences: Sequence[ColumnSentence]) -> int:
     """The first column that neither counts the words nor is the same all through each
     sentence; 0 if there is none.
     """
+    # Columns of single words are always "the same all through".
     several = any(len(each.rows) > 1 for each in sentences)
     for index in range(min(len(each.rows[0]) for each in sentences) - 1):
         columns = [each.column(index) for each in sentences]
@@ -264,6 +275,7 @@ def split_columns(line: str) -> list[str]:
     """
     if not line.strip():
         return []
+    # Words with blanks are found in columns between tabs alone.
     if "\t" in line:
         return [column.strip() for column in line.split("\t")]
     return [column.strip() for column in line.split(" ") if column]

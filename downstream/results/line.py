@@ -75,6 +75,7 @@ class ResultLine:
     @property
     def is_of_one_seed(self) -> bool:
         """Whether each list has one element."""
+        # `figures` holds lists by name.
         lists = list(_lists(self).values()) + list(self.figures.values())
         return all(len(each) == 1 for each in lists)
 
@@ -89,21 +90,26 @@ AnyLine = TypeVar("AnyLine", bound=ResultLine)
 
 def of_row(line: AnyLine, row: int) -> AnyLine:
     """A line of one seed, which is that of a row of each list."""
-    values = {name: [values[row]] for name, values in _lists(line).items()}
-    figures = {name: [values[row]] for name, values in line.figures.items()}
-    return replace(line, figures=figures, **values)
+    changes: dict[str, Any] = {"figures": {}}
+    for name, values in line.figures.items():
+        changes["figures"][name] = [values[row]]
+    for name, values in _lists(line).items():
+        changes[name] = [values[row]]
+    return replace(line, **changes)
 
 
 def joined(lines: Sequence[AnyLine]) -> AnyLine:
     """One line with the seeds of several of one seed, which agree in all but their
     lists; the last one has the facts.
     """
+    # Where a seed was run again, facts such as paths are those of the later run.
     last = lines[-1]
-    values = {name: [getattr(line, name)[0] for line in lines] for name in _lists(last)}
-    figures = {}
+    changes: dict[str, Any] = {"figures": {}}
     for name in last.figures:
-        figures[name] = [line.figures[name][0] for line in lines]
-    return replace(last, figures=figures, **values)
+        changes["figures"][name] = [line.figures[name][0] for line in lines]
+    for name in _lists(last):
+        changes[name] = [getattr(line, name)[0] for line in lines]
+    return replace(last, **changes)
 
 
 def _lists(line: ResultLine) -> dict[str, Any]:

@@ -115,6 +115,7 @@ def _alike(row: Row, others: Sequence[Row]) -> Row | None:
     for other in others:
         if other.first.comparable == row.first.comparable and "both" in other.gains:
             alike.append(other)
+    # With other vectors the baselines differ, and so does the meaning of a gain.
     for other in alike:
         if other.word_vectors == row.word_vectors:
             return other
@@ -146,6 +147,7 @@ def _share_of_difference(row: Row, other: Row) -> Share:
     groups = [row.results["both"].scores, other.results["both"].scores]
     cancelled = []
     if np.array_equal(vectors.counts, other_vectors.counts):
+        # Both have the same baseline: it is in neither side of the difference.
         cancelled = [vectors.scores]
     else:
         groups += [vectors.scores, other_vectors.scores]
@@ -173,6 +175,7 @@ def _error_by_seeds(
     Returns:
         In points; None where there are single seeds only.
     """
+    # The variance is pooled: single groups have too few seeds to tell it.
     told = list(groups) + list(cancelled)
     degrees = sum(len(group) - 1 for group in told)
     if not degrees:
@@ -187,6 +190,7 @@ def _error_by_seeds(
 
 def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Encoder → its rows."""
+    # Rows of word vectors alone belong to no encoder.
     found: dict[str, list[Row]] = {}
     for row in rows:
         if row.with_encoder:

@@ -48,6 +48,7 @@ class Result(ResultLine):
         Files are compared by their contents, in their order, as runs may have found
         them in different folders.
         """
+        # Suites tune settings for each kind of inputs.
         settings = self.compared_as or without_state_settings(self.settings)
         return _identity(
             [*self.place, self.metric, self.fingerprints, self.reader, settings]
@@ -132,8 +133,11 @@ def encoder_identity(features: Mapping[str, Any]) -> str:
     A file of another tool names no model: it is known by path, size and time.
     """
     if "model" not in features:
-        names = ("file", "file_size", "file_time")
-        return " ".join(str(features[name]) for name in names if name in features)
+        known = [
+            each for each in ("file", "file_size", "file_time") if each in features
+        ]
+        return " ".join(str(features[name]) for name in known)
+    # Layers differ between dumps of one model, pooling between those of subwords.
     names = ("model", "word_vectors", "layers", "pooling")
     facts = [features.get(name) for name in names]
     return _identity([*facts, bool(features.get("carry_state"))])
@@ -148,6 +152,7 @@ def summary(records: Sequence[Mapping[str, Any]]) -> str:
     """
     first = records[0]
     lines = [f"{first['task']}: {first['metric']} on {first['split']}"]
+    # Data and settings → the mean of word vectors alone.
     baselines: dict[str, float] = {}
     for record in records:
         if record["inputs"] == "vectors":

@@ -166,6 +166,7 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
     for result in group:
         if result.inputs == "both":
             pairs[result.encoder, result.word_vectors] = None
+    # Features alone stand beside both, where both were run.
     with_both = {encoder for encoder, _ in pairs}
     for result in group:
         if result.inputs == "features" and result.encoder not in with_both:

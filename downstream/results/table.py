@@ -22,6 +22,7 @@ from elmoc.command_line import run_main
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
+# The order of the columns of scores.
 KINDS = ("vectors", "features", "both")
 
 
@@ -94,7 +95,8 @@ def tables_as_text(
     table.
     """
     tables = [text_table(table) for table in result_tables(rows) + list(more)]
-    width = max(len(line) for table in tables for line in table.splitlines())
+    # Notes are as wide as the widest table.
+    width = max(len(line) for line in "\n".join(tables).splitlines())
     wrapped = [textwrap.fill(note, width, subsequent_indent="  ") for note in notes]
     return "\n\n".join(tables) + "\n\n" + "\n".join(wrapped)
 
@@ -105,6 +107,7 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
         Column("task", [row.first.task for row in rows]),
         Column("data", [row.dataset for row in rows]),
     ]
+    # A single encoder needs no column.
     encoders = {row.encoder for row in rows} - {NONE}
     if len(encoders) > 1:
         names.append(Column("encoder", [row.encoder for row in rows]))
@@ -173,6 +176,7 @@ def _mix_of(result: Result | None) -> str:
     mixes = [mix for mix in result.mixes if mix] if result else []
     if not mixes:
         return NONE
+    # Column by column: layers in their order, and the scale last.
     means = [f"{fmean(values):.2f}" for values in zip(*mixes, strict=True)]
     weights = " ".join(means[:-1])
     return f"{weights} × {means[-1]}"

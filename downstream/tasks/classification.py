@@ -61,12 +61,14 @@ class ClassificationTask(Task[Example, Probabilities]):
 
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
         """[1 if the example is right, 1]."""
+        # A label that the training data lacked is never predicted, and counts as wrong.
         return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {self.metric: ratio(counts[..., 0], counts[..., 1])}
 
     def format_prediction(self, example: Example, prediction: Probabilities) -> str:
+        # A float32 has no more digits than these.
         rounded = {label: round(value, 6) for label, value in prediction.items()}
         record = self.record(example, best_label(prediction), rounded)
         return json.dumps(record, ensure_ascii=False) + "\n"

@@ -99,6 +99,7 @@ class HighwayBiLstm(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.output_size = 2 * hidden_size
+        # All but the first layer read what a layer gives.
         sizes = [input_size] + [self.output_size] * (layers - 1)
         self.layers = torch.nn.ModuleList(
             BiLstm(input_size=size, hidden_size=hidden_size) for size in sizes
@@ -111,6 +112,7 @@ class HighwayBiLstm(torch.nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H]."""
         x = self.dropout(self.layers[0](x, lengths))
+        # The first layer has no highway: its input is of another size.
         for layer, gate in zip(self.layers[1:], self.gates, strict=True):
             y = self.dropout(layer(x, lengths))
             x = torch.lerp(x, y, gate(y).sigmoid())
@@ -136,6 +138,7 @@ class PartwiseFeedForward(torch.nn.Module):
         dropout = settings.dropout
         self._sizes = list(sizes)
         self.first = torch.nn.Linear(sum(sizes), hidden_size)
+        # What follows the first layer, which is linear alone.
         rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
         for _ in range(settings.feed_forward_layers - 1):
             rest.append(torch.nn.Linear(hidden_size, hidden_size))
@@ -146,6 +149,7 @@ class PartwiseFeedForward(torch.nn.Module):
 
     def project(self, part: int, x: Tensor) -> Tensor:
         """[..., size of the part] → [..., H]; part 0 has the bias of the layer."""
+        # The columns of the weight that belong to the part.
         weight = self.first.weight.split(self._sizes, dim=1)[part]
         bias = self.first.bias if part == 0 else None
         return torch.nn.functional.linear(x, weight, bias)

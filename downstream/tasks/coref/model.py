@@ -93,6 +93,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             genres=len(genres),
             settings=settings,
         )
+        # The LSTM keeps PyTorch's start.
         for part in (self.spans, self.antecedents):
             for module in part.modules():
                 if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
@@ -117,10 +118,12 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
         room = torch.cat(rooms)  # [N]
         candidates = self.spans.candidates(parts, room)
+        # As many as a share of the words, one at least.
         rows = keep_best(candidates, max(1, int(self._span_ratio * len(room))))
         kept = Spans(
             candidates.starts[rows], candidates.ends[rows], candidates.scores[rows]
         )
+        # The speaker of a span is that of its first word.
         before = _words_before(example, sentences.start)
         names = example.speakers[before : before + len(room)]
         numbers: dict[str, int] = {}
@@ -142,6 +145,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             window = self._window(len(example.sentences))
             before = _words_before(example, window.start)
             spans, scores = self.score(example, window)
+            # Chains count words through the whole document, spans from the window.
             clusters: dict[Mention, int] = {}
             for number, chain in enumerate(example.chains):
                 for start, end in chain:
@@ -201,6 +205,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         """All the sentences; in training, a random window of a long document's."""
         if not self.training or sentences <= self._training_sentences:
             return range(sentences)
+        # PyTorch's generator is seeded by the run, as that of dropout is.
         first = int(torch.randint(sentences - self._training_sentences + 1, ()))
         return range(first, first + self._training_sentences)
 
@@ -232,6 +237,7 @@ def chains_of_links(
     chains: dict[int, list[Mention]] = {}
     roots: list[int] = []
     for number, link in enumerate(links):
+        # Links go backwards, so the root of the other mention is known.
         root = number if link < 0 else roots[link]
         roots.append(root)
         chains.setdefault(root, []).append(mentions[number])

@@ -130,6 +130,7 @@ class SpanScorer(torch.nn.Module):
         weights = scores.masked_fill(~inside, -torch.inf).softmax(dim=1)
         start = parts.encoded[spans.starts]
         end = parts.encoded[spans.ends]
+        # Row 0 is for spans of one word.
         widths = parts.widths[spans.ends - spans.starts]
         return torch.cat([start, end, weights @ parts.heads, widths], dim=1)
 
@@ -141,6 +142,7 @@ def keep_best(spans: Spans, count: int) -> Tensor:
     Two spans cross when each has a word that the other has not, and they have a word in
     common.
     """
+    # One span after the other is compared: numpy's steps are faster than PyTorch's.
     starts = spans.starts.cpu().numpy()
     ends = spans.ends.cpu().numpy()
     words = int(ends.max()) + 1

@@ -97,6 +97,8 @@ class ImdbTask(Sst5Task):
                 sentence = make_sentence(kept, file=path, line=number)
                 label = LABELS.index(record["label"])
             reviews.append(Phrase(sentence, label, root=True))
+        if not reviews:
+            raise InputError(f"{path} holds no reviews: JSON lines are expected")
         return reviews
 
     def training_examples(

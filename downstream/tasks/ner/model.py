@@ -62,6 +62,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
     ) -> None:
         super().__init__()
         self.inputs = inputs
+        # B begins an entity, I is inside, L is its last word, U its only one.
         self.labels = ["O"]
         for name in types:
             self.labels += [f"{place}-{name}" for place in "BILU"]
@@ -74,6 +75,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
             dropout=settings.dropout,
         )
         self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
+        # allennlp_light calls the coding BIOUL.
         allowed = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
         self.crf = ConditionalRandomField(
             len(self.labels), allowed, include_start_end_transitions=False
@@ -105,6 +107,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         """The BIO tags of each sentence's best path."""
         logits, lengths = self.logits(examples)
         tags = len(self.labels)
+        # Start and end are the last two rows of the mask.
         paths = viterbi(
             require_numbers(logits),
             lengths,

@@ -54,6 +54,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
         brackets, and become BIO.
         """
         assert isinstance(options, NerReaderOptions)
+        # A negative column is to be found.
         word_column = None if options.word_column < 0 else options.word_column
         file = read_columns(
             path, word_column=word_column, column=options.column, labels=_TAG
@@ -77,6 +78,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
                         "(nor E-, S-, L-, U-, M- or W-TYPE), and no bracket like "
                         "(TYPE*: name the column of the tags with --column",
                     )
+            # OntoNotes nests entities; a tagger gives a word one tag.
             if any(tag[0] in "(*" for tag in tags):
                 spans = columns.bracketed(options.column)
                 outer = outermost(spans)
@@ -84,7 +86,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 inner += len(spans) - len(outer)
             sentences.append(TaggedSentence(words, iob_to_bio(tags)))
         if inner:
-            # A tagger gives a word one tag.
             left_out = counted(inner, "entity", "entities")
             note(f"{path}: {left_out} inside others are left out")
         return sentences
@@ -130,6 +131,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return "".join(" ".join(row) + "\n" for row in rows) + "\n"
 
 
+# Those of ELMo's tagger on CoNLL-2003 (Peters et al. 2018).
 PUBLISHED = NerSettings(
     learning_rate=1e-3,
     gradient_norm=5.0,

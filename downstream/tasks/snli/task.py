@@ -109,6 +109,7 @@ class Esim(torch.nn.Module):
         dropout = settings.dropout
         projected_size = projection_size or input_size
         self.shortcut = settings.shortcut
+        # One mask for all words of a sentence.
         self.input_dropout = InputVariationalDropout(dropout)
         self.projection: torch.nn.Module = torch.nn.Identity()
         if projection_size:
@@ -187,11 +188,13 @@ def initialise(layer: torch.nn.Module) -> None:
                 torch.nn.init.orthogonal_(weight)
             else:
                 torch.nn.init.zeros_(weight)
+                # PyTorch adds two biases: one of them is 1 at the forget gate.
                 if name.startswith("bias_hh"):
                     with torch.no_grad():
                         weight[layer.hidden_size : 2 * layer.hidden_size] = 1.0
 
 
+# SNLI's labels, in the order of the scores where the data has no others.
 LABELS = ("entailment", "neutral", "contradiction")
 
 

@@ -113,6 +113,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
             dropout=settings.recurrent_dropout,
         )
         self.output = torch.nn.Linear(settings.hidden_size, len(self.tags))
+        # As in He et al.'s tagger.
         torch.nn.init.orthogonal_(self.output.weight)
         allowed = allowed_transitions("BIO", dict(enumerate(self.tags)))
         # It is made from the tags, so a saved probe does without it.
@@ -150,6 +151,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
             start=self.transition_mask[tags, :tags],
             end=self.transition_mask[:tags, tags + 1],
         )
+        # A path is a proposition's: sentences take theirs in turn.
         spans = [bio_to_spans([self.tags[tag] for tag in path]) for path in paths]
         roles = []
         first = 0

@@ -37,6 +37,7 @@ def whole_arguments(
     last: dict[str, list[tuple[int, int]]] = {}
     for label, first, end in sorted(spans, key=lambda span: (span.first, -span.last)):
         role = label.removeprefix(CONTINUED)
+        # A piece without a beginning begins an argument, as in srl-eval.pl.
         if role == label or role not in last:
             last[role] = []
             pieces.append((role, last[role]))

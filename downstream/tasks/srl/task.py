@@ -59,6 +59,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
     for document in read_documents(path, arguments=True):
         for columns in document.sentences:
             spans = arguments_of(columns, document)
+            # A tagger gives a word one role.
             kept = [outermost(each) for each in spans]
             inner += sum(map(len, spans)) - sum(map(len, kept))
             propositions = _propositions(columns, kept)
@@ -86,6 +87,7 @@ def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) 
     lemmas = [NOTHING] * length
     for proposition in sentence.propositions:
         lemmas[proposition.predicate] = proposition.lemma
+    # A column for each proposition, in the order of the predicates' words.
     brackets = [_brackets(each, length) for each in spans]
     rows = zip(lemmas, *brackets, strict=True)
     return "".join("\t".join(row) + "\n" for row in rows) + "\n"
@@ -120,6 +122,7 @@ def _propositions(
 def _brackets(spans: Sequence[Span], length: int) -> list[str]:
     cells = ["*"] * length
     for label, first, last in spans:
+        # A span of one word is `(V*)`.
         cells[first] = f"({label}{cells[first]}"
         cells[last] += ")"
     return cells
@@ -141,6 +144,7 @@ class SrlTask(Task[SrlSentence, Roles]):
     def describe(self, examples: Sequence[SrlSentence]) -> str:
         spans = _spans(examples)
         tokens = sum(len(example.sentence.words) for example in examples)
+        # The number of gold arguments: V and pieces of others are no arguments.
         _, arguments, _ = count_arguments(spans, [()] * len(spans))
         return (
             f"{counted(len(examples), 'sentence')}, {counted(tokens, 'token')}, "

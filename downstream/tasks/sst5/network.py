@@ -85,6 +85,7 @@ class BiattentiveClassifier(torch.nn.Module):
         )
         self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
         self.integrator_dropout = torch.nn.Dropout(settings.integrator_dropout)
+        # The last layer gives the scores, which have no dropout.
         sizes = [settings.first_output_size, settings.second_output_size, CLASSES]
         dropouts = [settings.first_output_dropout, settings.second_output_dropout, 0.0]
         self.output = Maxout(
@@ -114,6 +115,7 @@ class BiattentiveClassifier(torch.nn.Module):
         # Without `memory_efficient` padding would take a share.
         weights = masked_softmax(scores, mask, memory_efficient=True)
         inside = mask.unsqueeze(2)
+        # Padding must not be the largest or the smallest.
         largest = states.masked_fill(~inside, -torch.inf).amax(dim=1)
         smallest = states.masked_fill(~inside, torch.inf).amin(dim=1)
         mean = masked_mean(states, inside, dim=1)
@@ -128,6 +130,7 @@ def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
     weighted by the softmax of their products with x (McCann et al. 2017, equations 4 to
     8, the two sentences being one).
     """
+    # A word attends to itself, too, as in the published version.
     products = states.bmm(states.transpose(1, 2))  # [B, T, T]
     weights = masked_softmax(products, mask, memory_efficient=True)
     attended = weighted_sum(states, weights)  # [B, T, 2H]

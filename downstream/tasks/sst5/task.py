@@ -107,6 +107,7 @@ class Sst5Task(ClassificationTask[Phrase]):
         assert isinstance(options, Sst5ReaderOptions)
         if options.subtrees != "distinct":
             return examples
+        # One phrase may have several labels, in several sentences.
         first: dict[tuple[tuple[str, ...], int], Phrase] = {}
         for phrase in examples:
             first.setdefault((phrase.sentence.words, phrase.label), phrase)
@@ -154,6 +155,7 @@ TASK = Sst5Task(
     reader=Sst5ReaderOptions(),
     model=Sst5Probe,
     published=PUBLISHED,
+    # Smaller layers and two epochs, for a CPU.
     small=replace(
         PUBLISHED,
         mix_rate=SMALL_MIX_RATE,

@@ -1,16 +1,19 @@
 """What holds for every task: ten examples are learned, a seed gives the same numbers, dropout is for training."""
 
 import json
+import re
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
+from elmoc.errors import InputError
 from tests.downstream.conftest import columns, write_random_features
 from tests.downstream.dropouts import differ, leave_one_dropout
 from tests.downstream.tasks.coref.test_task import ten_documents
@@ -80,6 +83,47 @@ def test_ten_examples_are_learned_from_every_kind_of_inputs_and_twice_alike(
         runs.append(([epoch["loss"] for epoch in both["curves"][0]], both["counts"], predictions))
     assert runs[0] == runs[1]
     assert runs[0][2]
+
+
+def test_the_contract_of_a_task(name: str, data: Path, tmp_path: Path) -> None:
+    """What is read is described, predicted, counted, scored and written, whatever the task."""
+    task: Any = import_module(f"downstream.tasks.{name}.task").TASK
+    training = task.training_examples(task.read(data, task.reader, training=True), task.reader)
+    examples = task.read(data, task.reader, training=False)
+    assert f"{len(examples)} {task.item}"[:-1] in task.describe(examples)
+    assert "\n" not in task.describe(training)
+    sentences = [sentence for example in training for sentence in task.sentences(example)]
+    assert {(each.file, each.line > 0) for each in sentences} == {(str(data), True)}
+    assert all(word and not set(word) & set(" \t\n") for each in sentences for word in each.words)
+    vocabulary = task.vocabulary(training)
+    assert json.loads(json.dumps(vocabulary)) == vocabulary
+
+    inputs = ProbeInputs(InputSources(words=WordTable("random:1:6", sentences=sentences), states=None))
+    probe = task.model(inputs=inputs, settings=task.small, **vocabulary).eval()
+    with torch.no_grad():
+        predictions = probe.predict(examples)
+    counts = np.stack([task.count(*pair) for pair in zip(examples, predictions, strict=True)])
+    assert counts.dtype == np.float64
+    metrics = task.metrics(counts.sum(axis=0))
+    assert task.metric in metrics
+    assert all(0 <= float(value) <= 100 for value in metrics.values())
+    resamples = task.metrics(np.stack([counts.sum(axis=0), 2 * counts.sum(axis=0)]))
+    for metric, values in resamples.items():
+        assert values == pytest.approx([float(metrics[metric])] * 2), "of any leading axes, and of any multiple"
+
+    path = tmp_path / f"predictions{task.suffix}"
+    task.write_predictions(path, examples, predictions)
+    pairs = zip(examples, predictions, strict=True)
+    assert path.read_text(encoding="utf-8") == "".join(task.format_prediction(*pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "\x00 \x7f\n", "[[[[\n"])
+def test_what_is_no_data_is_told_with_its_file(name: str, tmp_path: Path, content: str) -> None:
+    task: Any = import_module(f"downstream.tasks.{name}.task").TASK
+    path = tmp_path / "odd"
+    path.write_text(content)
+    with pytest.raises(InputError, match=re.escape(str(path))):
+        task.read(path, task.reader, training=True)
 
 
 def test_weights_that_are_too_large_give_no_score(name: str, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
