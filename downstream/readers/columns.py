@@ -1,9 +1,8 @@
-"""Sentences in columns, one word a line: CoNLL-2003, CoNLL-2012, CoNLL-U, GermEval and
-files like them.
+"""Sentences in columns, one word a line: CoNLL-2003, CoNLL-2012, GermEval and files
+like them.
 
 Columns are separated by tabs, or, in a line without a tab, by spaces. A line of white
-space ends a sentence. Lines with `-DOCSTART-` are skipped, and so are the multiword
-tokens (numbered 1-2) and empty nodes (1.1) of CoNLL-U, which are no words of its trees.
+space ends a sentence. Lines with `-DOCSTART-` are skipped.
 
 Words are in the first column that neither counts them (0, 1, 2 … or 1, 2, 3 …) nor is
 the same all through each sentence, such as the name of a document. A note says which,
@@ -36,7 +35,6 @@ SKELETON_WORDS = ("[WORD]", "_")
 # At the beginning of a line.
 _COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
 _ANYTHING = re.compile(r"(?s).*")
-_NO_WORD = re.compile(r"\d+[-.]\d+")
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)(\*?)(\)*)")
 
 
@@ -196,7 +194,6 @@ def read_columns(
             raise sentence.error(
                 -1, f"{len(columns)} columns where the lines before have {width}"
             )
-    sentences = _words_alone(sentences)
     if not sentences:
         raise InputError(
             f"{path} holds no sentences: a word and its labels a line are expected"
@@ -223,23 +220,6 @@ def _check_words(
             f"{path}: column {column} holds numbers, no words: "
             "name their column with --word-column"
         )
-
-
-def _words_alone(sentences: list[ColumnSentence]) -> list[ColumnSentence]:
-    """The sentences without multiword tokens and empty nodes, where column 0 counts the
-    words.
-    """
-    kept = []
-    for each in sentences:
-        firsts = enumerate(row[0] for row in each.rows)
-        places = [place for place, cell in firsts if not _NO_WORD.fullmatch(cell)]
-        if not _counts([each.rows[place][0] for place in places]):
-            return sentences
-        if places:
-            rows = [each.rows[place] for place in places]
-            lines = [each.lines[place] for place in places]
-            kept.append(ColumnSentence(each.file, rows, lines))
-    return kept
 
 
 def _find_words(sentences: Sequence[ColumnSentence]) -> int:

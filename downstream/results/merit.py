@@ -98,12 +98,9 @@ def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] = ()) -> Merit | No
             )
     shares = []
     for row in rows:
-        if not less:
-            shares.append(_share(row))
-            continue
         other = _alike(row, less)
-        if other is not None:
-            shares.append(_share_of_difference(row, other))
+        if other is not None or not less:
+            shares.append(_share(row, other))
     return Merit(shares) if shares else None
 
 
@@ -122,39 +119,32 @@ def _alike(row: Row, others: Sequence[Row]) -> Row | None:
     return alike[0] if alike else None
 
 
-def _share(row: Row) -> Share:
-    """The gain of one encoder on one set of data."""
+def _share(row: Row, other: Row | None) -> Share:
+    """The gain of one encoder on one set of data, or how far it is above another's."""
     gain = row.gains["both"]
-    groups = [row.results["both"].scores, row.results["vectors"].scores]
-    return Share(
-        task=row.first.task,
-        dataset=row.dataset,
-        gain=gain.points,
-        paper=PAPER[row.first.task],
-        items_error=gain.error,
-        seeds_error=_error_by_seeds(groups),
-    )
-
-
-def _share_of_difference(row: Row, other: Row) -> Share:
-    """How far one encoder's gain is above another's on one set of data."""
-    gain = row.gains["both"]
-    less = other.gains["both"]
-    # The same draws of items for both: their luck cancels.
-    resampled = gain.resampled - less.resampled
+    points = gain.points
+    resampled = gain.resampled
     vectors = row.results["vectors"]
-    other_vectors = other.results["vectors"]
-    groups = [row.results["both"].scores, other.results["both"].scores]
+    groups = [row.results["both"].scores]
     cancelled = []
-    if np.array_equal(vectors.counts, other_vectors.counts):
-        # Both have the same baseline: it is in neither side of the difference.
-        cancelled = [vectors.scores]
+    if other is None:
+        groups.append(vectors.scores)
     else:
-        groups += [vectors.scores, other_vectors.scores]
+        less = other.gains["both"]
+        points -= less.points
+        # The same draws of items for both: their luck cancels.
+        resampled = resampled - less.resampled
+        groups.append(other.results["both"].scores)
+        other_vectors = other.results["vectors"]
+        if np.array_equal(vectors.counts, other_vectors.counts):
+            # Both have the same baseline: it is in neither side of the difference.
+            cancelled = [vectors.scores]
+        else:
+            groups += [vectors.scores, other_vectors.scores]
     return Share(
         task=row.first.task,
         dataset=row.dataset,
-        gain=gain.points - less.points,
+        gain=points,
         paper=PAPER[row.first.task],
         items_error=float(resampled.std(ddof=1)),
         seeds_error=_error_by_seeds(groups, cancelled),
@@ -190,14 +180,11 @@ def _error_by_seeds(
 
 def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Encoder → its rows."""
-    # Rows of word vectors alone belong to no encoder.
     found: dict[str, list[Row]] = {}
+    # Rows of word vectors alone belong to no encoder.
     for row in rows:
         if row.with_encoder:
-            found.setdefault(row.encoder, [])
-    for row in rows:
-        if row.encoder in found:
-            found[row.encoder].append(row)
+            found.setdefault(row.encoder, []).append(row)
     return found
 
 

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 from downstream.__main__ import main
-from downstream.readers.columns import read_columns
 from downstream.tasks.ner.model import TaggedSentence
 from downstream.tasks.ner.tags import bio_to_bioul, iob_to_bio
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from elmoc.errors import InputError
-from tests.downstream.tasks.srl.test_task import RELEASE
 
 CONLL_2003 = """\
 -DOCSTART- -X- -X- O
@@ -33,24 +31,6 @@ king|I-PER|O|O|O
 of|I-PER|O|O|O
 Spain|I-PER|B-GPE|O|O
 """.replace("|", "\t")
-
-
-def row(number: str, form: str, upos: str = "_", deprel: str = "_", xpos: str = "_") -> str:
-    return "\t".join([number, form, "_", upos, xpos, "_", "_", deprel, "_", "_"]) + "\n"
-
-
-TREES = (
-    "# sent_id = 1\n# text = Fuese a Nueva York:\n"
-    + row("1-2", "Fuese")
-    + row("1", "Se", "PRON", "nsubj:pass")
-    + row("2", "fue", "VERB", "root")
-    + row("3", "a", "ADP", "case")
-    + row("4", "Nueva York", "PROPN", "obl")
-    + row("4.1", "gone", "VERB", "_")
-    + row("5", ":", "PUNCT", "punct", ":")
-    + "\n# sent_id = 2\n"
-    + row("1", "Adiós", "INTJ", "root")
-)
 
 
 def read(path: Path, text: str | bytes, column: int = -1) -> list[TaggedSentence]:
@@ -160,17 +140,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
     assert sentence.sentence.words == ("Ada", "\ufeffx")
 
 
-def test_words_of_conllu_without_multiword_tokens_and_empty_nodes(tmp_path: Path) -> None:
-    path = tmp_path / "trees.conllu"
-    path.write_text(TREES)
-    file = read_columns(path)
-    first, second = file.sentences
-    assert first.column(file.word_column) == ["Se", "fue", "a", "Nueva York", ":"]
-    assert first.lines == [4, 5, 6, 7, 9]
-    assert second.lines == [12]
-    assert list(file.comments) == [1, 2, 11]
-
-
 GERMEVAL = """\
 #\thttp://de.wikipedia.org/wiki/Manfred_Korfmann [2009-10-17]
 1\tDie\tO\tO
@@ -265,24 +234,6 @@ def test_tags_of_other_schemes(tmp_path: Path, tags: str, bio: str) -> None:
 def test_other_tags_are_refused_by_name(tmp_path: Path, tag: str) -> None:
     with pytest.raises(InputError, match=rf"line 2: '{tag}' is no tag .*M- or W-TYPE.*--column"):
         read(tmp_path / "c", f"a O\nb {tag}\n")
-
-
-def test_sentences_of_any_columns_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "trees.conllu"
-    path.write_text(TREES)
-    assert main(["sentences", "columns", str(path)]) == 0
-    assert capsys.readouterr().out == "Se fue a Nueva_York :\nAdiós\n"
-    assert main(["sentences", "columns", "--word-column", "3", str(path)]) == 0
-    assert capsys.readouterr().out == "PRON VERB ADP PROPN PUNCT\nINTJ\n"
-
-
-def test_sentences_of_propbanks_release_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "release"
-    path.write_text(RELEASE)
-    assert main(["sentences", "columns", str(path)]) == 0
-    columns = capsys.readouterr().out
-    assert main(["sentences", "srl", str(path)]) == 0
-    assert columns.replace("Well\n", "") == capsys.readouterr().out == "Shops close to stock\nGo\n"
 
 
 def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
