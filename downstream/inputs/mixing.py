@@ -1,6 +1,5 @@
 """Mixing of layer states: which layers of an encoder does a probe read, and how?"""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -47,28 +46,21 @@ def layer_rows(state_layers: str, names: Sequence[str]) -> list[int]:
     """The rows of the layers that a setting chooses.
 
     Args:
-        state_layers: `all`, `top`, or numbers in rising order, such as `0,2`.
-        names: of the layers that there are, by row. Names that are not the numbers of
-            an encoder's layers count from 0.
+        state_layers: `all`, `top`, or names in rising order, such as `0,2`.
+        names: of the layers that there are, by row: their numbers in the encoder, or
+            the one name of a file of another kind of layer, such as `average`.
 
     Raises:
         InputError: a layer that is not there, or text that is no list of layers.
     """
     if state_layers == "all":
         return list(range(len(names)))
-    numbers = list(range(len(names)))
-    if len(set(names)) == len(names) and all(name.isdecimal() for name in names):
-        numbers = [int(name) for name in names]
-    if state_layers == "top":
-        return [numbers.index(max(numbers))]
-    # Four digits are more than any encoder has; int() would read thousands.
-    chosen = [int(each) for each in re.findall(r"\d{1,4}", state_layers)]
-    is_list = ",".join(map(str, chosen)) == state_layers
-    is_rising = chosen == sorted(set(chosen))
-    if not (chosen and is_list and is_rising and set(chosen) <= set(numbers)):
-        known = ",".join(map(str, sorted(numbers)))
+    # Numbers as strings: longer ones are larger.
+    rising = sorted(set(names), key=lambda name: (len(name), name))
+    chosen = rising[-1:] if state_layers == "top" else state_layers.split(",")
+    if chosen != [name for name in rising if name in chosen]:
         raise InputError(
             f"--state-layers {state_layers[:50]!r} must be all, top, or some of the "
-            f"layers {known} in rising order"
+            f"layers {','.join(rising)} in rising order"
         )
-    return [numbers.index(number) for number in chosen]
+    return [names.index(name) for name in chosen]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from elmoc.errors import InputError
+
 # Between the origins, and between the fingerprints, of several word vectors side by
 # side.
 SEPARATOR = " + "
@@ -25,14 +27,23 @@ class InputKind:
     states: bool
 
 
-# By name. `features` are layer states of a feature file, `model` those computed from a
-# model directory.
+# By name.
 INPUT_KINDS = {
     "vectors": InputKind("vectors", words=True, states=False),
-    "both": InputKind("both", words=True, states=True),
     "features": InputKind("features", words=False, states=True),
-    "model": InputKind("model", words=False, states=True),
+    "both": InputKind("both", words=True, states=True),
 }
+
+
+def input_kinds(text: str) -> list[InputKind]:
+    """The kinds of inputs that a user names, with commas between; each counts once."""
+    names = list(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(INPUT_KINDS):
+        raise InputError(
+            f"--inputs must be some of {', '.join(INPUT_KINDS)}; give --features or "
+            "--model, and --vectors"
+        )
+    return [INPUT_KINDS[name] for name in names]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +72,3 @@ class InputOptions:
             extra={"metavar": "DIR"},
         ),
     ] = None
-
-    def given(self) -> list[str]:
-        """The names of the kinds of inputs that need nothing else."""
-        names = ("vectors", "features", "model")
-        return [name for name in names if getattr(self, name)]

@@ -6,13 +6,12 @@ probes. Layer states of another origin need the members of `FeatureStates`: `lay
 `names`, `width`, `lookup` and `describe`.
 """
 
-import json
 import os
 import warnings
-from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,11 @@ from torch import Tensor
 from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
 from downstream.inputs.sentence import TaskSentence
 from elmoc.errors import InputError, say, shortened
+from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
+from elmoc.files.text import open_text
 from elmoc.model import ElmoC
-from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
-
-# Bytes of a model's layer states that are computed once and kept: a laptop has room for
-# them beside a probe. Further sentences are computed at each use.
-KEPT_BYTES = 4e9
-# Bytes of a number of float32.
-NUMBER_BYTES = 4
 
 
 class FeatureStates:
@@ -40,14 +34,22 @@ class FeatureStates:
     Args:
         path: of the file.
         sentences: of the run.
+        directory: of the model that the file was made with for this run alone.
 
     Raises:
         InputError: a sentence that is not in the file, or has another number of tokens
             there.
     """
 
-    def __init__(self, path: Path, *, sentences: Sequence[TaskSentence]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        sentences: Sequence[TaskSentence],
+        directory: Path | None = None,
+    ) -> None:
         self._file = FeatureFile(path)
+        self._directory = directory
         self.layers = self._file.layers
         self.names = self._file.layer_names
         self.width = self._file.width
@@ -94,92 +96,61 @@ class FeatureStates:
         return states
 
     def describe(self) -> dict[str, Any]:
-        """The file and its attributes: fingerprints of the model and its word vectors,
-        layers.
+        """The file (or the model's directory) and its attributes: fingerprints of the
+        model and its word vectors, layers.
 
         A foreign file, which names no model, is known by its size and time.
         """
+        described: dict[str, Any] = {}
+        for name, value in self._file.attributes.items():
+            # NumPy's numbers and arrays as Python's.
+            described[name] = np.asarray(value).tolist()
+        described["layers"] = self.names
+        if self._directory is not None:
+            return {"directory": str(self._directory), **described}
         path = os.path.realpath(self._file.path)
-        attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
-        if "model" not in attributes:
+        if "model" not in described:
             status = os.stat(path)
-            attributes["file_size"] = status.st_size
-            attributes["file_time"] = status.st_mtime_ns
-        return {"file": path, **attributes, "layers": self.names}
+            described["file_size"] = status.st_size
+            described["file_time"] = status.st_mtime_ns
+        return {"file": path, **described}
 
 
-class ModelStates:
-    """Layer states computed from a model directory: the same as in a feature file of
-    float32.
-
-    The states of the first sentences are computed at once; a printed line counts the
-    others.
+def model_states(
+    path: Path, *, sentences: Sequence[TaskSentence], device: str = "cpu"
+) -> FeatureStates:
+    """Layer states of a model directory: those of a feature file of float32, which is
+    made for this run alone.
 
     Args:
         path: of the model or run directory.
         sentences: of the run.
         device: where states are computed.
-        kept_bytes: of the states that are computed at once.
     """
+    model = ElmoC.from_pretrained(path, precision="auto", device=device)
+    lines = dict.fromkeys(" ".join(sentence.words) for sentence in sentences)
+    with TemporaryDirectory() as folder:
+        file = dump_sentences(model, lines, Path(folder, "states.h5"), DumpOptions())
+        # The file, which is mapped into memory, can be read after it is removed.
+        return FeatureStates(file, sentences=sentences, directory=path)
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        sentences: Sequence[TaskSentence],
-        device: str = "cpu",
-        kept_bytes: float = KEPT_BYTES,
-    ) -> None:
-        model = ElmoC.from_pretrained(path, precision="auto", device=device)
-        self._path = path
-        self._model = model
-        self.layers = model.layers
-        self.names = [str(layer) for layer in range(model.layers)]
-        self.width = model.width
-        distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
-        most_words = kept_bytes / (NUMBER_BYTES * self.layers * self.width)
-        totals = np.cumsum([len(words) for words in distinct])
-        kept = distinct[: np.searchsorted(totals, most_words, side="right")]
-        if len(kept) < len(distinct):
-            left = len(distinct) - len(kept)
-            say(
-                f"states of {left:,} of {len(distinct):,} sentences are computed "
-                "whenever they are read: dump-features is faster"
-            )
-        with progress_bar(
-            total=sum(len(words) for words in kept),
-            unit=" words",
-            unit_scale=True,
-            desc="model",
-            leave=False,
-            delay=2,
-        ) as progress:
-            states = model.embed_batch(kept, progress=progress.update)
-        self._kept = dict(zip(kept, states, strict=True))
 
-    def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
-        """float32 [layers, n, width] for each sentence."""
-        words = dict.fromkeys(sentence.words for sentence in sentences)
-        missing = [each for each in words if each not in self._kept]
-        known: Mapping[tuple[str, ...], Tensor] = self._kept
-        if missing:
-            computed = self._model.embed_batch(missing)
-            # No copy of what is kept, which may be millions of sentences.
-            known = ChainMap(dict(zip(missing, computed, strict=True)), self._kept)
-        return [known[sentence.words] for sentence in sentences]
+def dump_sentences(
+    model: ElmoC, sentences: Iterable[str], path: Path, options: DumpOptions
+) -> Path:
+    """Write the feature file of sentences of words joined by blanks, and beside it the
+    text that it is made of; returns its `path`.
+    """
+    text = path.with_suffix(".txt")
+    write_sentences(text, sentences)
+    dump_features(model, [(text, path)], options)
+    return path
 
-    def describe(self) -> dict[str, Any]:
-        """The directory, and what a feature file says of the model: fingerprints,
-        layers, words of its training.
-        """
-        described: dict[str, Any] = {
-            "directory": str(self._path),
-            **self._model.sentence_encoder.identity,
-            "layers": self.names,
-        }
-        if self._model.training_words is not None:
-            described["training_words"] = self._model.training_words
-        return described
+
+def write_sentences(path: Path, sentences: Iterable[str]) -> None:
+    """Write sentences, one a line."""
+    with open_text(path) as file:
+        file.writelines(f"{sentence}\n" for sentence in sentences)
 
 
 class WordTable:
@@ -271,15 +242,12 @@ def _distinct_words(sentences: Sequence[TaskSentence]) -> list[str]:
     return list(words)
 
 
-LayerStates = FeatureStates | ModelStates
-
-
 @dataclass(frozen=True)
 class InputSources:
     """The sources of the inputs of a run; None where no probe reads any."""
 
     words: WordTable | None
-    states: LayerStates | None
+    states: FeatureStates | None
 
     def select(self, kind: InputKind) -> "InputSources":
         """The sources that the `kind` of inputs reads."""
@@ -315,21 +283,20 @@ def open_sources(
     Raises:
         InputError: inputs that a kind needs are not given, or cannot be read.
     """
-    if inputs.features is not None and inputs.model is not None:
-        raise InputError("give --features FILE.h5 or --model DIR, not both")
     words: WordTable | None = None
-    states: LayerStates | None = None
+    states: FeatureStates | None = None
     if any(kind.states for kind in kinds):
+        given = [each for each in (inputs.features, inputs.model) if each is not None]
+        if len(given) != 1:
+            raise InputError(
+                "inputs with layer states need --features FILE.h5 or --model DIR, one "
+                "of them"
+            )
         if inputs.features is not None:
             states = FeatureStates(inputs.features, sentences=sentences)
-        elif inputs.model is not None:
-            states = ModelStates(inputs.model, sentences=sentences, device=device)
         else:
-            raise InputError(
-                "inputs with layer states need --features FILE.h5 or --model DIR"
-            )
-        origin = inputs.features or inputs.model
-        say(f"states {origin}: {states.layers} layers of {states.width}")
+            states = model_states(given[0], sentences=sentences, device=device)
+        say(f"states {given[0]}: {states.layers} layers of {states.width}")
     if any(kind.words for kind in kinds):
         if not inputs.vectors:
             raise InputError("inputs with word vectors need --vectors")
@@ -340,12 +307,3 @@ def open_sources(
             f"{words.missing:,} of {count:,} distinct words have none"
         )
     return InputSources(words=words, states=states)
-
-
-def _plain(value: Any) -> Any:
-    """An attribute of a feature file as JSON can hold it; foreign files have bytes
-    among them.
-    """
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return value.decode("utf-8", "replace")

@@ -7,7 +7,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from downstream.inputs.options import INPUT_KINDS, InputKind, InputOptions
+from downstream.inputs.options import (
+    INPUT_KINDS,
+    InputKind,
+    InputOptions,
+    input_kinds,
+)
 from elmoc.errors import InputError
 
 # More seeds than this are a slip of the keyboard.
@@ -118,29 +123,21 @@ class ProbeOptions:
     def seed_list(self) -> list[int]:
         """The seeds, in their order."""
         # Nine digits keep a slip from becoming a list that fills the memory.
-        match = re.fullmatch(r"(?:(\d{1,9})-)?(\d{1,9})", str(self.seeds))
-        first = last = 0
-        if match is not None:
-            first = int(match[1] or 1)
-            last = int(match[2])
-        if not 1 <= first <= last < first + MOST_SEEDS:
+        match = re.fullmatch(r"(?:([1-9]\d{0,8})-)?([1-9]\d{0,8})", str(self.seeds))
+        seeds = range(int(match[1] or 1), int(match[2]) + 1) if match else range(0)
+        if not 1 <= len(seeds) <= MOST_SEEDS:
             raise InputError(
                 f"--seeds {str(self.seeds)[:50]!r} must be a number or a range, as 3 "
                 f"or 2-5, of {MOST_SEEDS} at most"
             )
-        return list(range(first, last + 1))
+        return list(seeds)
 
     def kinds(self, inputs: InputOptions) -> list[InputKind]:
         """The kinds of inputs that are asked for, or those that `inputs` give."""
-        names = inputs.given()
-        # Where both are given, the encoder's worth is asked for.
-        if len(names) > 1:
-            names = ["vectors", "both"]
         if self.inputs:
-            names = list(dict.fromkeys(self.inputs.split(",")))
-        if not names or not set(names) <= set(INPUT_KINDS):
-            raise InputError(
-                f"--inputs must be some of {', '.join(INPUT_KINDS)}; give --features "
-                "or --model, and --vectors"
-            )
-        return [INPUT_KINDS[name] for name in names]
+            return input_kinds(self.inputs)
+        has_states = inputs.features is not None or inputs.model is not None
+        if not inputs.vectors:
+            return input_kinds("features" if has_states else "")
+        # Where both are given, the encoder's worth is asked for.
+        return input_kinds("vectors,both" if has_states else "vectors")

@@ -45,7 +45,7 @@ class ResultLine:
 
     task: str
     dataset: str
-    inputs: Literal["vectors", "features", "model", "both"]
+    inputs: Literal["vectors", "features", "both"]
     metric: str
     item: str
     split: str

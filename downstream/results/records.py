@@ -5,7 +5,7 @@ when they are read again?
 import fcntl
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +101,6 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
         for number, line in enumerate(read_lines(path), 1):
             with reading(f"{path}, line {number}"):
                 result = decoder.decode(line)
-                # A model computes the layer states that a file has.
-                if result.inputs == "model":
-                    result = replace(result, inputs="features")
                 facts = [result.comparable, result.inputs, result.encoder]
                 key = _identity([*facts, result.word_vectors])
                 alike = runs.setdefault(key, {})

@@ -55,11 +55,12 @@ def test_what_is_not_given_has_a_value() -> None:
         (ProbeOptions(), InputOptions(vectors=["v"]), ["vectors"]),
         (ProbeOptions(), InputOptions(vectors=["v"], model=Path("m")), ["vectors", "both"]),
         (
-            ProbeOptions(inputs="vectors,model,both"),
+            ProbeOptions(inputs="vectors,features,both"),
             InputOptions(vectors=["v"], model=Path("m")),
-            ["vectors", "model", "both"],
+            ["vectors", "features", "both"],
         ),
         (ProbeOptions(inputs="both"), InputOptions(vectors=["v"], features=Path("f")), ["both"]),
+        (ProbeOptions(), InputOptions(model=Path("m")), ["features"]),
     ):
         assert [kind.name for kind in options.kinds(given)] == kinds
 

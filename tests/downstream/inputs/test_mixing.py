@@ -16,17 +16,17 @@ def test_layers_that_cannot_be(state_layers: str) -> None:
     [
         (["2", "0"], [0], None, "1"),
         (["1", "2"], [1], [0], "0"),
-        (["top", "1"], [1], [1], "2"),
-        (["1", "1"], [1], [1], "2"),
+        (["9", "10", "1"], [1], [2], "2"),
     ],
 )
 def test_layers_are_chosen_by_their_numbers_in_the_encoder(
     names: list[str], top: list[int], one: list[int] | None, missing: str
 ) -> None:
-    assert layer_rows("all", names) == [0, 1]
+    assert layer_rows("all", names) == list(range(len(names)))
     assert layer_rows("top", names) == top
     if one is not None:
         assert layer_rows("1", names) == one
     with pytest.raises(InputError, match="--state-layers"):
         layer_rows(missing, names)
     assert layer_rows("0,2", ["2", "0", "1"]) == [1, 0]
+    assert layer_rows("top", ["average"]) == layer_rows("average", ["average"]) == [0]

@@ -62,7 +62,7 @@ def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> di
         "examples_per_second": [800.0 for _ in right],
         "mixes": [None if inputs == "vectors" else [0.25, 0.75, 1.0 + seed] for seed in right],
     }
-    without = {"vectors": "features", "features": "vectors", "model": "vectors"}.get(inputs)
+    without = {"vectors": "features", "features": "vectors"}.get(inputs)
     if without:
         line[without] = None
     return line | changes

@@ -92,12 +92,6 @@ def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> 
     assert [len(result.seeds) for result in results] == [1, 1]
 
 
-def test_features_of_a_file_and_of_a_model_are_the_same_kind(tmp_path: Path) -> None:
-    lines = ner_line("features", {1: [1, 1]}), ner_line("model", {2: [1, 2]})
-    (result,) = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
-    assert (result.inputs, result.seeds) == ("features", [1, 2])
-
-
 @pytest.mark.parametrize("line", ['{"task": "ner", "da', "not json", "[" * 100_000, '{"task": NaN}', "[1, 2]", "{}"])
 def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str) -> None:
     path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
