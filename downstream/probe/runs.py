@@ -3,7 +3,7 @@ results.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,23 +59,17 @@ def train_probes(
         read_split(task, name, paths, reader, fraction=chosen.train_fraction)
         for name, paths in data.files.items()
     ]
-    sentences = [sentence for split in splits for sentence in split.sentences]
-    sources = open_sources(kinds, inputs, sentences=sentences, device=options.device)
-    if sources.states is not None:
-        # It raises for a layer that is not there, before anything is trained.
-        layer_rows(chosen.state_layers, sources.states.names)
+    all_runs = _open_runs(
+        task=task,
+        name=data.name,
+        inputs=inputs,
+        options=options,
+        settings={kind: settings_of_inputs(chosen, kind) for kind in kinds},
+        reader=reader,
+        splits=splits,
+    )
     vocabulary = task.vocabulary(splits[0].examples)
-    for kind in kinds:
-        runs = _Runs(
-            task=task,
-            name=data.name,
-            options=options,
-            kind=kind,
-            settings=settings_of_inputs(chosen, kind),
-            reader=reader,
-            splits=splits,
-            sources=sources.select(kind),
-        )
+    for runs in all_runs:
         yield joined([runs.trained(seed, vocabulary) for seed in seeds])
 
 
@@ -88,54 +82,85 @@ def score_probes(
 ) -> Iterator[ResultLine]:
     """Score saved probes on the test part of `data`.
 
-    Yields a line of results for the probes that differ in their seeds alone. The data
-    is read as the training's was, but for the reader's options that are given.
+    Yields a line of results for each kind of inputs. The data is read as the training's
+    was, but for the reader's options that are given.
     """
     probes = [read_probe(Path(path)) for path in paths]
     lines = [probe.line for probe in probes]
-    alike = {(line.task, str(line.reader)) for line in lines}
-    distinct = {(line.inputs, line.seeds[0]) for line in lines}
-    first = probes[0]
-    is_other = len(alike) > 1 or first.line.task != task.name
-    if is_other or len(distinct) < len(probes):
+    first = lines[0]
+    shared = {
+        str([line.task, line.preset, line.reader, line.fingerprints]) for line in lines
+    }
+    settings = {line.inputs: line.settings for line in lines}
+    distinct = {
+        (line.inputs, line.seeds[0])
+        for line in lines
+        if line.settings == settings[line.inputs]
+    }
+    is_one = len(shared) == 1 and first.task == task.name
+    if not is_one or len(distinct) < len(lines):
         raise InputError(
-            f"--evaluate-only takes probes of the task {task.name}, whose data was "
-            "read with the same options, and one of each kind of inputs and seed: "
-            "score others by two commands"
+            f"--evaluate-only takes probes of one training of the task {task.name}, "
+            "one of each kind of inputs and seed: score others by two commands"
         )
     # Options of the reader that are given go before those of the training.
-    where = str(first.path / RECORD)
-    trained_reader = with_changes(task.reader, first.line.reader, where=where)
+    where = str(probes[0].path / RECORD)
+    trained_reader = with_changes(task.reader, first.reader, where=where)
     reader = with_changes(trained_reader, options.reader)
     _make_folders(options)
-    reported = read_split(task, "test", data.test, reader)
-    kinds = [INPUT_KINDS[line.inputs] for line in lines]
-    sentences = reported.sentences
-    sources = open_sources(kinds, inputs, sentences=sentences, device=options.device)
-    scored: dict[str, list[ResultLine]] = {}
-    # Probes are read one after the other: a large one fills much of a GPU.
-    for saved, kind in zip(probes, kinds, strict=True):
-        runs = _Runs(
-            task=task,
-            name=data.name,
-            options=options,
-            kind=kind,
-            settings=saved.settings_of(task),
-            reader=reader,
-            splits=[reported],
-            sources=sources.select(kind),
+    all_runs = _open_runs(
+        task=task,
+        name=data.name,
+        inputs=inputs,
+        options=replace(options, preset=first.preset),
+        settings={
+            INPUT_KINDS[probe.line.inputs]: probe.settings_of(task) for probe in probes
+        },
+        reader=reader,
+        splits=[read_split(task, "test", data.test, reader)],
+    )
+    for runs in all_runs:
+        # Probes are read one after the other: a large one fills much of a GPU.
+        name = runs.kind.name
+        alike = [probe for probe in probes if probe.line.inputs == name]
+        yield joined([runs.scored(probe) for probe in alike])
+
+
+def _open_runs(
+    *,
+    inputs: InputOptions,
+    options: ProbeOptions,
+    settings: Mapping[InputKind, TrainingSettings],
+    splits: Sequence[Split],
+    **others: Any,
+) -> "list[_Runs]":
+    """The runs on each kind of inputs, by the settings of each; sources are opened."""
+    sentences = [sentence for split in splits for sentence in split.sentences]
+    sources = open_sources(settings, inputs, sentences=sentences, device=options.device)
+    runs = []
+    for kind, of_kind in settings.items():
+        selected = sources.select(kind)
+        if selected.states is not None:
+            # It raises for a layer that is not there, before anything is trained.
+            layer_rows(of_kind.state_layers, selected.states.names)
+        runs.append(
+            _Runs(
+                options=options,
+                kind=kind,
+                settings=of_kind,
+                splits=splits,
+                sources=selected,
+                **others,
+            )
         )
-        line = runs.scored(saved)
-        key = str([kind.name, line.settings, line.fingerprints])
-        scored.setdefault(key, []).append(line)
-    yield from map(joined, scored.values())
+    return runs
 
 
 def _make_folders(options: ProbeOptions) -> None:
     """Find out before training whether results can be written."""
     checked_device(options.device)
-    results_folder = options.out.parent if options.out else None
-    for folder in (options.save, options.predictions, results_folder):
+    of_results = options.out and options.out.parent
+    for folder in (options.save, options.predictions, of_results):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     # Several runs may append to one file, which is why it is not emptied.
@@ -166,23 +191,18 @@ class _Runs:
     splits: Sequence[Split]
     sources: InputSources
 
-    @property
-    def reported(self) -> Split:
-        """The split whose scores are reported."""
-        return self.splits[-1]
-
     def facts(self) -> Facts:
         """The part of a line of results that holds before training or scoring."""
+        reported = self.splits[-1]
         # Data is named by its folder, as in `wnut17/dev.conll`.
-        first_file = next(iter(self.reported.files))
-        folder = Path(os.path.abspath(first_file)).parent
+        folder = Path(os.path.abspath(next(iter(reported.files)))).parent
         return {
             "task": self.task.name,
             "dataset": self.name or folder.name or "data",
             "inputs": self.kind.name,
             "metric": self.task.metric,
             "item": self.task.item,
-            "split": self.reported.name,
+            "split": reported.name,
             "data": {split.name: split.files for split in self.splits},
             "fingerprints": {split.name: split.fingerprints for split in self.splits},
             "reader": asdict(self.reader),
@@ -200,17 +220,21 @@ class _Runs:
         path = Path(self.options.save or "", f"{self.kind.name}.seed{seed}")
         if self.options.save is not None and (path / RECORD).exists():
             saved = read_probe(path)
-            saved.check_facts(facts)
-            say(f"{path}: {saved.line.scores[0]:.2f}, trained before")
-            if self.options.predictions is not None:
-                self._score(saved.rebuild(self.task, self.sources), seed)
-            return replace(saved.line, dataset=facts["dataset"])
+            saved.check_alike(facts)
+            return self.scored(saved)
         title = f"{self.task.name} {self.kind.name} seed {seed}"
         train = self.splits[0]
         # Weights, dropout and order of batches are drawn from the seed alone, so that a
         # run that goes on after some seeds gives the same numbers.
         torch.manual_seed(seed)
-        probe = self._new_probe(train, vocabulary)
+        inputs = ProbeInputs(self.sources, self.settings)
+        # Words are matched to states as they are when they are standardised.
+        if self.settings.standardise:
+            inputs.standardise_words(train.sentences)
+        if self.settings.match_vectors:
+            inputs.match_words(train.sentences)
+        probe = self.task.model(inputs=inputs, settings=self.settings, **vocabulary)
+        probe.to(self.options.device)
         trained = train_probe(
             self.task,
             probe,
@@ -235,29 +259,18 @@ class _Runs:
     def scored(self, saved: SavedProbe) -> ResultLine:
         """The line of results of a saved probe on the reported split."""
         facts = self.facts()
-        # The line keeps these facts of the training.
-        del facts["preset"], facts["settings"]
-        facts["data"] = {**saved.line.data, **facts["data"]}
-        facts["fingerprints"] = {**saved.line.fingerprints, **facts["fingerprints"]}
+        # The line names the data of the training, too.
+        for name in ("data", "fingerprints"):
+            facts[name] = {**getattr(saved.line, name), **facts[name]}
         probe = saved.rebuild(self.task, self.sources)
         scores = self._score(probe, saved.line.seeds[0])
         line = replace(saved.line, **facts, **scores)
-        say(f"{saved.path}: {line.split} {line.scores[0]:.2f}")
+        say(f"{saved.path}, trained before: {line.split} {line.scores[0]:.2f}")
         return line
-
-    def _new_probe(self, train: Split, vocabulary: dict[str, Any]) -> Probe[Any, Any]:
-        inputs = ProbeInputs(self.sources, self.settings)
-        # Words are matched to states as they are when they are standardised.
-        if self.settings.standardise:
-            inputs.standardise_words(train.sentences)
-        if self.settings.match_vectors:
-            inputs.match_words(train.sentences)
-        probe = self.task.model(inputs=inputs, settings=self.settings, **vocabulary)
-        return probe.to(self.options.device)
 
     def _score(self, probe: Probe[Any, Any], seed: int) -> Facts:
         """The part of a line of results about scores; predictions are written."""
-        split = self.reported
+        split = self.splits[-1]
         probe.to(self.options.device)
         predictions, counts, metrics = evaluate(
             self.task, probe, split, self.settings.batch_size

@@ -5,7 +5,7 @@ A saved probe is a directory. `probe.json` holds a `ProbeRecord`, and
 named by fingerprint, not copied.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import safetensors.torch
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources
 from downstream.probe.task import Probe, Task
-from downstream.results.line import ResultLine
+from downstream.results.line import ResultLine, of_row
 from downstream.results.records import encoder_identity
 from downstream.settings import TrainingSettings
 from elmoc.errors import InputError, reading
@@ -25,12 +25,17 @@ from elmoc.files.writing import atomic_directory
 from elmoc.settings import convert
 from elmoc.weights import contiguous, read_tensors
 
+# A part of a line of results.
+Facts = Mapping[str, Any]
+
 FORMAT = "elmoc-probe"
 FORMAT_VERSION = 5
 RECORD = "probe.json"
 WEIGHTS = "probe.safetensors"
-# Facts of a line of results that have to be the same for a run to go on with a probe.
-_GIVEN = ("task", "inputs", "split", "settings", "reader", "fingerprints")
+# Facts of a line of results that have to be the same where a probe is read again, and
+# more of them for a run to go on with it.
+_SOURCES = ("features", "vectors")
+_OF_TRAINING = ("task", "inputs", "split", "settings", "reader", "fingerprints")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +69,13 @@ class SavedProbe:
     """A trained probe that was read from its directory.
 
     path: of the directory.
+    line: the line of results of its training.
     content: of its `probe.json`.
     """
 
     path: Path
+    line: ResultLine
     content: ProbeRecord
-
-    @property
-    def line(self) -> ResultLine:
-        """The line of results of its training."""
-        return self.content.record
 
     def settings_of(self, task: Task[Any, Any]) -> TrainingSettings:
         """The hyper-parameters of its training."""
@@ -86,7 +88,7 @@ class SavedProbe:
         Raises:
             InputError: other sources than those of its training, or damaged weights.
         """
-        self.check_sources(sources.describe())
+        self.check_alike(sources.describe(), _SOURCES)
         settings = self.settings_of(task)
         weights_path = self.path / WEIGHTS
         self.content.weights.check_whole(weights_path)
@@ -98,37 +100,33 @@ class SavedProbe:
             probe.load_state_dict(read_tensors(weights_path)[1])
         return probe
 
-    def check_facts(self, facts: Mapping[str, Any]) -> None:
-        """Raise an `InputError` unless it was trained with the task, settings, data and
-        sources of a run's `facts`.
+    def check_alike(
+        self, given: Facts, names: Sequence[str] = _OF_TRAINING + _SOURCES
+    ) -> None:
+        """Raise an `InputError` unless facts of its training, by these names, are those
+        of a run's line of results.
         """
-        differing = [name for name in _GIVEN if getattr(self.line, name) != facts[name]]
+        trained = _with_identities(vars(self.line))
+        now = _with_identities(given)
+        differing = [name for name in names if trained[name] != now[name]]
         if differing:
             raise InputError(
-                f"{self.path} was trained with other {', '.join(differing)} than this "
-                "run has: choose another directory for --save, or remove it"
+                f"{self.path} was trained with other {', '.join(differing)} than those "
+                "given (--save takes another directory for them)"
             )
-        self.check_sources(facts)
 
-    def check_sources(self, described: Mapping[str, Any]) -> None:
-        """Raise an `InputError` unless `features` and `vectors`, as described, are the
-        same as in the training.
-        """
-        # A probe on word vectors alone does not care which encoder is given, and so on.
-        features = self.line.features
-        if features is not None:
-            given = encoder_identity(described["features"])
-            self._check_source("features", encoder_identity(features), given)
-        vectors = self.line.vectors
-        if vectors is not None:
-            given = described["vectors"]["fingerprint"]
-            self._check_source("vectors", str(vectors.get("fingerprint")), given)
 
-    def _check_source(self, name: str, trained: str, given: str) -> None:
-        if trained != given:
-            raise InputError(
-                f"{self.path} was trained on other {name} than those given: {trained}"
-            )
+def _with_identities(facts: Facts) -> dict[str, Any]:
+    """Facts of a line of results, layer states and word vectors by their identity
+    alone.
+    """
+    features = facts["features"]
+    vectors = facts["vectors"]
+    return {
+        **facts,
+        "features": features and encoder_identity(features),
+        "vectors": vectors and vectors.get("fingerprint"),
+    }
 
 
 def read_probe(path: Path) -> SavedProbe:
@@ -137,10 +135,10 @@ def read_probe(path: Path) -> SavedProbe:
     Raises:
         InputError: it is missing, incomplete, damaged or foreign.
     """
-    record = read_record(
-        path / RECORD, ProbeRecord, format=FORMAT, version=FORMAT_VERSION
-    )
-    # Lines of a results file have several seeds, a probe has one.
-    if not record.record.is_of_one_seed:
-        raise InputError(f"{path / RECORD} is damaged: it must be of one seed")
-    return SavedProbe(path, record)
+    record = path / RECORD
+    content = read_record(record, ProbeRecord, format=FORMAT, version=FORMAT_VERSION)
+    with reading(record):
+        # Lines of a results file have several seeds, a probe has one.
+        if of_row(content.record, 0) != content.record:
+            raise ValueError("it must be of one seed")
+    return SavedProbe(path, content.record, content)

@@ -59,7 +59,6 @@ def read_split(
         InputError: a file that is named twice, or that the reader refuses.
     """
     files: dict[str, int] = {}
-    fingerprints = []
     examples: list[Any] = []
     for path in paths:
         if str(path) in files:
@@ -67,23 +66,22 @@ def read_split(
         read = task.read(path, options, training=name == "train")
         # All sentences, though training may use a part of them.
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        # Results are compared by contents: runs may find a file in other folders.
-        fingerprints.append(fingerprint([path.read_bytes()]))
         examples += read
     part = ""
     if name == "train":
         examples = random_part(task, examples, fraction)
         examples = task.training_examples(examples, options)
-    if name == "train" and fraction != 1:
-        part = f": {100 * fraction:.4g} % of them"
+        part = f": {100 * fraction:.4g} % of them" if fraction != 1 else ""
+    say(f"{name:6} {task.describe(examples)}{part}")
     sentences: list[TaskSentence] = []
     lengths = []
     for example in examples:
         of_example = task.sentences(example)
         sentences += of_example
         lengths.append(sum(len(sentence.words) for sentence in of_example))
-    say(f"{name:6} {task.describe(examples)}{part}")
-    return Split(name, examples, sentences, lengths, files, fingerprints)
+    # Results are compared by contents: runs may find a file in other folders.
+    hashes = [fingerprint([path.read_bytes()]) for path in paths]
+    return Split(name, examples, sentences, lengths, files, hashes)
 
 
 def random_part(

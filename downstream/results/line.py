@@ -53,7 +53,7 @@ class ResultLine:
     fingerprints: dict[str, list[str]]
     reader: dict[str, Any]
     settings: dict[str, Any]
-    preset: str
+    preset: Literal["published", "small"]
     device: str
     threads: int
     features: dict[str, Any] | None
@@ -71,13 +71,6 @@ class ResultLine:
     curves: list[list[dict[str, float]]]
     seconds: list[float]
     examples_per_second: list[float]
-
-    @property
-    def is_of_one_seed(self) -> bool:
-        """Whether each list has one element."""
-        # `figures` holds lists by name.
-        lists = list(_lists(self).values()) + list(self.figures.values())
-        return all(len(each) == 1 for each in lists)
 
     def as_json(self) -> dict[str, Any]:
         """The object of a line of a results file, with mean and deviation."""

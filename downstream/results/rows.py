@@ -208,7 +208,7 @@ def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
     split: its preset, and what differs within the preset.
     """
     preset = row.first.preset
-    found = []
+    found: list[str] = []
     if len({other.first.preset for other in alike}) > 1:
         found.append(preset)
     others = [_facts(other) for other in alike if other.first.preset == preset]

@@ -84,7 +84,7 @@ def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
     (tmp_path / "saved" / "vectors.seed2" / "probe.json").unlink()
     capsys.readouterr()
     resumed = trained("--seeds", "2", "--inputs", "vectors", "--predictions", tmp_path / "predicted")
-    assert capsys.readouterr().out.count("trained before") == 1
+    assert capsys.readouterr().out.count(", trained before") == 1
     assert len(list((tmp_path / "predicted").iterdir())) == 2, "of both seeds"
     for record in (*whole, *resumed):
         for name in ("seconds", "examples_per_second", "curves"):
