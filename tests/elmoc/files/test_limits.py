@@ -113,12 +113,8 @@ def test_feature_files(tmp_path: Path, write: Callable[[Path], None], error_line
     path = tmp_path / "f.h5"
     write(path)
     assert path.stat().st_size < 16 << 20
-    for command in (
-        ["inspect", str(path)],
-        ["check", str(path)],
-        ["convert", str(path), f"{path}.2", "--format", "bilm"],
-    ):
-        assert str(path) in error_line(main(command))
+    for command in ("inspect", "check"):
+        assert str(path) in error_line(main([command, str(path)]))
     with pytest.raises(InputError):
         FeatureFile(path).check()
 

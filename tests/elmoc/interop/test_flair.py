@@ -52,7 +52,7 @@ def test_embeddings_are_the_layer_states(layers: str | list[int], model_path: Pa
     sentence = Sentence(TEXT.split())
     embeddings.embed(sentence)
     states = ElmoC.from_pretrained(model_path).embed(TEXT.split())
-    expected = {"all": [*states], "top": [states[2]], "average": [states.mean(dim=0)], "2,0": [states[2], states[0]]}
+    expected = {"all": [*states], "top": [states[2]], "average": [states.mean(dim=0)], "[2, 0]": [states[2], states[0]]}
     vectors = torch.stack([token.get_embedding() for token in sentence])
     torch.testing.assert_close(vectors, torch.cat(expected[embeddings.name.rpartition("-")[2]], dim=-1))
     assert embeddings.embedding_length == vectors.shape[1]

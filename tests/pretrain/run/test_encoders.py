@@ -36,7 +36,7 @@ def test_features_are_the_encoders_states(runs: TinyRuns, kind: str) -> None:
     run = runs.run("run", **settings_of(kind))
     model = ElmoC.from_pretrained(run.path)
     sentences = [["a", "b", "c"], ["d"], ["e", "f", "a", "b", "b", "a"]]
-    vectors, lengths = model.look_up(sentences).padded()
+    vectors, lengths = model.sentence_encoder.look_up(sentences).padded()
     with torch.no_grad():
         expected = model.encoder(vectors, lengths)
     for states, whole, length in zip(model.embed_batch(sentences), expected, lengths.tolist(), strict=True):
