@@ -142,7 +142,7 @@ class OutputLayerRecord:
             return None
         names = {each.name for each in fields(VectorSource)}
         own = {name: each for name, each in self.config.items() if name in names}
-        return convert(own, VectorSource, where=where, prefix="output_layer.")
+        return convert(own, VectorSource, where=where, name="output_layer.{}".format)
 
 
 @dataclass
@@ -176,7 +176,9 @@ class ModelDirectory:
         if packed is None:
             return None
         where = str(self.path or "this model")
-        return convert(packed, PackedRecord, where=where, prefix="training.packed.")
+        return convert(
+            packed, PackedRecord, where=where, name="training.packed.{}".format
+        )
 
     def read_stored_vectors(self) -> StoredVectors | None:
         """The word vectors that go with the model; None where there are none."""

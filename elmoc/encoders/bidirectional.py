@@ -111,7 +111,7 @@ class EncoderConfig:
                 raise InputError(
                     "encoder.word_vector_size must be the size of the word vectors"
                 )
-            own = convert(sizes, ENCODERS[kind], where=where, prefix="encoder.")
+            own = convert(sizes, ENCODERS[kind], where=where, name="encoder.{}".format)
             return cls(own, word_vector_size)
 
 

@@ -45,7 +45,7 @@ class Command:
 
 
 def parse(*argv: str) -> Command:
-    return options_of(Command, new_parser(Command, prog="x", description="").parse_args(argv))
+    return options_of(Command, new_parser(Command, prog="x", description=""), argv)
 
 
 def test_every_kind_of_field() -> None:
@@ -99,9 +99,9 @@ class Outer:
 
 def test_a_dictionary_gets_what_is_given_of_the_options_inside_it(capsys: pytest.CaptureFixture[str]) -> None:
     parser = new_parser(Outer, prog="x", description="", full=False, inside={"where.changes": How(batch_size=2)})
-    assert options_of(Outer, parser.parse_args([])) == Outer()
-    given = parser.parse_args(["--batch-size", "3", "--no-fast", "--depth", "2"])
-    assert options_of(Outer, given) == Outer(where=Where(depth=2, changes={"batch_size": 3, "fast": False}))
+    assert options_of(Outer, parser, []) == Outer()
+    given = ["--batch-size", "3", "--no-fast", "--depth", "2"]
+    assert options_of(Outer, parser, given) == Outer(where=Where(depth=2, changes={"batch_size": 3, "fast": False}))
     parser.print_help()
     shown = capsys.readouterr().out
     assert "sentences at once (default: 2)" in shown

@@ -72,7 +72,7 @@ def test_records_round_trip(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_named_by_its_path(value: Any, key: str) -> None:
     with pytest.raises(InputError, match=f"^x.json: .*{key}"):
-        convert(value, Outer, where="x.json", prefix="train.")
+        convert(value, Outer, where="x.json", name="train.{}".format)
 
 
 @pytest.mark.parametrize(
