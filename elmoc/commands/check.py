@@ -2,20 +2,21 @@
 were written?
 """
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from elmoc.errors import InputError, describe_error, say
 
-# Functions that read a file each, and raise an error where it is damaged, by the group
-# under which the files are reported.
-Checks = dict[str, list[Callable[[], object]]]
+if TYPE_CHECKING:
+    from elmoc.files.checksums import FileChecksum
+
+# Reads a file, and raises an error where it is damaged.
+Check = Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +64,7 @@ def _damage_of(path: Path, vectors: str | None) -> list[str]:
     damage = []
     for group, reads in checks.items():
         bar = progress_bar(iterable=reads, desc=f"  {group}", delay=2, leave=False)
-        found = []
-        for read in bar:
-            try:
-                read()
-            except Exception as error:
-                found.append(describe_error(error))
+        found = [sentence for sentence in map(_damage, bar) if sentence]
         said = f"{len(found)} of {len(reads)} damaged" if found else "sound"
         say(f"  {group}: {said}")
         for sentence in found:
@@ -77,57 +73,55 @@ def _damage_of(path: Path, vectors: str | None) -> list[str]:
     return damage
 
 
-def _checks(path: Path, vectors: str | None) -> Checks:
-    """What is to be read of a path."""
+def _damage(read: Check) -> str:
+    """A sentence for a damaged file; an empty one for a sound file."""
+    try:
+        read()
+    except Exception as error:
+        return describe_error(error)
+    return ""
+
+
+def _checks(path: Path, vectors: str | None) -> dict[str, list[Check]]:
+    """Functions that read each file of a path, by the group under which the files are
+    reported.
+    """
+    from elmoc.corpus import Corpus
     from elmoc.features.reader import FeatureFile
     from elmoc.files.checksums import check_archive
-
-    if (path / "corpus.json").exists():
-        return _checks_of_corpus(path)
-    if path.is_file():
-        return {"features": [FeatureFile(path).check]}
-    checks: Checks = defaultdict(list)
-    model = path / "model" if (path / "checkpoints").is_dir() else path
-    if (model / "config.json").exists():
-        checks |= _checks_of_model(model, vectors)
-    for file in sorted((path / "checkpoints").glob("*.pt")):
-        checks["checkpoints"].append(partial(check_archive, file))
-    if not checks:
-        raise InputError(
-            f"{path} is neither a corpus, nor a run, nor a model: name one of these, "
-            "or a feature file"
-        )
-    return checks
-
-
-def _checks_of_corpus(path: Path) -> Checks:
-    from elmoc.corpus import Corpus
+    from elmoc.model_directory import open_model_vectors, read_model_directory
     from elmoc.word_vectors.table import VectorTable
 
-    checks: Checks = defaultdict(list)
-    corpus = Corpus(path)
-    for file, checksum in corpus.checksums.items():
-        group = "shards" if file.parent.name == "shards" else file.name
-        checks[group].append(partial(checksum.check_whole, file))
-    for record in sorted((path / "vectors").glob("*.json")):
-        table = VectorTable(corpus, record.stem)
-        for file, checksum in table.checksums.items():
-            group = f"vectors/{record.stem}"
-            checks[group].append(partial(checksum.check_whole, file))
+    if path.is_file():
+        return {"features": [FeatureFile(path).check]}
+    checks = {}
+    if (path / "corpus.json").exists():
+        corpus = Corpus(path)
+        checks["corpus"] = _whole(corpus.checksums)
+        for record in sorted((path / "vectors").glob("*.json")):
+            table = VectorTable(corpus, record.stem)
+            checks[f"vectors/{record.stem}"] = _whole(table.checksums)
+        return checks
+    checkpoints = sorted((path / "checkpoints").glob("*.pt"))
+    model = path / "model" if checkpoints else path
+    if model.exists() or not checkpoints:
+        # Its files are not checked here: they are read below.
+        directory = read_model_directory(model, check_files=False)
+        checks["model"] = _whole(directory.checksums)
+        if directory.stored_vectors is None:
+            # Opening compares the fingerprint, which is of blocks spread over the file.
+            checks["word vectors"] = [partial(open_model_vectors, directory, vectors)]
+    if checkpoints:
+        checks["checkpoints"] = [partial(check_archive, file) for file in checkpoints]
     return checks
 
 
-def _checks_of_model(path: Path, vectors: str | None) -> Checks:
-    from elmoc.model_directory import open_model_vectors, read_model_directory
-
-    checks: Checks = defaultdict(list)
-    # Its files are not checked here: they are read below.
-    model = read_model_directory(path, check_files=False)
-    for file, checksum in model.checksums.items():
-        # The output layers may have been left out of a copy.
-        if file.exists():
-            checks["model"].append(partial(checksum.check_whole, file))
-    if model.stored_vectors is None:
-        # Opening compares the fingerprint, which is of blocks spread over the file.
-        checks["word vectors"].append(partial(open_model_vectors, model, vectors))
-    return checks
+def _whole(checksums: Mapping[Path, "FileChecksum"]) -> list[Check]:
+    """Functions that read files, and compare them with their checksums."""
+    return [
+        partial(checksum.check_whole, file)
+        for file, checksum in checksums.items()
+        # The output layers may have been left out of a copy of a model; the files of a
+        # corpus have been found when it was opened.
+        if file.exists()
+    ]

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -76,7 +76,11 @@ def run(options: Options) -> None:
             # A second dump to the same file is told so before its model is loaded.
             for _, output in pairs:
                 stack.enter_context(locked(output))
-        stack.enter_context(_process_group(pairs))
+        if os.environ.get("WORLD_SIZE", "1") != "1":
+            from torch import distributed
+
+            distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
+            stack.callback(distributed.destroy_process_group)
         _dump(options, pairs, is_first)
 
 
@@ -102,31 +106,10 @@ def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -
     unknown = list(model.unknown_words)
     if unknown:
         shown = ", ".join(shortened(word, 40) for word in unknown[:SHOWN_WORDS])
-        if len(unknown) > SHOWN_WORDS:
-            shown += ", …"
         say(
             f"without a vector in {model.word_vectors.origin}, read as zeros: "
-            f"{len(unknown):,} word types ({shown})"
+            f"{len(unknown):,} word types, such as {shown}"
         )
-
-
-@contextmanager
-def _process_group(pairs: Sequence[tuple[str, Path]]) -> Iterator[None]:
-    """Join the processes that `torchrun` has started, where it has."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield
-        return
-    if any(source == "-" for source, _ in pairs):
-        raise InputError(
-            "several processes cannot share standard input: write it to a file first"
-        )
-    from torch import distributed
-
-    distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
 
 
 def inputs_and_outputs(

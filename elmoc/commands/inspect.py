@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from elmoc.errors import one_line, say
+from elmoc.errors import human_bytes, one_line, say
 
 if TYPE_CHECKING:
     from elmoc.features.reader import FeatureFile
@@ -15,68 +15,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The file, and how much of it is read."""
+    """The file."""
 
     file: Annotated[str, Meta(description="feature file (.h5)")]
-    quick: Annotated[
-        bool, Meta(description="read sizes alone, neither words nor numbers")
-    ] = False
 
 
 def run(options: Options) -> None:
-    """Print what a feature file holds.
+    """Print what a feature file holds, and read all of it.
 
     Raises:
         InputError: the file is damaged.
     """
     from elmoc.features.reader import FeatureFile
-    from elmoc.process import progress_bar
 
     with FeatureFile(options.file) as features:
-        said = _description(features)
-        if not options.quick:
-            longest = max(features.lengths, default=0)
-            said["words"] = f"{features.tokens:,}, at most {longest:,} a sentence"
-        # What the file was made from, unless it has been said above.
-        for name, value in features.attributes.items():
-            said.setdefault(name.replace("_", " "), str(value))
         say(options.file)
-        for name, value in said.items():
+        for name, value in _description(features).items():
             say(f"  {one_line(name):12} {value}")
-        if options.quick:
-            say("  not checked  --quick: the numbers have not been read")
-            return
-        with progress_bar(
-            total=len(features),
-            unit=" sentences",
-            unit_scale=True,
-            desc="  check",
-            delay=2,
-            leave=False,
-        ) as progress:
-            features.check(progress.update)
-        say("  sound        every sentence has been read")
+        features.check()
+    say("  sound        every sentence has been read")
 
 
 def _description(features: "FeatureFile") -> dict[str, str]:
-    """What is known of a file without reading its sentences, by what it is called."""
-    from elmoc.errors import human_bytes
-
+    """What is known of a file without reading its numbers, by what it is called."""
     shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
     names = ", ".join(features.layer_names)
     found = "also" if features.has_map else "not"
-    layout = features.layout
-    if features.compression:
-        layout += f", packed with {features.compression}"
+    longest = max(features.lengths, default=0)
     said = {
-        "layout": layout,
-        "model": str(features.attributes.get("model", "not said")),
-        "word vectors": str(features.attributes.get("word_vectors", "not said")),
+        "layout": features.layout,
+        "model": "not said",
+        "word vectors": "not said",
         "layers": f"{names}: {shape}, 2P = {features.width}",
         "numbers": features.dtype.name,
         "sentences": f"{len(features):,}, {found} found by their words",
         "size": human_bytes(features.path.stat().st_size),
+        "documents": f"{len(features.documents):,}",
+        "words": f"{features.lengths.sum():,}, at most {longest:,} a sentence",
     }
-    if features.documents:
-        said["documents"] = f"{len(features.documents):,}"
+    # What the file was made from.
+    for name, value in features.attributes.items():
+        if name != "layers":
+            said[name.replace("_", " ")] = str(value)
     return said

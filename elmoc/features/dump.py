@@ -12,12 +12,14 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import xxhash
-from torch import distributed
+from torch import Tensor, distributed
 
 from elmoc.batches import buffered
 from elmoc.encoders.inference import CarriedState
@@ -41,8 +43,8 @@ PART_WORDS = 50_000
 # Bytes of the layer states of a part at most, which are in memory while the next part
 # is encoded: 50,000 words at the paper's size, with all layers.
 PART_BYTES = 5 << 27
-# Bytes of each number at the end of a part: the size of its record, and its hash.
-_NUMBER_BYTES = 8
+# Bytes of the hash at the end of a part.
+_HASH_BYTES = 8
 
 Progress = Callable[[int], object]
 
@@ -83,7 +85,7 @@ def dump_features(
             if is_first:
                 stack.enter_context(locked(output))
                 if not options.resume:
-                    refuse_output(output)
+                    _refuse_output(output)
             opened = opened_input(
                 source,
                 documents=LAYOUTS[options.layout].needs_documents,
@@ -109,7 +111,7 @@ def parts_of(output: Path) -> list[Path]:
     return list(parts_folder(output).glob("*.part"))
 
 
-def refuse_output(output: Path) -> None:
+def _refuse_output(output: Path) -> None:
     """Raise an `InputError` where a dump that does not resume finds its output, or
     parts of it.
     """
@@ -137,15 +139,14 @@ def _rank_and_world_size() -> tuple[int, int]:
 
 def _require_room(dumps: Sequence["Dump"]) -> None:
     """Raise an `InputError` where the disk has too little room for what is begun."""
-    sizes = []
-    for dump in dumps:
-        if not dump.output.exists() and not parts_of(dump.output):
-            # A dataset of HDF5 takes some hundred bytes beside its numbers.
-            sizes.append(int(1.01 * dump.size) + 1000 * dump.survey.sentences)
-    if not sizes:
-        return
+    # A dataset of HDF5 takes some hundred bytes beside its numbers.
+    sizes = [
+        int(1.01 * dump.size) + 1000 * dump.survey.sentences
+        for dump in dumps
+        if not dump.output.exists() and not parts_of(dump.output)
+    ]
     # All outputs, and beside them the parts of one.
-    needed = sum(sizes) + max(sizes)
+    needed = sum(sizes) + max(sizes, default=0)
     folder = dumps[0].output.parent
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
@@ -192,31 +193,28 @@ class Dump:
             single=options.layers in ("top", "average"),
             words=self.survey.words,
         )
-        self.size = self._bytes_of(self.survey.words)
+        numbers = math.prod(self._shape.of(self.survey.words))
+        self.size = numbers * np.dtype(options.dtype).itemsize
         numbers_a_word = len(chosen.names) * model.width
         self._part_words = words_of_a_part(options.batch_words, numbers_a_word)
         self._identity = self._make_identity()
         # Parts of another size begin with other sentences.
         self._key = f"{self._identity}-{self._part_words}"
 
-    def _bytes_of(self, words: int) -> int:
-        """Bytes of the layer states of this number of words in the file."""
-        numbers = math.prod(self._shape.of(words))
-        return numbers * np.dtype(self._shape.dtype).itemsize
-
     def _make_identity(self) -> str:
         """A hash of all that the content of the output depends on."""
         options = self._options
-        # Weights do not tell clips, residual connections, or heads.
-        encoder = self._model.encoder.config.to_dict()
-        # Dropout is for training alone.
-        encoder.pop("dropout", None)
-        content: list[object] = list(self._model.sentence_encoder.identity.values())
-        content += list(encoder.values()) + self._chosen.names
-        content += [options.dtype, options.layout, options.compress]
-        content += [options.sentence_map, options.carry_state, options.boundaries]
-        content.append(self.survey.fingerprint)
-        return xxhash.xxh3_64_hexdigest("\0".join(map(str, content)).encode())
+        content = [
+            self._model.sentence_encoder.identity,
+            # Weights do not tell clips, residual connections, or heads; dropout is for
+            # training alone.
+            self._model.encoder.config.to_dict() | {"dropout": None},
+            self._chosen.names,
+            [options.dtype, options.layout, options.sentence_map],
+            [options.carry_state, options.boundaries],
+            self.survey.fingerprint,
+        ]
+        return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
     def run(self) -> None:
         """Write the parts of this process and, in the first process, the output."""
@@ -245,33 +243,30 @@ class Dump:
         this dump.
         """
         folder = parts_folder(self.output)
-        found = parts_of(self.output)
         if self.output.exists():
             with FeatureFile(self.output) as file:
-                if file.record.dump != self._identity:
-                    raise InputError(
-                        f"{self.output} exists already, of another model, input or "
-                        "options: remove it"
-                    )
+                is_same = file.record.dump == self._identity
+            if not is_same:
+                raise InputError(
+                    f"{self.output} exists already, of another model, input or "
+                    "options: remove it"
+                )
             # A kill may have come while the parts were removed.
             shutil.rmtree(folder, ignore_errors=True)
             say(f"{self.output} is finished already")
             return
-        for part in found:
-            if not part.name.startswith(self._key):
-                raise InputError(
-                    f"{self.output} was begun with another model, input or options: "
-                    f"give what was given before, or remove {folder} to begin anew"
-                )
-        if found:
-            say(f"going on with {len(found)} parts that are there")
-            return
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        found = parts_of(self.output)
+        if not all(part.name.startswith(self._key) for part in found):
+            raise InputError(
+                f"{self.output} was begun with another model, input or options: "
+                f"give what was given before, or remove {folder} to begin anew"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        going_on = f"; going on with {len(found)} parts" if found else ""
         say(
             f"{self.survey.sentences:,} sentences, {self.survey.words:,} words, "
             f"layers {', '.join(self._chosen.names)}, {self._shape.dtype}: about "
-            f"{human_bytes(self.size)}"
+            f"{human_bytes(self.size)}{going_on}"
         )
 
     def _path_of(self, part: int) -> Path:
@@ -293,8 +288,6 @@ class Dump:
             most=self._part_words,
             may_begin=lambda each: each.begins or not self._options.carry_state,
         )
-        number = -1
-        written: Future[None] | None = None
         with (
             progress_bar(
                 total=self.survey.words,
@@ -305,6 +298,8 @@ class Dump:
             ) as progress,
             ThreadPoolExecutor(1) as writing,
         ):
+            # Nothing is being written yet.
+            written: Future[Any] = writing.submit(bool)
             for number, sentences in enumerate(parts):
                 path = self._path_of(number)
                 is_own = number % self._world_size == self._rank
@@ -317,13 +312,11 @@ class Dump:
                     self._write_part(path, sentences, states)
                     continue
                 encoded = list(states)
-                if written is not None:
-                    written.result()
+                written.result()
                 written = writing.submit(self._write_part, path, sentences, encoded)
                 # Only the writer needs it: two parts are in memory, not three.
                 del encoded
-            if written is not None:
-                written.result()
+            written.result()
         return number + 1
 
     def _states(
@@ -332,9 +325,10 @@ class Dump:
         """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or
         [n, 2P] each.
         """
-        if self._options.carry_state:
-            return self._carried_states(sentences, progress)
         encoder = self._model.sentence_encoder
+        if self._options.carry_state:
+            carried = self._carried_states(sentences, progress)
+            return (each.numpy() for each in carried)
         states = encoder.encode(
             encoder.look_up(sentence.tokens for sentence in sentences),
             batch_words=self._options.batch_words,
@@ -347,43 +341,34 @@ class Dump:
 
     def _carried_states(
         self, sentences: Sequence[Sentence], progress: Progress
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[Tensor]:
         """The same with the state carried from each sentence of a document to the
         next.
         """
-        documents: list[list[Sentence]] = []
+        documents: list[list[Sequence[str]]] = []
         for sentence in sentences:
             if sentence.begins:
                 documents.append([])
-            documents[-1].append(sentence)
-        encoder = self._model.sentence_encoder
-        short = []
-        for document in documents:
-            if count_words(document) <= self._part_words:
-                short.append([sentence.tokens for sentence in document])
-        encoded = encoder.encode_documents(
-            short,
+            documents[-1].append(sentence.tokens)
+        encode = partial(
+            self._model.sentence_encoder.encode_documents,
             batch_words=self._options.batch_words,
             batch_size=self._options.batch_size,
             progress=progress,
             select=self._chosen.select,
         )
+        limit = self._part_words
+        short = [each for each in documents if sum(map(len, each)) <= limit]
+        encoded = encode(short)
         for document in documents:
-            if count_words(document) <= self._part_words:
-                for states in encoded.pop(0):
-                    yield states.numpy()
+            if sum(map(len, document)) <= limit:
+                yield from encoded.pop(0)
                 continue
             # A document longer than a part is read sentence by sentence: its states do
             # not fit into memory.
             carried: CarriedState = {}
-            for sentence in document:
-                [[states]] = encoder.encode_documents(
-                    [[sentence.tokens]],
-                    carried=carried,
-                    progress=progress,
-                    select=self._chosen.select,
-                )
-                yield states.numpy()
+            for tokens in document:
+                yield from encode([[tokens]], carried=carried)[0]
 
     def _write_part(
         self,
@@ -391,39 +376,32 @@ class Dump:
         sentences: Sequence[Sentence],
         states: Iterable[np.ndarray],
     ) -> None:
-        """Write a part: the states of the sentences one behind the other, the sentences
-        themselves as JSON, the size of that, and a hash of the name and all of these.
+        """Write a part: a line of JSON with its entries, the states of the sentences
+        one behind the other, and a hash of its name and all of these.
         """
-        entries = []
-        digest = xxhash.xxh3_64(path.name.encode())
-        with atomic_path(path, sync=False) as partial, open(partial, "wb") as file:
+        entries = [Entry(each.length, each.line, each.document) for each in sentences]
+        record = msgspec.json.encode(entries) + b"\n"
+        digest = xxhash.xxh3_64(path.name.encode() + record)
+        with (
+            atomic_path(path, sync=False) as unfinished,
+            open(unfinished, "wb") as file,
+        ):
+            file.write(record)
             for sentence, array in zip(sentences, states, strict=True):
-                entries.append(Entry(sentence.length, sentence.line, sentence.document))
                 with reading(f"{self._source.path}, {sentence.where}"):
                     array = converted(array, self._shape.dtype)
                 numbers = np.ascontiguousarray(array).data
                 digest.update(numbers)
                 file.write(numbers)
-            record = msgspec.json.encode(entries)
-            record += len(record).to_bytes(_NUMBER_BYTES, "little")
-            digest.update(record)
-            file.write(record + digest.digest())
+            file.write(digest.digest())
 
     def _read_part(self, path: Path) -> Iterator[tuple[Entry, np.ndarray]]:
         """The sentences of a part and their states."""
-        content = np.memmap(path, np.uint8, "r")
-        with reading(path):
-            end = len(content) - 2 * _NUMBER_BYTES
-            size = content[end : end + _NUMBER_BYTES].tobytes()
-            start = end - int.from_bytes(size, "little")
-            record = content[start:end].tobytes()
-            entries = msgspec.json.decode(record, type=list[Entry])
-        numbers = np.asarray(content[:start].view(self._shape.dtype))
-        for entry in entries:
-            shape = self._shape.of(entry.length)
-            count = math.prod(shape)
-            yield entry, numbers[:count].reshape(shape)
-            numbers = numbers[count:]
+        with open(path, "rb") as file:
+            for entry in msgspec.json.decode(file.readline(), type=list[Entry]):
+                shape = self._shape.of(entry.length)
+                numbers = np.fromfile(file, self._shape.dtype, math.prod(shape))
+                yield entry, numbers.reshape(shape)
 
     def _merge(self, parts: int) -> None:
         """Copy the parts into the output, and remove them."""
@@ -433,21 +411,22 @@ class Dump:
                 f"{self._source.path} has changed while it was dumped: run the command "
                 "again with --resume"
             )
-        attributes: dict[str, object] = dict(self._model.sentence_encoder.identity)
+        attributes: dict[str, object] = {
+            **self._model.sentence_encoder.identity,
+            "layers": self._chosen.names,
+            "carry_state": options.carry_state,
+            "input": self.survey.fingerprint,
+            "dump": self._identity,
+            "command_line": self._command_line,
+        }
         if self._model.training_words is not None:
             attributes["training_words"] = self._model.training_words
-        attributes["layers"] = self._chosen.names
-        attributes["carry_state"] = options.carry_state
         if options.boundaries:
             attributes["boundaries"] = True
-        attributes["input"] = self.survey.fingerprint
-        attributes["dump"] = self._identity
-        attributes["command_line"] = self._command_line
         with LAYOUTS[options.layout].open(
             self.output,
             attributes,
             shape=self._shape,
-            compress=options.compress,
             sentence_map=options.sentence_map,
         ) as writer:
             for number in range(parts):
@@ -459,9 +438,9 @@ class Dump:
 
 def _is_whole(path: Path) -> bool:
     """Whether a part is there as it was written."""
-    if not path.exists() or path.stat().st_size < 2 * _NUMBER_BYTES:
+    if not path.exists() or path.stat().st_size <= _HASH_BYTES:
         return False
     content = np.memmap(path, np.uint8, "r")
     digest = xxhash.xxh3_64(path.name.encode())
-    digest.update(content[:-_NUMBER_BYTES].data)
-    return digest.digest() == content[-_NUMBER_BYTES:].tobytes()
+    digest.update(content[:-_HASH_BYTES].data)
+    return digest.digest() == content[-_HASH_BYTES:].tobytes()

@@ -5,7 +5,6 @@ as long.
 """
 
 import io
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +18,6 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import atomic_path, refuse_existing
 
-# Bytes of a compressed chunk at most: all of it is unpacked to read one number.
-CHUNK_BYTES = 1 << 20
-# Higher levels take several times as long, and make float32 or float16 hardly smaller.
-_GZIP_LEVEL = 1
-
 
 class HdfOutput:
     """A new HDF5 file of arrays of one type.
@@ -32,47 +26,30 @@ class HdfOutput:
     disk: where its bytes go.
     """
 
-    def __init__(self, disk: "DiskFile", dtype: str, *, compress: bool) -> None:
+    def __init__(self, disk: "DiskFile", dtype: str) -> None:
         self.file = _new_file(disk)
         self.disk = disk
-        self._compress = compress
         self._type = h5t.py_create(np.dtype(dtype))
-        self._plain = _dataset_properties()
+        self._properties = h5p.create(h5p.DATASET_CREATE)
+        self._properties.set_obj_track_times(False)
+        # Every number is written, so none is filled in before.
+        self._properties.set_fill_time(h5d.FILL_TIME_NEVER)
         # In one piece, which can be mapped into memory.
-        self._plain.set_alloc_time(h5d.ALLOC_TIME_EARLY)
-
-    def words_in(self, size: int, shape: tuple[int, ...], words_axis: int) -> int:
-        """The number of words of an array that have this many bytes; at least one."""
-        others = shape[:words_axis] + shape[words_axis + 1 :]
-        return max(1, size // (self._type.get_size() * math.prod(others)))
+        self._properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
 
     def create(
-        self,
-        group: h5py.h5g.GroupID,
-        name: str,
-        shape: tuple[int, ...],
-        *,
-        words_axis: int,
+        self, name: str, shape: tuple[int, ...], group: h5py.h5g.GroupID | None = None
     ) -> h5d.DatasetID:
-        """An empty array; compressed, it has chunks of some words with all layers."""
-        properties = self._plain
-        words = shape[words_axis]
-        if self._compress and words:
-            chunk = list(shape)
-            most = self.words_in(CHUNK_BYTES, shape, words_axis)
-            chunk[words_axis] = min(words, most)
-            properties = _dataset_properties()
-            properties.set_chunk(tuple(chunk))
-            properties.set_shuffle()
-            properties.set_deflate(_GZIP_LEVEL)
+        """An empty array, by default among the members of the root."""
+        place = self.file.id if group is None else group
         space = h5s.create_simple(shape)
-        return h5d.create(group, name.encode(), self._type, space, properties)
+        return h5d.create(place, name.encode(), self._type, space, self._properties)
 
     def write(
-        self, group: h5py.h5g.GroupID, name: str, array: np.ndarray, *, words_axis: int
+        self, name: str, array: np.ndarray, group: h5py.h5g.GroupID | None = None
     ) -> None:
         """Write an array, which is contiguous and of the type of the file."""
-        dataset = self.create(group, name, array.shape, words_axis=words_axis)
+        dataset = self.create(name, array.shape, group)
         if array.size:
             dataset.write(h5s.ALL, h5s.ALL, array, self._type)
 
@@ -83,7 +60,7 @@ class HdfOutput:
 
 
 @contextmanager
-def new_output(path: Path | str, dtype: str, *, compress: bool) -> Iterator[HdfOutput]:
+def new_output(path: Path | str, dtype: str) -> Iterator[HdfOutput]:
     """Open a new file; it appears under its name only when the block ends well, and is
     locked until then.
 
@@ -94,7 +71,7 @@ def new_output(path: Path | str, dtype: str, *, compress: bool) -> Iterator[HdfO
     refuse_existing(path)
     with atomic_path(path) as partial, DiskFile(partial, "w+") as disk:
         try:
-            output = HdfOutput(disk, dtype, compress=compress)
+            output = HdfOutput(disk, dtype)
             with output.file:
                 yield output
         finally:
@@ -169,11 +146,3 @@ def _new_file(disk: DiskFile) -> h5py.File:
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
     return h5py.File(h5f.create(b"features", h5f.ACC_TRUNC, creation, access))
-
-
-def _dataset_properties() -> h5p.PropDCID:
-    properties = h5p.create(h5p.DATASET_CREATE)
-    properties.set_obj_track_times(False)
-    # Every number is written, so none is filled in before.
-    properties.set_fill_time(h5d.FILL_TIME_NEVER)
-    return properties

@@ -34,7 +34,6 @@ class DumpOptions:
         LayoutName,
         Meta(description="layout of the file", extra={"option": "--format"}),
     ] = "allennlp"
-    compress: Annotated[bool, Meta(description="pack the numbers with gzip")] = False
     sentence_map: Annotated[
         bool,
         Meta(

@@ -3,22 +3,21 @@ and read.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from elmoc.errors import reading, shortened
-from elmoc.features.layouts import FORMAT_VERSION, LayoutReader
+from elmoc.features.layouts import FeatureRecord, LayoutReader
 from elmoc.features.layouts.choose import choose_layout
-from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.limits import MOST_SENTENCES
+from elmoc.process import progress_bar
 
 # Bytes of the layer states of one word at most: they are allocated for every word that
 # is read, whatever a file says.
@@ -26,27 +25,6 @@ MOST_WORD_BYTES = 1 << 24
 # Attributes of the root that say how the file is read, beside those that say what it
 # was made from.
 FORM_ATTRIBUTES = ("layout", "format_version", "single")
-
-
-@dataclass(frozen=True)
-class FeatureRecord:
-    """The attributes of a feature file that are read here; files of other tools have
-    none of them.
-
-    layout: the form on disk, one of `LAYOUTS`.
-    format_version: of the layout.
-    single: whether its arrays are [n, 2P], without an axis of layers.
-    boundaries: whether sentences have the states of `<s>` and `</s>`, too.
-    layers: names of the layers.
-    dump: names everything that the content depends on.
-    """
-
-    layout: str | None = None
-    format_version: int = FORMAT_VERSION
-    single: bool = False
-    boundaries: bool = False
-    layers: list[str | int] = field(default_factory=list)
-    dump: str | None = None
 
 
 class FeatureFile:
@@ -92,12 +70,10 @@ class FeatureFile:
             if "layout" in attributes:
                 # NumPy's numbers and arrays as Python's.
                 plain = {
-                    name: np.asarray(value).tolist()
-                    for name, value in attributes.items()
+                    name: np.asarray(attributes[name]).tolist() for name in attributes
                 }
                 self.record = msgspec.convert(plain, FeatureRecord)
-            version = self.record.format_version
-            layout = choose_layout(self._file, self.record.layout, version)
+            layout = choose_layout(self._file, self.record)
             reader = layout.reader(self._file, attributes)
             if reader.first.dtype.kind != "f":
                 raise ValueError(
@@ -109,9 +85,9 @@ class FeatureFile:
                     f"{len(reader):,} sentences of {reader.layers:,} layers of "
                     f"{reader.width:,} are too many"
                 )
-        for name in FORM_ATTRIBUTES:
-            attributes.pop(name, None)
-        self.attributes = attributes
+        self.attributes = {
+            name: attributes[name] for name in attributes if name not in FORM_ATTRIBUTES
+        }
         self.layout = layout.layout
         self._opened = reader
         return reader
@@ -136,34 +112,19 @@ class FeatureFile:
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[index] for index in range(len(self)))
 
-    def __contains__(self, words: object) -> bool:
-        """Whether there is a sentence with these words: a list of them, or text with
-        white space between them.
-        """
-        return self.find(words) is not None  # type: ignore[arg-type]
-
-    @overload
-    def __getitem__(self, index: int | Sequence[str]) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[np.ndarray]: ...
-    def __getitem__(
-        self, index: int | slice | Sequence[str]
-    ) -> np.ndarray | list[np.ndarray]:
+    def __getitem__(self, index: int | Sequence[str]) -> np.ndarray:
         """[L + 1, n, 2P], or [n, 2P] of the top layer or the average, in the type that
         the file holds.
 
         Args:
             index: of the sentence (from the end, if it is negative), or its words (a
-                list of them, or text with white space between them). A slice is the
-                list of its sentences.
+                list of them, or text with white space between them).
 
         Raises:
             KeyError: there is no sentence with these words.
             InputError: the sentence has another number of layers or width than the file
                 says, or numbers that are not finite.
         """
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
         if isinstance(index, Sequence):
             found = self.find(index)
             if found is None:
@@ -216,11 +177,6 @@ class FeatureFile:
             names = range(self.layers)
         return [str(name) for name in names]
 
-    @property
-    def compression(self) -> str | None:
-        """How the numbers are packed, e.g. `gzip`; None where they are not."""
-        return getattr(self._reader.first, "compression", None)
-
     @cached_property
     def documents(self) -> dict[str, range]:
         """The indices of the sentences of each document, by its key; empty in a file
@@ -228,19 +184,6 @@ class FeatureFile:
         """
         with reading(self.path):
             return self._reader.documents()
-
-    def document(self, key: str) -> list[np.ndarray]:
-        """The arrays of the sentences of a document.
-
-        Args:
-            key: of the document; a `/` in it may also be `:`, as it is in the e2e-coref
-                layout.
-
-        Raises:
-            KeyError: there is no document of that key.
-        """
-        name = key if key in self.documents else group_name(key)
-        return [self[index] for index in self.documents[name]]
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -251,23 +194,16 @@ class FeatureFile:
             words = map(self._reader.words, range(len(self)))
             return np.fromiter(words, np.int64, len(self))
 
-    @property
-    def tokens(self) -> int:
-        """The number of words of all sentences together."""
-        return int(self.lengths.sum())
-
-    def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
-        """Read all of the file.
-
-        Args:
-            progress: called after each sentence with the number 1.
+    def check(self) -> None:
+        """Read all of the file, with a bar where that takes long.
 
         Raises:
             InputError: a sentence is damaged or unlike its map; it is named.
         """
-        for index in range(len(self)):
+        sentences = range(len(self))
+        bar = progress_bar(iterable=sentences, desc="  check", delay=2, leave=False)
+        for index in bar:
             self._require_sound(index, self.view(index))
-            progress(1)
         if not self.has_map:
             return
         # `<s>` and `</s>` are no words of the map.
@@ -291,15 +227,10 @@ class FeatureFile:
 
     def _require_sound(self, index: int, array: np.ndarray) -> None:
         """Raise an `InputError` for a sentence that is unlike the first, or damaged."""
-        layers = len(array) if array.ndim == 3 else 1
-        is_alike = (
-            array.ndim in (2, 3)
-            and layers == self.layers
-            and array.shape[-1] == self.width
-            and array.dtype.kind == "f"
-        )
+        shape = array.shape if array.ndim == 3 else (1, *array.shape)
+        is_alike = len(shape) == 3 and shape[::2] == (self.layers, self.width)
         with reading(self.path):
-            if not is_alike:
+            if not is_alike or array.dtype.kind != "f":
                 raise ValueError(
                     f"sentence {index} is {array.dtype} {array.shape}, unlike the first"
                 )

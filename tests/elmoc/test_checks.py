@@ -33,7 +33,7 @@ def test_a_sound_corpus(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["check", str(corpus.path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == str(corpus.path)
-    groups = ["lexicon.txt", "counts.npy", "shards", "vectors/raw"]
+    groups = ["corpus", "vectors/raw"]
     assert [line.split(":")[0].strip() for line in lines[1:]] == groups
     assert all(line.endswith(": sound") for line in lines[1:])
 
@@ -48,7 +48,7 @@ def test_all_that_is_damaged_or_missing_is_listed(
     missing = corpus.path / "nothing"
     assert main(["check", str(corpus.path), str(missing), str(session_model)]) == 1
     printed = capsys.readouterr()
-    assert "  shards: 2 of 6 damaged\n" in printed.out
+    assert "  corpus: 2 of 8 damaged\n" in printed.out
     assert f"{missing}\n    {missing} " in printed.out
     assert f"{session_model}\n  model: " in printed.out, "what comes after it is checked all the same"
     assert "train-0.bin" in printed.err

@@ -93,7 +93,7 @@ class AllennlpWriter(LayoutWriter):
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         index = str(self._count)
-        self.write(index, array)
+        self.output.write(index, array)
         if self.has_map:
             # Of equal lines the last one counts, in its place, too.
             self._indices.pop(entry.line, None)

@@ -1,7 +1,7 @@
 """Choose: which layout has a name, and which layout a file has."""
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts import FORMAT_VERSION, LayoutWriter
+from elmoc.features.layouts import FORMAT_VERSION, FeatureRecord, LayoutWriter
 from elmoc.features.layouts.allennlp import AllennlpWriter, BilmWriter, is_group
 from elmoc.features.layouts.e2e_coref import E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatWriter
@@ -14,27 +14,19 @@ LAYOUTS: dict[str, type[LayoutWriter]] = {
 }
 
 
-def choose_layout(
-    file: CheckedFile, name: str | None, version: int
-) -> type[LayoutWriter]:
-    """The layout of a file.
-
-    Args:
-        file: the file.
-        name: of the layout, as the file says; None in a file of another tool, whose
-            layout is known by its members.
-        version: of the layout.
+def choose_layout(file: CheckedFile, record: FeatureRecord) -> type[LayoutWriter]:
+    """The layout of a file, as it says itself; that of a file of another tool is known
+    by its members.
 
     Raises:
         InputError: the layout or its version is not known here.
     """
-    if name is None:
-        return LAYOUTS[_foreign_layout(file)]
-    if name not in LAYOUTS or version != FORMAT_VERSION:
+    name = record.layout or _foreign_layout(file)
+    if name not in LAYOUTS or record.format_version != FORMAT_VERSION:
         raise InputError(
-            f"it has the layout {shortened(name)} in version {version}, this elmoc "
-            f"reads {', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use the elmoc "
-            "that wrote it"
+            f"it has the layout {shortened(name)} in version {record.format_version}, "
+            f"this elmoc reads {', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use "
+            "the elmoc that wrote it"
         )
     return LAYOUTS[name]
 
@@ -42,11 +34,8 @@ def choose_layout(
 def _foreign_layout(file: CheckedFile) -> str:
     if STATES in file and OFFSETS in file:
         return "flat"
-    names = file.names()
-    # A file without any member raises an error here.
-    if not is_group(file, names[0]):
-        return "allennlp"
-    for name in names:
-        if not is_group(file, name) or f"{name}/0" not in file:
-            return "allennlp"
-    return "e2e-coref"
+    # Lazily: a file of sentences is known by its first member.
+    are_documents = (
+        is_group(file, name) and f"{name}/0" in file for name in file.names()
+    )
+    return "e2e-coref" if all(are_documents) else "allennlp"

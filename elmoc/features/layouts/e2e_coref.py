@@ -78,5 +78,5 @@ class E2eCorefWriter(LayoutWriter):
             self._group = h5py.h5g.create(self.output.file.id, name)
             self._document = entry.document
             self._count = 0
-        self.write(str(self._count), array, self._group)
+        self.output.write(str(self._count), array, self._group)
         self._count += 1

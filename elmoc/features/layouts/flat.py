@@ -5,11 +5,11 @@ A dataset `states`, `[words, L + 1, 2P]` (also for one layer), holds the sentenc
 behind the other, and a dataset `offsets`, int64 `[sentences + 1]`, the word at which
 each begins, and the number of words at its end. Where the sentences are parts of
 documents, a dataset `documents`, shape (1,), holds one JSON object {key: number of
-sentences}, in order. `states` is one piece of the file, or in chunks where it is
-compressed.
+sentences}, in order.
 """
 
 import json
+from collections import Counter
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -80,39 +80,37 @@ class FlatWriter(LayoutWriter):
 
     def begin(self) -> None:
         # Created before any sentence is there, so that it is one piece of the file.
-        shape = self.shape_of(self.shape.words)
-        root = self.output.file.id
-        states = self.output.create(root, STATES, shape, words_axis=0)
-        self._states = h5py.Dataset(states)
-        self._block_words = self.output.words_in(BLOCK_BYTES, shape, 0)
+        shape = (self.shape.words, self.shape.layers, self.shape.width)
+        self._states = h5py.Dataset(self.output.create(STATES, shape))
         self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
-        self._words_written = 0
+        self._block_bytes = 0
         # The last one is the number of words that have been put.
         self._offsets = [0]
-        self._documents: dict[str, int] = {}
+        self._documents = Counter[str]()
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         self._offsets.append(self._offsets[-1] + entry.length)
         if entry.document is not None:
-            count = self._documents.get(entry.document, 0)
-            self._documents[entry.document] = count + 1
+            self._documents[entry.document] += 1
         self._block.append(array)
-        if self._offsets[-1] - self._words_written >= self._block_words:
+        self._block_bytes += array.nbytes
+        if self._block_bytes >= BLOCK_BYTES:
             self._write_block()
 
     def _write_block(self) -> None:
-        if self._block:
-            rows = np.concatenate(self._block)  # [words, L', 2P]
-            self._states[self._words_written : self._offsets[-1]] = rows
-        self._words_written = self._offsets[-1]
+        rows = np.concatenate(self._block)  # [words, L', 2P]
+        end = self._offsets[-1]
+        self._states[end - len(rows) : end] = rows
         self._block = []
+        self._block_bytes = 0
 
     def finish(self) -> None:
-        self._write_block()
-        if self._words_written != self.shape.words:
+        if self._block:
+            self._write_block()
+        words = self._offsets[-1]
+        if words != self.shape.words:
             raise ValueError(
-                f"the sentences have {self._words_written} words, not "
-                f"{self.shape.words}"
+                f"the sentences have {words} words, not {self.shape.words}"
             )
         offsets = np.array(self._offsets, dtype="<i8")
         self.output.file.create_dataset(OFFSETS, data=offsets)

@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -37,7 +38,12 @@ def test_workers_read_the_same_while_the_parent_reads(
     tmp_path: Path, kind: type[Files], compress: bool, start: str, workers: int
 ) -> None:
     file = tmp_path / "f.h5"
-    write_sentences(file, {}, list(zip(LINES, STATES, strict=True)) * 20, compress=compress)
+    if compress:
+        with h5py.File(file, "w") as foreign:
+            for index, states in enumerate(STATES * 20):
+                foreign.create_dataset(str(index), data=states, compression="gzip")
+    else:
+        write_sentences(file, {}, list(zip(LINES, STATES, strict=True)) * 20)
     dataset, ended = kind(file), threading.Event()
 
     def read() -> None:

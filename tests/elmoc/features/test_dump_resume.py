@@ -169,7 +169,7 @@ def test_killed_dumps_go_on_to_the_same_files(
 ) -> None:
     commands = [
         command(model_path, sentences, tmp_path / "flat.h5", "--format", "flat"),
-        command(model_path, sentences, tmp_path / "allennlp.h5", "--compress"),
+        command(model_path, sentences, tmp_path / "allennlp.h5"),
         command(model_path, documents, tmp_path / "carried.h5", "--carry-state", "--format", "e2e-coref"),
     ]
     for line in commands:
@@ -207,7 +207,7 @@ def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finish
 
 
 @pytest.mark.parametrize(
-    "options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"], ["--compress"], ["input"]]
+    "options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"], ["input"]]
 )
 def test_another_dump_is_not_gone_on_with(
     model_path: Path,

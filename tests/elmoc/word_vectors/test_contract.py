@@ -173,7 +173,9 @@ def test_the_origin_opens_the_same_vectors(source: Source, vectors: WordVectors,
     again = open_word_vectors(origin)
     assert (again.fingerprint, again.size, again.origin) == (vectors.fingerprint, vectors.size, origin)
     tolerance = 0 if source.exact else 1e-5
-    np.testing.assert_allclose(again.lookup(strings(source)), vectors.lookup(strings(source)), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        again.lookup(strings(source)), vectors.lookup(strings(source)), rtol=tolerance, atol=tolerance
+    )
 
 
 def test_fingerprints_tell_sources_apart(tmp_path: Path) -> None:
