@@ -1,7 +1,7 @@
 """Printing: how do lines, numbers and tables look on a terminal, and in Markdown?"""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from elmoc.errors import say
@@ -32,47 +32,36 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Column:
-    """Cells of text under a header.
+class Table:
+    """Rows of cells of text under a title.
 
-    header: the title of the column.
-    cells: from top to bottom.
-    right: whether they are aligned to the right, as numbers are.
+    headers: the titles of the columns.
+    rows: a cell for each column.
+    right: headers of the columns that are aligned to the right, as numbers are.
     """
 
-    header: str
-    cells: Sequence[str]
-    right: bool = False
-
-    def as_text(self) -> list[str]:
-        """The lines of the column, filled with blanks to one width."""
-        width = max(len(cell) for cell in [self.header, *self.cells])
-        lines = [self.header, "─" * width, *self.cells]
-        if self.right:
-            return [line.rjust(width) for line in lines]
-        return [line.ljust(width) for line in lines]
-
-    def as_markdown(self) -> list[str]:
-        """The lines of the column in a table of Markdown, without bars between."""
-        cells = [cell.replace("|", "\\|") for cell in self.cells]
-        # The colon aligns a column to the right.
-        return [self.header, "---:" if self.right else "---", *cells]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns with the same number of cells, under a title."""
-
     title: str
-    columns: Sequence[Column]
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Collection[str] = ()
 
 
 def text_table(table: Table, *, markdown: bool = False) -> str:
     """The lines of a table under its title, for a terminal or as Markdown."""
     if markdown:
-        columns = [column.as_markdown() for column in table.columns]
-        rows = [f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True)]
-        return f"**{table.title}**\n\n" + "\n".join(rows)
-    columns = [column.as_text() for column in table.columns]
+        # The colon aligns a column to the right.
+        rules = ["---:" if each in table.right else "---" for each in table.headers]
+        lines = [f"| {' | '.join(cells)} |" for cells in (table.headers, rules)]
+        for row in table.rows:
+            cells = [cell.replace("|", "\\|") for cell in row]
+            lines.append(f"| {' | '.join(cells)} |")
+        return f"**{table.title}**\n\n" + "\n".join(lines)
+    columns = []
+    for header, *cells in zip(table.headers, *table.rows, strict=True):
+        width = max(map(len, [header, *cells]))
+        side = ">" if header in table.right else "<"
+        columns.append(
+            [f"{each:{side}{width}}" for each in (header, "─" * width, *cells)]
+        )
     rows = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     return f"{table.title}\n\n" + "\n".join(rows)

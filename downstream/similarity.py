@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta
 from scipy.stats import spearmanr
 
-from downstream.printing import Column, Table, note, say_lines, text_table
+from downstream.printing import Table, note, say_lines, text_table
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, shortened
 from elmoc.files.compression import unpacked_name
@@ -92,19 +92,20 @@ def run(command: SimilarityCommand) -> None:
     for file in files:
         for pair in file.pairs:
             words.update(dict.fromkeys(pair))
-    names = Column("pairs of words", [file.name for file in files])
-    pairs = Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True)
-    columns = [names, pairs]
+    headers = ["pairs of words", "pairs", "found"]
+    tables = []
     for name, vectors in vectors_of(command.source, list(words)).items():
-        by_word = dict(zip(words, vectors, strict=True))
-        found = [correlation(file, by_word) for file in files]
-        if len(columns) == 2:
-            counts = [f"{count:,}" for _, count in found]
-            columns.append(Column("found", counts, right=True))
+        headers.append(name)
+        tables.append(dict(zip(words, vectors, strict=True)))
+    rows = []
+    for file in files:
+        found = [correlation(file, table) for table in tables]
         cells = ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in found]
-        columns.append(Column(name, cells, right=True))
+        # A model's word vectors and its layer 0 know the same words.
+        _, count = found[0]
+        rows.append([file.name, f"{len(file.pairs):,}", f"{count:,}", *cells])
     title = f"Spearman's ρ × 100 of cosines and human judgements: {command.source}"
-    say_lines(text_table(Table(title, columns)))
+    say_lines(text_table(Table(title, headers, rows, right=headers[1:])))
 
 
 def read_pairs(path: Path) -> WordPairs:

@@ -90,14 +90,6 @@ class ProbeOptions:
             extra={"option": "--results", "metavar": "FILE"},
         ),
     ] = None
-    save: Annotated[
-        Path | None,
-        Meta(
-            description="keep each trained probe in DIR/KIND.seedN, and train none "
-            "that is there",
-            extra={"metavar": "DIR", "rare": True},
-        ),
-    ] = None
     predictions: Annotated[
         Path | None,
         Meta(

@@ -72,10 +72,19 @@ class ResultLine:
     seconds: list[float]
     examples_per_second: list[float]
 
+    @property
+    def mean(self) -> float:
+        """The mean score over seeds."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation over seeds (n − 1); None for a single one."""
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
+
     def as_json(self) -> dict[str, Any]:
         """The object of a line of a results file, with mean and deviation."""
-        mean, deviation = mean_and_deviation(self.scores)
-        return {**asdict(self), "mean": mean, "deviation": deviation}
+        return {**asdict(self), "mean": self.mean, "deviation": self.deviation}
 
 
 AnyLine = TypeVar("AnyLine", bound=ResultLine)
@@ -83,12 +92,9 @@ AnyLine = TypeVar("AnyLine", bound=ResultLine)
 
 def of_row(line: AnyLine, row: int) -> AnyLine:
     """A line of one seed, which is that of a row of each list."""
-    changes: dict[str, Any] = {"figures": {}}
-    for name, values in line.figures.items():
-        changes["figures"][name] = [values[row]]
-    for name, values in _lists(line).items():
-        changes[name] = [values[row]]
-    return replace(line, **changes)
+    changes: dict[str, Any] = {name: [each[row]] for name, each in _lists(line)}
+    figures = {name: [each[row]] for name, each in line.figures.items()}
+    return replace(line, figures=figures, **changes)
 
 
 def joined(lines: Sequence[AnyLine]) -> AnyLine:
@@ -100,22 +106,14 @@ def joined(lines: Sequence[AnyLine]) -> AnyLine:
     changes: dict[str, Any] = {"figures": {}}
     for name in last.figures:
         changes["figures"][name] = [line.figures[name][0] for line in lines]
-    for name in _lists(last):
+    for name, _ in _lists(last):
         changes[name] = [getattr(line, name)[0] for line in lines]
     return replace(last, **changes)
 
 
-def _lists(line: ResultLine) -> dict[str, Any]:
+def _lists(line: ResultLine) -> list[tuple[str, list[Any]]]:
     """The fields that have an element for each seed."""
-    return {name: each for name, each in vars(line).items() if isinstance(each, list)}
-
-
-def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation (n − 1) over seeds; a single seed has no
-    deviation.
-    """
-    deviation = statistics.stdev(scores) if len(scores) > 1 else None
-    return statistics.fmean(scores), deviation
+    return [(name, each) for name, each in vars(line).items() if isinstance(each, list)]
 
 
 def format_score(mean: float, deviation: float | None) -> str:

@@ -22,11 +22,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, variance
 
 import numpy as np
 
-from downstream.printing import Column, Table
+from downstream.printing import Table
 from downstream.results.names import NONE
 from downstream.results.rows import PAPER, Row
 from elmoc.errors import InputError
@@ -89,18 +89,14 @@ def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] = ()) -> Merit | No
             once.
     """
     rows = [row for row in rows if "both" in row.gains and row.first.task in PAPER]
-    counts = Counter(row.first.place for row in rows)
-    for place, count in counts.items():
+    for place, count in Counter(row.first.place for row in rows).items():
         if count > 1:
             raise InputError(
                 f"{' '.join(place)} was run in several ways: "
                 "a figure of merit is of the results of one suite"
             )
-    shares = []
-    for row in rows:
-        other = _alike(row, less)
-        if other is not None or not less:
-            shares.append(_share(row, other))
+    pairs = [(row, _alike(row, less)) for row in rows]
+    shares = [_share(row, other) for row, other in pairs if other or not less]
     return Merit(shares) if shares else None
 
 
@@ -108,46 +104,39 @@ def _alike(row: Row, others: Sequence[Row]) -> Row | None:
     """The row of another encoder on the same data; of several the first with the same
     word vectors, if there is one.
     """
-    alike = []
-    for other in others:
-        if other.first.comparable == row.first.comparable and "both" in other.gains:
-            alike.append(other)
+    comparable = row.first.comparable
+    alike = [each for each in others if each.first.comparable == comparable]
     # With other vectors the baselines differ, and so does the meaning of a gain.
-    for other in alike:
-        if other.word_vectors == row.word_vectors:
-            return other
-    return alike[0] if alike else None
+    alike.sort(key=lambda other: other.word_vectors != row.word_vectors)
+    return next((other for other in alike if "both" in other.gains), None)
 
 
 def _share(row: Row, other: Row | None) -> Share:
     """The gain of one encoder on one set of data, or how far it is above another's."""
-    gain = row.gains["both"]
-    points = gain.points
-    resampled = gain.resampled
-    vectors = row.results["vectors"]
+    points = row.gains["both"].points
+    resampled = row.gains["both"].resampled
     groups = [row.results["both"].scores]
-    cancelled = []
-    if other is None:
-        groups.append(vectors.scores)
-    else:
-        less = other.gains["both"]
-        points -= less.points
+    baselines = [row.results["vectors"]]
+    if other is not None:
+        points -= other.gains["both"].points
         # The same draws of items for both: their luck cancels.
-        resampled = resampled - less.resampled
+        resampled = resampled - other.gains["both"].resampled
         groups.append(other.results["both"].scores)
-        other_vectors = other.results["vectors"]
-        if np.array_equal(vectors.counts, other_vectors.counts):
-            # Both have the same baseline: it is in neither side of the difference.
-            cancelled = [vectors.scores]
-        else:
-            groups += [vectors.scores, other_vectors.scores]
+        baselines.append(other.results["vectors"])
+    of_baselines = [each.scores for each in baselines]
+    counts = [each.counts for each in baselines]
+    if other is not None and np.array_equal(counts[0], counts[1]):
+        # Both have the same baseline: it is in neither side of the difference.
+        seeds_error = _error_by_seeds(groups, of_baselines[:1])
+    else:
+        seeds_error = _error_by_seeds(groups + of_baselines)
     return Share(
         task=row.first.task,
         dataset=row.dataset,
         gain=points,
         paper=PAPER[row.first.task],
         items_error=float(resampled.std(ddof=1)),
-        seeds_error=_error_by_seeds(groups, cancelled),
+        seeds_error=seeds_error,
     )
 
 
@@ -166,15 +155,11 @@ def _error_by_seeds(
         In points; None where there are single seeds only.
     """
     # The variance is pooled: single groups have too few seeds to tell it.
-    told = list(groups) + list(cancelled)
+    told = [group for group in [*groups, *cancelled] if len(group) > 1]
     degrees = sum(len(group) - 1 for group in told)
     if not degrees:
         return None
-    squares = 0.0
-    for group in told:
-        mean = fmean(group)
-        for score in group:
-            squares += (score - mean) ** 2
+    squares = sum((len(group) - 1) * variance(group) for group in told)
     return math.sqrt(squares / degrees * sum(1 / len(group) for group in groups))
 
 
@@ -190,34 +175,24 @@ def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def merit_table(rows: Sequence[Row]) -> Table | None:
     """The figure of merit of each encoder, and how far it is above the first encoder's,
-    on the data sets of both.
+    on the data sets of both; None where no encoder has one.
     """
     of_encoders = rows_of_encoders(rows)
-    merits: dict[str, Merit] = {}
-    for name, own in of_encoders.items():
-        merit = figure_of_merit(own)
-        if merit:
-            merits[name] = merit
-    if not merits:
+    merits = {name: figure_of_merit(own) for name, own in of_encoders.items()}
+    found = {name: merit for name, merit in merits.items() if merit}
+    if not found:
         return None
-    found = list(merits.values())
-    columns = [
-        Column("encoder", list(merits)),
-        Column("data sets", [str(len(each.shares)) for each in found], right=True),
-        Column("figure of merit", [f"{each.value:.2f}" for each in found], right=True),
-        Column("standard error", [f"{each.error:.2f}" for each in found], right=True),
-        Column("by items", [f"{each.items_error:.2f}" for each in found], right=True),
-        Column("by seeds", [each.by_seeds for each in found], right=True),
-    ]
-    if len(merits) > 1:
-        first = next(iter(merits))
-        cells = [NONE]
-        for name in list(merits)[1:]:
-            above = figure_of_merit(of_encoders[name], less=of_encoders[first])
-            cell = NONE
-            if above:
-                cell = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
-            cells.append(cell)
-        columns.append(Column(f"− {first} (data sets of both)", cells, right=True))
+    first = next(iter(found))
+    lines = []
+    for name, merit in found.items():
+        above = figure_of_merit(of_encoders[name], less=of_encoders[first])
+        cell = NONE
+        if above and name != first:
+            cell = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
+        numbers = (merit.value, merit.error, merit.items_error)
+        shown = [f"{number:.2f}" for number in numbers]
+        lines.append([name, str(len(merit.shares)), *shown, merit.by_seeds, cell])
+    headers = ["encoder", "data sets", "figure of merit", "standard error"]
+    headers += ["by items", "by seeds", f"− {first} (data sets of both)"]
     title = "Figure of merit: mean of (both − vectors) / the paper's gain"
-    return Table(title, columns)
+    return Table(title, headers, lines, right=headers[1:])

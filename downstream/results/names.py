@@ -1,75 +1,76 @@
-"""Names of rows: what are encoders, word vectors called in the table of
-results, so that no two are called alike?
+"""Names of rows: what are encoders and word vectors called in the table of results, so
+that no two are called alike?
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from downstream.inputs.options import SEPARATOR
-from downstream.results.records import Result, encoder_identity
+from downstream.results.records import Result, encoder_facts
 
 # What stands in a cell without content.
 NONE = "–"
-# Characters of a fingerprint that tell encoders, or word vectors, of one name apart.
-_SHORT = 8
 
 
-def encoder_names(results: Iterable[Result]) -> dict[str, str]:
+def told_apart(names: Sequence[str], facts: Sequence[Mapping[str, str]]) -> list[str]:
+    """The names; equal ones are followed by the facts in which they differ.
+
+    Args:
+        names: of anything.
+        facts: of each, by what they are about.
+    """
+    told = []
+    for name, own in zip(names, facts, strict=True):
+        pairs = zip(names, facts, strict=True)
+        alike = [others for other_name, others in pairs if other_name == name]
+        for about, fact in own.items():
+            if any(others.get(about) != fact for others in alike):
+                name += f", {fact}"
+        told.append(name)
+    return told
+
+
+def encoder_names(results: Iterable[Result]) -> dict[str | None, str]:
     """Identity of each encoder → a name that no other encoder has.
 
-    It names the directory or file of the layer states, and the probe's settings for
-    them. The weights and the options of the dump tell encoders of one name apart.
+    It names the directory or file of the layer states. Encoders of one name are told
+    apart by the weights, the options of the dump, and the probe's settings for them.
     """
-    names: dict[str, str] = {}
-    more: dict[str, str] = {}
-    for result in results:
-        if result.features is None:
-            continue
-        features = result.features
-        identity = str(result.encoder)
-        name = _origin_name(features)
-        for setting, value in result.state_settings.items():
-            name += f" {setting} {value}"
-        names[identity] = name
-        dump = str(features.get("model", ""))[:_SHORT] or encoder_identity(features)
-        layers = ",".join(features.get("layers", []))
-        for option, value in (
-            ("layers", layers),
-            ("carry_state", features.get("carry_state")),
-            ("pooling", features.get("pooling")),
-        ):
-            if value:
-                dump += f" {option} {value}"
-        more[identity] = dump
-    return _told_apart(names, more)
+    encoders = {each.encoder: each for each in results if each.features is not None}
+    names = []
+    facts = []
+    for result in encoders.values():
+        features = result.features or {}
+        names.append(encoder_name(Path(features.get("directory") or features["file"])))
+        known = encoder_facts(features) | result.state_settings
+        facts.append(
+            {about: f"{about} {_shown(each)}" for about, each in known.items()}
+        )
+    return dict(zip(encoders, told_apart(names, facts), strict=True))
 
 
-def _origin_name(features: Mapping[str, object]) -> str:
-    """The name of the directory of a model, or of a feature file."""
-    if "directory" not in features:
-        return Path(str(features.get("file"))).stem
-    path = Path(str(features["directory"]))
-    # The model of a run is called by the run.
-    return path.parent.name if path.name == "model" else path.name
+def encoder_name(path: Path) -> str:
+    """The name of a model directory or a feature file; RUN/model is called by the run.
+
+    Args:
+        path: absolute.
+    """
+    if path.name == "model":
+        return path.parent.name
+    return path.stem if path.suffix in (".h5", ".hdf5") else path.name
 
 
-def vectors_names(results: Iterable[Result]) -> dict[str, str]:
+def _shown(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def vectors_names(results: Iterable[Result]) -> dict[str | None, str]:
     """Fingerprint of word vectors → the names of their files."""
-    names: dict[str, str] = {}
+    names: dict[str | None, str] = {}
     for result in results:
         if result.vectors is not None:
-            origins = str(result.vectors["origin"]).split(SEPARATOR)
+            origins = result.vectors["origin"].split(SEPARATOR)
             files = [Path(each).name for each in origins]
-            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(files)
-    more = {fingerprint: fingerprint[:_SHORT] for fingerprint in names}
-    return _told_apart(names, more)
-
-
-def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """The names, equal ones with more behind them."""
-    taken = list(names.values())
-    told = {}
-    for identity, name in names.items():
-        is_shared = taken.count(name) > 1
-        told[identity] = f"{name} {more[identity]}" if is_shared else name
-    return told
+            names[result.word_vectors] = SEPARATOR.join(files)
+    facts = [{"fingerprint": str(each)} for each in names]
+    return dict(zip(names, told_apart(list(names.values()), facts), strict=True))

@@ -4,7 +4,7 @@ when they are read again?
 
 import fcntl
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 
 from downstream.inputs.mixing import AS_THEY_ARE
-from downstream.printing import counted
-from downstream.results.line import ResultLine, format_score, joined, of_row
+from downstream.results.line import ResultLine, joined, of_row
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 
 Facts = dict[str, Any]
-
+# Facts of a feature file in which layer states of one model, dumped in one way, agree.
+OF_MODEL = ("model", "word_vectors", "layers", "carry_state", "pooling")
+# A file of another tool names no model.
+OF_FILE = ("file", "file_size", "file_time")
 # Settings of layer states belong to the encoder: rows that differ in them share the
 # baseline, word vectors alone.
 STATE_SETTINGS: Facts = asdict(AS_THEY_ARE)
@@ -60,8 +62,8 @@ class Result(ResultLine):
         usual = dict(STATE_SETTINGS)
         if self.preset == "small":
             usual["mix_rate"] = SMALL_MIX_RATE
-        given = {name: self.settings[name] for name in usual}
-        return {name: each for name, each in given.items() if each != usual[name]}
+        given = self.settings
+        return {name: given[name] for name in usual if given[name] != usual[name]}
 
     @property
     def encoder(self) -> str | None:
@@ -103,18 +105,16 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
                 result = decoder.decode(line)
                 facts = [result.comparable, result.inputs, result.encoder]
                 key = _identity([*facts, result.word_vectors])
-                alike = runs.setdefault(key, {})
                 for row, seed in enumerate(result.seeds):
-                    alike[seed] = of_row(result, row)
+                    runs.setdefault(key, {})[seed] = of_row(result, row)
     if not runs:
         raise InputError(
             f"there are no results in {', '.join(map(str, paths))}: "
             "give files that --results wrote"
         )
-    pooled = []
-    for alike in runs.values():
-        pooled.append(joined([alike[seed] for seed in sorted(alike)]))
-    return pooled
+    # In the order of the seeds.
+    alike = [dict(sorted(of_seeds.items())) for of_seeds in runs.values()]
+    return [joined(list(of_seeds.values())) for of_seeds in alike]
 
 
 def without_state_settings(settings: Mapping[str, Any]) -> Facts:
@@ -124,50 +124,16 @@ def without_state_settings(settings: Mapping[str, Any]) -> Facts:
     return {name: settings[name] for name in settings if name not in STATE_SETTINGS}
 
 
+def encoder_facts(features: Mapping[str, Any]) -> Facts:
+    """Facts that tell layer states from others, of what lines say about them."""
+    names = OF_MODEL if "model" in features else OF_FILE
+    # Of options that are off, some files say nothing.
+    return {name: features[name] for name in names if features.get(name)}
+
+
 def encoder_identity(features: Mapping[str, Any]) -> str:
-    """Equal for what lines say about layer states of the same model.
-
-    A file of another tool names no model: it is known by path, size and time.
-    """
-    if "model" not in features:
-        known = [
-            each for each in ("file", "file_size", "file_time") if each in features
-        ]
-        return " ".join(str(features[name]) for name in known)
-    # Layers differ between dumps of one model, pooling between those of subwords.
-    names = ("model", "word_vectors", "layers", "pooling")
-    facts = [features.get(name) for name in names]
-    return _identity([*facts, bool(features.get("carry_state"))])
-
-
-def summary(records: Sequence[Mapping[str, Any]]) -> str:
-    """The last lines that a run prints: one a kind of inputs, each with its gain over
-    word vectors alone.
-
-    A gain is that over word vectors with the same data and settings, since saved probes
-    may have others.
-    """
-    first = records[0]
-    lines = [f"{first['task']}: {first['metric']} on {first['split']}"]
-    # Data and settings → the mean of word vectors alone.
-    baselines: dict[str, float] = {}
-    for record in records:
-        if record["inputs"] == "vectors":
-            baselines.setdefault(_compared(record), record["mean"])
-    for record in records:
-        score = format_score(record["mean"], record["deviation"])
-        seeds = counted(len(record["seeds"]), "seed")
-        line = f"  {record['inputs']:9} {score:14}  {seeds:8}"
-        baseline = baselines.get(_compared(record))
-        if baseline is not None and record["inputs"] != "vectors":
-            line += f"  gain {record['mean'] - baseline:+.2f}"
-        lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
-def _compared(record: Mapping[str, Any]) -> str:
-    settings = without_state_settings(record["settings"])
-    return _identity([record["fingerprints"], record["reader"], settings])
+    """Equal for what lines say about layer states of the same model."""
+    return _identity(encoder_facts(features))
 
 
 def _identity(value: Any) -> str:

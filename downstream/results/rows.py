@@ -12,8 +12,9 @@ models that were trained; the luck of the training shows in the standard deviati
 seeds instead.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from downstream.results.bootstrap import interval, resampled_scores
-from downstream.results.names import NONE, encoder_names, vectors_names
+from downstream.results.names import NONE, encoder_names, told_apart, vectors_names
 from downstream.results.records import Result, read_results, without_state_settings
-
-# Name → the function that loads the task.
-Tasks = Mapping[str, Callable[[], Any]]
+from downstream.tasks import TASKS, load_task
+from elmoc.errors import reading
 
 # Task → the gain of ELMo-C over fastText alone in Li et al. (2019). A task
 # without one is left out of the figure of merit.
@@ -44,14 +44,12 @@ class Gain:
     this is.
 
     interval: the middle 95 % of the resamples.
-    error: the standard deviation over the resamples.
     resampled: the gain in each resample, float64 [R]. Rows with the same number of
         items have the same draws of them.
     """
 
     points: float
     interval: tuple[float, float]
-    error: float
     resampled: np.ndarray
 
     def __str__(self) -> str:
@@ -61,8 +59,7 @@ class Gain:
 
 def _signed(points: float) -> str:
     # Adding 0.0 makes 0 of −0.
-    rounded = round(points, 2) + 0.0
-    return f"{rounded:+.2f}"
+    return f"{round(points, 2) + 0.0:+.2f}"
 
 
 @dataclass
@@ -70,17 +67,19 @@ class Row:
     """One line of the table: kind of inputs → result, and its gain over word vectors
     alone.
 
-    dataset: data set and split, and the facts in which the row differs from others on
-        them: `wnut17 dev, hidden_size 100`.
     encoder: its name; "–" without one.
     word_vectors: their name; "–" without any.
+    mix: the mean over seeds of the layers' weights and scale: `0.20 0.80 × 1.10`.
+    dataset: data set and split, and the facts in which the row differs from others on
+        them: `wnut17 dev, hidden_size 100`.
     """
 
     results: Mapping[str, Result]
-    gains: dict[str, Gain] = field(default_factory=dict)
+    gains: Mapping[str, Gain]
+    encoder: str
+    word_vectors: str
+    mix: str
     dataset: str = ""
-    encoder: str = NONE
-    word_vectors: str = NONE
 
     @property
     def first(self) -> Result:
@@ -92,15 +91,8 @@ class Row:
         """A result that names the encoder."""
         return self.results.get("both", self.results.get("features"))
 
-    @property
-    def with_vectors(self) -> Result | None:
-        """A result that names the word vectors."""
-        return self.results.get("both", self.results.get("vectors"))
 
-
-def compared_rows(
-    paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAMPLES
-) -> list[Row]:
+def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[Row]:
     """The rows of the table of these results.
 
     They stand in the order of the tasks; within a task rows of one data set stand
@@ -110,130 +102,121 @@ def compared_rows(
         InputError: see `read_results`.
     """
     results = read_results(paths)
-    encoders = encoder_names(results)
-    vectors = vectors_names(results)
-    places = [result.place for result in results]
-    order = list(tasks)
+    # Lines may be damaged in ways that show where they are compared.
+    with reading(", ".join(map(str, paths))):
+        rows = _arrange(results, resamples)
+        order = list(TASKS)
+        places = [result.place for result in results]
 
-    def place_in_table(row: Row) -> tuple[int, int, float]:
-        first = row.first
-        share = first.settings["train_fraction"]
-        return order.index(first.task), places.index(first.place), share
+        def place_in_table(row: Row) -> tuple[int, int, float]:
+            first = row.first
+            share = first.settings["train_fraction"]
+            return order.index(first.task), places.index(first.place), share
 
-    rows = sorted(_arrange(results), key=place_in_table)
-    for row in rows:
-        _compare(row, tasks[row.first.task](), resamples)
-        if row.with_encoder:
-            row.encoder = encoders[str(row.with_encoder.encoder)]
-        if row.with_vectors:
-            row.word_vectors = vectors[str(row.with_vectors.word_vectors)]
-    for row in rows:
-        alike = [other for other in rows if other.first.place == row.first.place]
-        name = f"{row.first.dataset} {row.first.split}"
-        row.dataset = ", ".join([name, *_differences(row, alike)])
+        rows.sort(key=place_in_table)
+        names = ["\t".join(row.first.place) for row in rows]
+        # Within a preset, hyper-parameters tell rows apart.
+        names = told_apart(names, [{"preset": row.first.preset} for row in rows])
+        names = told_apart(names, [_facts(row) for row in rows])
+        for row, name in zip(rows, names, strict=True):
+            row.dataset = " ".join(name.split("\t")[1:])
     return rows
 
 
-def _arrange(results: Sequence[Result]) -> list[Row]:
-    """The rows, in the order in which they come first, still without scores and names.
+def _arrange(results: Sequence[Result], resamples: int) -> list[Row]:
+    """The rows, in the order in which they come first, still without names of data.
 
     A row has one encoder and one table of word vectors (or lacks one of them). Word
     vectors alone stand in the rows of all encoders that they may be compared with, and
     features alone in the rows of all word vectors.
     """
+    encoders = encoder_names(results)
+    vectors = vectors_names(results)
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.comparable, []).append(result)
     rows = []
     for group in groups.values():
-        known: dict[tuple[str, str | None, str | None], Result] = {}
-        for result in group:
-            known[result.inputs, result.encoder, result.word_vectors] = result
+        known = {(each.inputs, each.encoder, each.word_vectors): each for each in group}
         for encoder, table in _pairs(group):
-            keys = (
+            keys: list[Any] = [
                 ("vectors", None, table),
                 ("features", encoder, None),
                 ("both", encoder, table),
+            ]
+            found = {key[0]: known[key] for key in keys if key in known}
+            row = Row(
+                results=found,
+                gains=_gains(found, resamples),
+                encoder=encoders.get(encoder, NONE),
+                word_vectors=vectors.get(table, NONE),
+                mix=_mix_of(found),
             )
-            rows.append(Row({key[0]: known[key] for key in keys if key in known}))
+            rows.append(row)
     return rows
 
 
 def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
     """The encoder and the word vectors of each row of comparable results."""
+    both = [
+        (each.encoder, each.word_vectors) for each in group if each.inputs == "both"
+    ]
+    features = [each.encoder for each in group if each.inputs == "features"]
     tables = [each.word_vectors for each in group if each.inputs == "vectors"]
-    pairs: dict[tuple[str | None, str | None], None] = {}
-    for result in group:
-        if result.inputs == "both":
-            pairs[result.encoder, result.word_vectors] = None
     # Features alone stand beside both, where both were run.
-    with_both = {encoder for encoder, _ in pairs}
-    for result in group:
-        if result.inputs == "features" and result.encoder not in with_both:
-            for table in tables or [None]:
-                pairs[result.encoder, table] = None
+    with_both = {encoder for encoder, _ in both}
+    alone = [encoder for encoder in features if encoder not in with_both]
+    pairs = both + list(product(alone, tables or [None]))
     with_encoder = {table for _, table in pairs}
-    for table in tables:
-        if table not in with_encoder:
-            pairs[None, table] = None
-    return list(pairs)
+    return pairs + [(None, table) for table in tables if table not in with_encoder]
 
 
-def _compare(row: Row, task: Any, resamples: int) -> None:
-    """Give the row its gains."""
-    counts = []
-    for result in row.results.values():
-        counts.append(np.array(result.counts, dtype=np.float64))  # [seeds, N, K]
+def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
+    """The gains over word vectors alone, where they were run."""
+    if "vectors" not in results:
+        return {}
+    task = load_task(results["vectors"].task)
 
     def metric(sums: np.ndarray) -> np.ndarray:
         scores: np.ndarray = task.metrics(sums)[task.metric]
         return scores
 
+    # [seeds, N, K] each
+    counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
     resampled = resampled_scores(counts, metric=metric, resamples=resamples)
-    of_kind = dict(zip(row.results, resampled, strict=True))
-    means = {kind: fmean(result.scores) for kind, result in row.results.items()}
-    if "vectors" not in means:
-        return
-    for kind in ("features", "both"):
-        if kind not in means:
-            continue
-        gains = np.round(of_kind[kind] - of_kind["vectors"], _DECIMALS)
-        points = means[kind] - means["vectors"]
-        error = float(gains.std(ddof=1))
-        row.gains[kind] = Gain(points, interval(gains), error, gains)
+    vectors, *others = results
+    gains = {}
+    for kind, scores in zip(others, resampled[1:], strict=True):
+        differences = np.round(scores - resampled[0], _DECIMALS)
+        points = results[kind].mean - results[vectors].mean
+        gains[kind] = Gain(points, interval(differences), differences)
+    return gains
 
 
-def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
-    """The facts in which a row differs from others of the same task, data set and
-    split: its preset, and what differs within the preset.
-    """
-    preset = row.first.preset
-    found: list[str] = []
-    if len({other.first.preset for other in alike}) > 1:
-        found.append(preset)
-    others = [_facts(other) for other in alike if other.first.preset == preset]
-    for name, shown in _facts(row).items():
-        if len({each.get(name) for each in others}) > 1:
-            found.append(shown)
-    return found
+def _mix_of(results: Mapping[str, Result]) -> str:
+    """The weights of the layers and the scale, of both or of features alone."""
+    result = results.get("both", results.get("features"))
+    mixes = [mix for mix in result.mixes if mix] if result else []
+    # Column by column: layers in their order, and the scale last.
+    means = [f"{fmean(values):.2f}" for values in zip(*mixes, strict=True)]
+    return f"{' '.join(means[:-1])} × {means[-1]}" if means else NONE
 
 
 def _facts(row: Row) -> dict[str, str]:
-    """All that is known of a row, by name, as it is shown where others differ in it."""
+    """All that is known of a row, as it is shown where others differ in it."""
     first = row.first
     facts = {}
     for split, files in first.data.items():
-        shown = []
         fingerprints = first.fingerprints[split]
-        for (file, count), key in zip(files.items(), fingerprints, strict=True):
-            shown.append(f"{Path(file).name} ({count:,}, {key[:_SHORT]})")
+        shown = [
+            f"{Path(file).name} ({count:,}, {key[:_SHORT]})"
+            for (file, count), key in zip(files.items(), fingerprints, strict=True)
+        ]
         facts[split] = f"{split} {' + '.join(shown)}"
-    for name, value in first.reader.items():
-        facts[f"reader.{name}"] = f"{name} {value}"
+    facts |= {name: f"{name} {value}" for name, value in first.reader.items()}
     if row.word_vectors != NONE:
         facts["vectors"] = row.word_vectors
-    for name, value in without_state_settings(first.settings).items():
-        facts[f"settings.{name}"] = f"{name} {value}"
+    settings = without_state_settings(first.settings)
+    facts |= {name: f"{name} {value}" for name, value in settings.items()}
     share = 100 * first.settings["train_fraction"]
-    facts["settings.train_fraction"] = f"{share:.4g} % of train"
-    return facts
+    return facts | {"train_fraction": f"{share:.4g} % of train"}

@@ -11,19 +11,21 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from downstream.printing import Column, Table, say_lines, text_table
-from downstream.results.line import format_score, mean_and_deviation
+from downstream.printing import Table, say_lines, text_table
+from downstream.results.line import format_score
 from downstream.results.merit import merit_table
 from downstream.results.names import NONE
 from downstream.results.records import Result
 from downstream.results.rows import PAPER, RESAMPLES, Row, compared_rows
-from downstream.tasks import LOADERS
 from elmoc.command_line import run_main
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
 # The order of the columns of scores.
 KINDS = ("vectors", "features", "both")
+# Fields of results in JSON: of the row, and of each of its kinds of inputs.
+_OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
+_OF_SEEDS = ("mean", "deviation", "seeds", "scores", "figures", "seconds", "mixes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +73,14 @@ def main(argv: Sequence[str]) -> int:
 
 def show_results(options: TableOptions) -> None:
     """Print the table of results, and write it where the options say so."""
-    rows = compared_rows(options.results, LOADERS)
-    more = [runs_table(rows)]
+    rows = compared_rows(options.results)
+    tables = result_tables(rows)
     notes = explanations(rows)
     merits = merit_table(rows) if options.merit else None
     if merits:
-        more.append(merits)
-    say_lines(tables_as_text(rows, more, notes))
+        tables.append(merits)
+    say_lines(tables_as_text(tables, notes))
     if options.markdown:
-        tables = result_tables(rows) + more
         parts = [text_table(table, markdown=True) for table in tables]
         with atomic_path(options.markdown) as partial:
             partial.write_text("\n\n".join(parts + notes) + "\n", encoding="utf-8")
@@ -88,98 +89,69 @@ def show_results(options: TableOptions) -> None:
         write_json(options.json, numbers)
 
 
-def tables_as_text(
-    rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]
-) -> str:
-    """Scores, gains, more tables below them, and the notes, as wide as the widest
-    table.
-    """
-    tables = [text_table(table) for table in result_tables(rows) + list(more)]
-    # Notes are as wide as the widest table.
-    width = max(len(line) for line in "\n".join(tables).splitlines())
+def tables_as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """Tables, and notes as wide as the widest table below them."""
+    texts = [text_table(table) for table in tables]
+    width = max(len(line) for line in "\n".join(texts).splitlines())
     wrapped = [textwrap.fill(note, width, subsequent_indent="  ") for note in notes]
-    return "\n\n".join(tables) + "\n\n" + "\n".join(wrapped)
+    return "\n\n".join(texts) + "\n\n" + "\n".join(wrapped)
 
 
 def result_tables(rows: Sequence[Row]) -> list[Table]:
-    """Scores of every row, and gains."""
-    names = [
-        Column("task", [row.first.task for row in rows]),
-        Column("data", [row.dataset for row in rows]),
-    ]
-    # A single encoder needs no column.
-    encoders = {row.encoder for row in rows} - {NONE}
-    if len(encoders) > 1:
-        names.append(Column("encoder", [row.encoder for row in rows]))
-    names.append(Column("metric", [row.first.metric for row in rows]))
-    scores = [_scores_of(kind, rows) for kind in KINDS]
-    gains = [_gains_of(kind, rows) for kind in ("both", "features")]
-    paper = []
+    """Scores of every row; gains; and items, seeds, times and mixes of layers."""
+    scores = []
+    gains = []
+    runs = []
     for row in rows:
-        task = row.first.task
-        paper.append(f"{PAPER[task]:+.1f}" if task in PAPER else NONE)
-    gains.append(Column("paper", paper, right=True))
+        first = row.first
+        paper = f"{PAPER[first.task]:+.1f}" if first.task in PAPER else NONE
+        name = [first.task, row.dataset, first.metric, row.encoder]
+        scores.append(name + _of_kinds(row, _score))
+        above = [str(row.gains.get(kind, NONE)) for kind in ("both", "features")]
+        gains.append(name + above + [paper])
+        runs.append(
+            [
+                first.task,
+                row.dataset,
+                f"{first.items:,} {first.item}",
+                " / ".join(_of_kinds(row, _seeds)),
+                " / ".join(_of_kinds(row, _minutes)),
+                row.encoder,
+                row.word_vectors,
+                row.mix,
+            ]
+        )
+    names = ["task", "data", "metric", "encoder"]
+    above = ["both − vectors", "features − vectors", "paper"]
+    of_runs = ["items", "seeds", "minutes a run"]
     return [
-        Table("Scores", names + scores),
-        Table("Gains over word vectors alone", names + gains),
+        Table("Scores", [*names, *KINDS], scores),
+        Table("Gains over word vectors alone", names + above, gains, right=above),
+        Table(
+            f"Runs (three numbers: {' / '.join(KINDS)})",
+            ["task", "data", *of_runs, "encoder", "word vectors", "mix of layers"],
+            runs,
+            right=of_runs,
+        ),
     ]
 
 
-def _scores_of(kind: str, rows: Sequence[Row]) -> Column:
-    cells = []
-    for row in rows:
-        result = row.results.get(kind)
-        cell = NONE
-        if result:
-            mean, deviation = mean_and_deviation(result.scores)
-            cell = format_score(mean, deviation)
-        cells.append(cell)
-    return Column(kind, cells)
+def _of_kinds(row: Row, shown: Callable[[Result], str]) -> list[str]:
+    """A cell about each kind of inputs."""
+    found = [row.results.get(kind) for kind in KINDS]
+    return [shown(result) if result else NONE for result in found]
 
 
-def _gains_of(kind: str, rows: Sequence[Row]) -> Column:
-    cells = [str(row.gains.get(kind, NONE)) for row in rows]
-    return Column(f"{kind} − vectors", cells, right=True)
+def _score(result: Result) -> str:
+    return format_score(result.mean, result.deviation)
 
 
-def runs_table(rows: Sequence[Row]) -> Table:
-    """Numbers of items and seeds, the time of training, and the mix of the layers."""
-
-    def of_kinds(number: Callable[[Result], str]) -> list[str]:
-        cells = []
-        for row in rows:
-            found = [row.results.get(kind) for kind in KINDS]
-            numbers = [number(result) if result else NONE for result in found]
-            cells.append(" / ".join(numbers))
-        return cells
-
-    def minutes(result: Result) -> str:
-        return f"{fmean(result.seconds) / 60:.1f}"
-
-    items = [f"{row.first.items:,} {row.first.item}" for row in rows]
-    seeds = of_kinds(lambda result: str(len(result.seeds)))
-    columns = [
-        Column("task", [row.first.task for row in rows]),
-        Column("data", [row.dataset for row in rows]),
-        Column("items", items, right=True),
-        Column("seeds", seeds, right=True),
-        Column("minutes a run", of_kinds(minutes), right=True),
-        Column("encoder", [row.encoder for row in rows]),
-        Column("word vectors", [row.word_vectors for row in rows]),
-        Column("mix of layers", [_mix_of(row.with_encoder) for row in rows]),
-    ]
-    return Table(f"Runs (three numbers: {' / '.join(KINDS)})", columns)
+def _seeds(result: Result) -> str:
+    return str(len(result.seeds))
 
 
-def _mix_of(result: Result | None) -> str:
-    """The weights of the layers and the scale, means over seeds: `0.20 0.80 × 1.10`."""
-    mixes = [mix for mix in result.mixes if mix] if result else []
-    if not mixes:
-        return NONE
-    # Column by column: layers in their order, and the scale last.
-    means = [f"{fmean(values):.2f}" for values in zip(*mixes, strict=True)]
-    weights = " ".join(means[:-1])
-    return f"{weights} × {means[-1]}"
+def _minutes(result: Result) -> str:
+    return f"{fmean(result.seconds) / 60:.1f}"
 
 
 def explanations(rows: Sequence[Row]) -> list[str]:
@@ -205,39 +177,19 @@ def explanations(rows: Sequence[Row]) -> list[str]:
 
 def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
-    first = row.first
     scores = {}
     for kind, result in row.results.items():
-        mean, deviation = mean_and_deviation(result.scores)
-        scores[kind] = {
-            "mean": mean,
-            "deviation": deviation,
-            "seeds": result.seeds,
-            "scores": result.scores,
-            "figures": result.figures,
-            "seconds": result.seconds,
-            "mixes": result.mixes,
-        }
+        scores[kind] = {name: getattr(result, name) for name in _OF_SEEDS}
     gains = {}
     for kind, gain in row.gains.items():
-        gains[kind] = {
-            "points": gain.points,
-            "interval": gain.interval,
-            "error": gain.error,
-        }
+        error = float(gain.resampled.std(ddof=1))
+        gains[kind] = {"points": gain.points, "interval": gain.interval, "error": error}
     return {
-        "task": first.task,
-        "dataset": first.dataset,
-        "metric": first.metric,
-        "split": first.split,
-        "preset": first.preset,
-        "data": first.data,
-        "settings": first.settings,
-        "items": first.items,
+        **{name: getattr(row.first, name) for name in _OF_ROW},
         "encoder": row.encoder,
         "features": row.with_encoder.features if row.with_encoder else None,
         "word_vectors": row.word_vectors,
         "scores": scores,
         "gains": gains,
-        "paper": PAPER.get(first.task),
+        "paper": PAPER.get(row.first.task),
     }

@@ -13,14 +13,15 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.options import INPUT_KINDS, SEPARATOR
+from downstream.inputs.options import SEPARATOR, InputKind
 from downstream.inputs.sources import FeatureStates
 from downstream.probe.splits import Split
 from downstream.results.records import encoder_identity
-from downstream.suite.plan import INPUTS, SuiteProbe
+from downstream.suite.plan import SuiteProbe
 from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.jobs import start_job
@@ -37,7 +38,6 @@ class Job:
     """One probe on one kind of inputs with one seed.
 
     probe: of the suite.
-    inputs: the name of the kind of inputs.
     name: of the log file and, before a hash, of the result.
     command: options of `python -m downstream --json -`, but for the file of results.
     result: the file that keeps its line of results.
@@ -45,7 +45,6 @@ class Job:
     """
 
     probe: SuiteProbe
-    inputs: str
     name: str
     command: Mapping[str, Any]
     result: Path
@@ -54,6 +53,7 @@ class Job:
 
 def make_jobs(
     probes: Sequence[tuple[SuiteProbe, Sequence[Split]]],
+    kinds: Sequence[InputKind],
     *,
     vectors: Sequence[str],
     features: Path | None,
@@ -64,9 +64,9 @@ def make_jobs(
 
     Args:
         probes: with their data.
-        vectors: word vectors; without them there are no jobs that read any.
-        features: the file with the encoder's layer states; without it there are no
-            jobs that read any.
+        kinds: of inputs.
+        vectors: word vectors, for kinds that read any.
+        features: the file with the encoder's layer states, for kinds that read any.
         device: where probes are trained.
         out: the folder of results. The baseline folder is beside it.
     """
@@ -75,56 +75,52 @@ def make_jobs(
     vectors_identity = SEPARATOR.join(each.fingerprint for each in opened)
     encoder = ""
     if features is not None:
-        described = FeatureStates(features, sentences=[]).describe()
-        encoder = encoder_identity(described)
+        encoder = encoder_identity(FeatureStates(features, sentences=[]).describe())
     jobs = []
-    for probe, splits in probes:
-        for name in INPUTS:
-            kind = INPUT_KINDS[name]
-            if (kind.states and features is None) or (kind.words and not vectors):
-                continue
-            reader = asdict(probe.reader)
-            settings = asdict(probe.settings[name])
-            # Word vectors alone score the same beside every encoder.
-            folder = out / "results" if kind.states else out.parent / "baseline"
-            folder.mkdir(parents=True, exist_ok=True)
-            for seed in range(1, probe.seeds[name] + 1):
-                # Results that are there are found by the hash of this list: another
-                # order or form of it would have all probes trained again.
-                depends_on = [
-                    probe.task.name,
+    for (probe, splits), kind in product(probes, kinds):
+        # Word vectors alone score the same beside every encoder.
+        folder = out / "results" if kind.states else out.parent / "baseline"
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = asdict(probe.settings[kind.name])
+        words = sum(splits[0].lengths) * settings["epochs"]
+        for seed in range(1, probe.seeds[kind.name] + 1):
+            options = {
+                "inputs": kind.name,
+                "preset": probe.preset,
+                "seeds": f"{seed}-{seed}",
+                "reader": asdict(probe.reader),
+                "settings": settings,
+            }
+            # Results that are there are found by the hash of this list: another order
+            # or form of it would have all probes trained again.
+            depends_on = [
+                probe.task.name,
+                options,
+                {split.name: split.fingerprints for split in splits},
+                vectors_identity if kind.words else "",
+                encoder if kind.states else "",
+                VERSION,
+            ]
+            key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
+            name = f"{probe.file_name}.{kind.name}.seed{seed}"
+            command = {
+                "task": probe.task.name,
+                "data": {**probe.files, "name": probe.name},
+                "inputs": {
+                    "vectors": vectors if kind.words else [],
+                    "features": features if kind.states else None,
+                },
+                "options": {**options, "device": device},
+            }
+            jobs.append(
+                Job(
+                    probe,
                     name,
-                    seed,
-                    {split.name: split.fingerprints for split in splits},
-                    reader,
-                    settings,
-                    [
-                        vectors_identity if kind.words else "",
-                        encoder if kind.states else "",
-                    ],
-                    VERSION,
-                ]
-                key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
-                job_name = f"{probe.file_name}.{name}.seed{seed}"
-                command = {
-                    "task": probe.task.name,
-                    "data": {**probe.files, "name": probe.name},
-                    "inputs": {
-                        "vectors": vectors if kind.words else [],
-                        "features": features if kind.states else None,
-                    },
-                    "options": {
-                        "inputs": name,
-                        "preset": probe.preset,
-                        "seeds": f"{seed}-{seed}",
-                        "device": device,
-                        "reader": reader,
-                        "settings": settings,
-                    },
-                }
-                result = folder / f"{job_name}.{key}.json"
-                words = sum(splits[0].lengths) * settings["epochs"]
-                jobs.append(Job(probe, name, job_name, command, result, words))
+                    command,
+                    result=folder / f"{name}.{key}.json",
+                    words=words,
+                )
+            )
     return jobs
 
 
@@ -159,9 +155,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     job = waiting.pop()
                     running[_start(job, logs)] = job
                 time.sleep(POLL_SECONDS)
-                for process in list(running):
-                    if process.poll() is None:
-                        continue
+                for process in [each for each in running if each.poll() is not None]:
                     job = running.pop(process)
                     bar.update()
                     # Only a whole line of results gets the name that is looked for.

@@ -29,8 +29,6 @@ from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_toml
 from elmoc.settings import convert
 
-# Kinds of inputs of a suite. The layer states of a model become a feature file first.
-INPUTS = ("vectors", "features", "both")
 Files = str | list[str]
 Seeds = Annotated[int, Meta(ge=1)]
 
@@ -116,13 +114,11 @@ class SuitePlan:
     """What a suite runs.
 
     name: of the suite.
-    is_quick: whether it is the quick part of it.
     vectors: origins of word vectors.
     probes: in the order of the file.
     """
 
     name: str
-    is_quick: bool
     vectors: list[str]
     probes: list[SuiteProbe]
 
@@ -153,13 +149,15 @@ def read_suite(
     names = {probe.file_name.lower() for probe in probes}
     if len(names) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
+    if not probes:
+        raise InputError(f"{path} has no probes")
     origins = suite.vectors if isinstance(suite.vectors, list) else [suite.vectors]
     # Files are named from the folder of the suite file.
     vectors = [
         each if each.startswith("random:") else str(path.parent / each)
         for each in origins
     ]
-    return SuitePlan(path.stem, quick, vectors, probes)
+    return SuitePlan(path.stem, vectors, probes)
 
 
 def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> SuiteProbe:
@@ -173,23 +171,23 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     of_reader = [each.name for each in fields(task.reader) if each.name in options]
     reader = {name: options.pop(name) for name in of_reader}
     settings: dict[str, TrainingSettings] = {}
-    for kind in INPUTS:
-        of_kind: Values = getattr(entry, kind) | getattr(changes, kind)
+    for name, kind in INPUT_KINDS.items():
+        of_kind: Values = getattr(entry, name) | getattr(changes, name)
         # The gain is a difference of scores after training on the same examples.
         if "train_fraction" in of_kind:
-            raise InputError(f"{kind}.train_fraction: all inputs have the same data")
+            raise InputError(f"{name}.train_fraction: all inputs have the same data")
         found = with_changes(preset, options | of_kind, name=str)
-        settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
-    files = {"train": entry.train, "dev": entry.dev}
-    if entry.test:
-        files["test"] = entry.test
+        settings[name] = settings_of_inputs(found, kind)
+    files = {"train": entry.train, "dev": entry.dev, "test": entry.test}
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={split: _listed(names, folder) for split, names in files.items()},
+        files={
+            split: _listed(names, folder) for split, names in files.items() if names
+        },
         preset=entry.preset,
         reader=with_changes(task.reader, reader, name=str),
-        seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
+        seeds={**dict.fromkeys(INPUT_KINDS, seeds), "vectors": baseline},
         settings=settings,
     )
 

@@ -14,27 +14,28 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from downstream.inputs.options import INPUT_KINDS, input_kinds
+from downstream.inputs.sources import dump_sentences, write_sentences
 from downstream.printing import counted, say_lines
 from downstream.probe.splits import Split, read_split
 from downstream.results.merit import Merit, figure_of_merit
+from downstream.results.names import encoder_name
 from downstream.results.rows import Row, compared_rows
 from downstream.results.table import (
     explanations,
+    result_tables,
     row_as_json,
-    runs_table,
     tables_as_text,
 )
 from downstream.suite.jobs import Job, make_jobs, run_jobs
 from downstream.suite.overlap import overlap_notes
-from downstream.suite.plan import INPUTS, SuitePlan, read_suite
-from downstream.tasks import LOADERS
+from downstream.suite.plan import SuitePlan, read_suite
 from elmoc.command_line import run_main
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
-from elmoc.features.dump import DumpOptions, dump_features
+from elmoc.features.dump import DumpOptions
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
-from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
@@ -62,7 +63,7 @@ class SuiteOptions:
     inputs: Annotated[
         str,
         Meta(
-            description=f"of {', '.join(INPUTS)}",
+            description=f"of {', '.join(INPUT_KINDS)}",
             extra={"metavar": "KIND,…"},
         ),
     ] = "vectors,both"
@@ -83,17 +84,6 @@ class SuiteOptions:
     device: Annotated[
         str, Meta(description="where probes are trained and features made")
     ] = "cpu"
-
-    def kinds(self) -> list[str]:
-        """The kinds of inputs that are asked for."""
-        names = self.inputs.split(",")
-        for name in names:
-            if name not in INPUTS:
-                raise InputError(
-                    f"--inputs: {name!r} is not a kind of inputs; choose from "
-                    f"{', '.join(INPUTS)}"
-                )
-        return names
 
 
 @dataclass(frozen=True)
@@ -135,64 +125,49 @@ def run_suite(
     """
     options = checked(options, option_name)
     out = Path(out)
-    kinds = options.kinds()
     checked_device(options.device)
-    vectors = options.vectors or plan.vectors
+    kinds = input_kinds(options.inputs)
+    reads_states = any(kind.states for kind in kinds)
     features = options.features
-    if kinds == ["vectors"]:
-        model = features = None
-    elif (model is None) == (features is None):
+    if reads_states and (model is None) == (features is None):
         raise InputError(
             "the suite needs one encoder: give --model DIR, or --features FILE.h5"
         )
-    if not vectors and kinds != ["features"]:
+    vectors = options.vectors or plan.vectors
+    if not vectors and any(kind.words for kind in kinds):
         raise InputError(f"{plan.name} names no word vectors: give --vectors FILE")
     data = _read_data(plan)
-    # Development and test parts.
-    reported = [splits[1:] for splits in data]
     # Two suites in one folder would start each job twice.
     with locked(out / "suite.json"):
         training = None
-        if model is not None:
+        if model is not None and reads_states:
             elmo = ElmoC.from_pretrained(model, device=options.device, precision="auto")
             training = elmo.directory.training
-            sentences = _sentences(data)
-            features = _dumped(elmo, sentences, out / "features")
-        notes = overlap_notes(options.corpus, _sentences(reported), training)
+            features = _dumped(elmo, _sentences(data), out / "features")
+        # Development and test parts.
+        reported = _sentences(splits[1:] for splits in data)
+        notes = overlap_notes(options.corpus, reported, training)
         jobs = make_jobs(
             list(zip(plan.probes, data, strict=True)),
+            kinds,
             vectors=vectors,
             features=features,
             device=options.device,
             out=out,
         )
-        asked = [job for job in jobs if job.inputs in kinds]
-        done = sum(job.result.exists() for job in asked)
+        done = sum(job.result.exists() for job in jobs)
         at_once = options.jobs or available_cores()
-        runs = counted(len(asked), "run")
+        runs = counted(len(jobs), "run")
         say(f"{runs}, {done} done before, {at_once} at once: {out}")
-        failed = run_jobs(asked, at_once=at_once, logs=out / "logs")
+        failed = run_jobs(jobs, at_once=at_once, logs=out / "logs")
         finished = [job for job in jobs if job.result.exists()]
-        result = SuiteResult(None, [], notes)
-        if finished:
-            result = _report(finished, model, out, notes)
-    if failed:
+        result = _report(finished, model, out, notes) if finished else None
+    if failed or result is None:
         raise InputError(
             f"{failed} of the suite's runs failed (above): the same command runs them "
             "again"
         )
     return result
-
-
-def write_sentences(plan: SuitePlan, path: Path) -> None:
-    """Write the sentences of a suite, one a line, for another tool to make features
-    of.
-    """
-    data = _read_data(plan)
-    sentences = _sentences(data)
-    refuse_existing(path)
-    _write_lines(path, sentences)
-    say(f"{path}: {counted(len(sentences), 'sentence')}")
 
 
 def _read_data(plan: SuitePlan) -> list[list[Split]]:
@@ -209,18 +184,12 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
     return data
 
 
-def _sentences(data: Sequence[Sequence[Split]]) -> list[str]:
+def _sentences(data: Iterable[Sequence[Split]]) -> list[str]:
     """The sentences of splits, each once, words joined by a blank."""
     found: dict[str, None] = {}
     for split in chain.from_iterable(data):
-        lines = [" ".join(sentence.words) for sentence in split.sentences]
-        found |= dict.fromkeys(lines)
+        found |= {" ".join(sentence.words): None for sentence in split.sentences}
     return list(found)
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with open_text(path) as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
@@ -230,15 +199,11 @@ def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
     trained further gets another.
     """
     contents = list(elmo.sentence_encoder.identity.values()) + list(sentences)
-    identity = fingerprint(each.encode() for each in contents)
-    features = folder / f"{identity}.h5"
+    features = folder / f"{fingerprint(each.encode() for each in contents)}.h5"
     if not features.exists():
-        text = folder / f"{identity}.txt"
-        _write_lines(text, sentences)
         # float16 takes half the space; probes mix the layers in float32.
-        dump_features(
-            elmo, [(text, features)], DumpOptions(dtype="float16", resume=True)
-        )
+        options = DumpOptions(dtype="float16", resume=True)
+        dump_sentences(elmo, sentences, features, options)
     return features
 
 
@@ -259,20 +224,15 @@ def _report(
             if line["features"] and model is not None:
                 line["features"]["directory"] = os.path.abspath(model)
         lines.append(json.dumps(line, ensure_ascii=False))
-    _write_lines(out / "results.jsonl", lines)
-    rows = compared_rows([out / "results.jsonl"], LOADERS)
+    write_sentences(out / "results.jsonl", lines)
+    rows = compared_rows([out / "results.jsonl"])
     merit = figure_of_merit(rows)
     all_notes = explanations(rows) + list(notes)
-    say_lines(f"\n{tables_as_text(rows, [runs_table(rows)], all_notes)}\n")
+    say_lines(f"\n{tables_as_text(result_tables(rows), all_notes)}\n")
     shown = merit or "there is none without results of both and of vectors"
     say(f"figure of merit: {shown}")
-    encoders = [row.with_encoder.features for row in rows if row.with_encoder]
-    numbers = None
-    if merit is not None:
-        numbers = {**vars(merit), "shares": [asdict(each) for each in merit.shares]}
     content = {
-        "encoder": encoders[0] if encoders else None,
-        "merit": numbers,
+        "merit": merit and {**vars(merit), "shares": list(map(asdict, merit.shares))},
         "notes": all_notes,
         "rows": [row_as_json(row) for row in rows],
     }
@@ -342,22 +302,12 @@ def run(command: SuiteCommand) -> None:
     """Run the suite, or write its sentences."""
     plan = read_suite(command.suite, data=command.data, quick=command.quick)
     if command.sentences is not None:
-        write_sentences(plan, command.sentences)
+        refuse_existing(command.sentences)
+        sentences = _sentences(_read_data(plan))
+        write_sentences(command.sentences, sentences)
+        say(f"{command.sentences}: {counted(len(sentences), 'sentence')}")
         return
-    out = command.out
-    if out is None:
-        out = Path(plan.name, _encoder_name(command))
+    encoder = Path(command.model or command.options.features or "vectors")
+    name = encoder_name(Path(os.path.abspath(encoder)))
+    out = command.out or Path(plan.name, f"{name}-quick" if command.quick else name)
     run_suite(plan, command.model, out, command.options)
-
-
-def _encoder_name(command: SuiteCommand) -> str:
-    """The name of the folder of results."""
-    encoder = Path("vectors")
-    if command.options.kinds() != ["vectors"]:
-        given = command.model or command.options.features or encoder
-        encoder = Path(os.path.abspath(given))
-    name = encoder.name.removesuffix(".h5")
-    if encoder.name == "model":
-        # RUN/model is named by its run.
-        name = encoder.parent.name
-    return f"{name}-quick" if command.quick else name

@@ -1,6 +1,5 @@
 """The tasks: each is a folder whose `task.py` holds one `TASK`."""
 
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -23,7 +22,3 @@ def load_task(name: str) -> Any:
     if name not in TASKS:
         raise InputError(f"task must be one of {', '.join(TASKS)}, not {name!r}")
     return import_module(f"downstream.tasks.{name}.task").TASK
-
-
-# Name → the function that loads the task.
-LOADERS = {name: partial(load_task, name) for name in TASKS}

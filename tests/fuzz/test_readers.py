@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from downstream.__main__ import main as downstream
-from downstream.results.rows import compared_rows
 from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
@@ -41,7 +40,7 @@ from hypothesis import HealthCheck, example, given, settings
 from pretrain.config import config_from_dict, config_to_dict, load_config
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 
-from tests.downstream.results.result_lines import BETTER, TASKS, WORSE, ner_line
+from tests.downstream.results.result_lines import BETTER, WORSE, ner_line
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.elmoc.word_vectors import test_contract
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
@@ -147,15 +146,10 @@ def checkpoint(folder: Path) -> Any:
 
 
 def results(folder: Path) -> None:
-    assert compared_rows([folder / "results.jsonl"], TASKS)
-
-
-def probe(folder: Path) -> None:
-    """Score a saved probe, as a user does."""
-    arguments = ["ner", "--evaluate-only", folder / "probe/vectors.seed1", "--test", folder / "entities.conll"]
+    """Show the table of results, as a user does."""
     said = io.StringIO()
     with redirect_stdout(io.StringIO()), redirect_stderr(said):
-        status = downstream([*map(str, arguments), "--vectors", "random:1:6"])
+        status = downstream(["table", str(folder / "results.jsonl"), "--merit", "--json", str(folder / "table.json")])
     if status:
         line = said.getvalue().rstrip("\n").rpartition("\n")[2]
         assert line.startswith("error: ")
@@ -190,8 +184,6 @@ READERS = [
     Reader("run/config.json", lambda folder: config_from_dict(read_json(folder / "run/config.json"), str(folder))),
     Reader("run/metrics.jsonl", lambda folder: read_metrics(folder / "run", "train")),
     Reader("results.jsonl", results),
-    Reader("probe/vectors.seed1/probe.json", probe),
-    Reader("probe/vectors.seed1/probe.safetensors", probe),
     Reader("entities.conll", task(NER, "entities.conll")),
     Reader("trees.txt", task(SST5, "trees.txt")),
     Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
@@ -232,9 +224,6 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     )
     lines = [ner_line("features", WORSE), ner_line("vectors", BETTER)]
     (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    train = ["ner", "--train", folder / "entities.conll", "--dev", folder / "entities.conll", "--vectors", "random:1:6"]
-    train += ["--save", folder / "probe", "--seeds", 1, "--hidden-size", 4, "--layers", 1, "--epochs", 1]
-    assert downstream([*map(str, train)]) == 0
     for name in ("lexicon", "subwords", "character CNN of bytes"):
         stored: Any = test_contract.SOURCES[name].make(folder)
         stored.write(folder / stored.file_name)

@@ -7,10 +7,7 @@ from typing import Any
 
 from downstream.results.records import STATE_SETTINGS
 from downstream.results.rows import Row, compared_rows
-from downstream.tasks.ner.task import TASK as NER
-from downstream.tasks.snli.task import TASK as SNLI
 
-TASKS = {"snli": lambda: SNLI, "ner": lambda: NER}
 SETTINGS = STATE_SETTINGS | {"learning_rate": 0.001, "hidden_size": 200, "mix_rate": 10.0, "train_fraction": 1.0}
 
 WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
@@ -75,4 +72,4 @@ def write_lines(path: Path, *lines: dict[str, Any]) -> Path:
 
 def rows_of(folder: Path, *lines: dict[str, Any], resamples: int = 200) -> list[Row]:
     """The rows of the table of these lines."""
-    return compared_rows([write_lines(folder / "lines.jsonl", *lines)], TASKS, resamples=resamples)
+    return compared_rows([write_lines(folder / "lines.jsonl", *lines)], resamples=resamples)

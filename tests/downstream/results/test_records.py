@@ -12,10 +12,9 @@ from downstream.results.records import (
     append_result,
     encoder_identity,
     read_results,
-    summary,
 )
 from elmoc.errors import InputError
-from tests.downstream.results.result_lines import SETTINGS, WORSE, ner_line, write_lines
+from tests.downstream.results.result_lines import SETTINGS, ner_line, write_lines
 
 RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
 
@@ -32,14 +31,6 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted((line["process"], line["number"]) for line in lines) == [(p, n) for p in range(3) for n in range(20)]
     assert all(set(line["counts"]) == {line["process"]} for line in lines)
-
-
-def test_a_summary_has_gains_over_word_vectors_of_the_same_data_and_settings() -> None:
-    record = ner_line("vectors", WORSE) | {"mean": 50.0, "deviation": 1.25}
-    both = record | {"inputs": "both", "mean": 53.5, "deviation": None}
-    others = ({"settings": SETTINGS | {"mix_rate": 1.0}}, {"settings": SETTINGS | {"hidden_size": 100}})
-    lines = summary([record, both, *(both | other for other in (*others, {"fingerprints": {"test": ["f4"]}}))])
-    assert ["gain +3.50" in line for line in lines.splitlines()] == [False, False, True, True, False, False]
 
 
 def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:

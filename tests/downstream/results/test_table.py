@@ -95,8 +95,8 @@ def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseli
     )
     assert [(row.dataset, row.encoder, row.gains["both"].points) for row in rows] == [
         ("novels test", "small", 37.5),
-        ("novels test", "small state_layers top", 37.5),
-        ("novels test", "small mix_rate 1.0 match_vectors False", 0),
+        ("novels test", "small, state_layers top", 37.5),
+        ("novels test", "small, mix_rate 1.0, match_vectors False", 0),
     ]
 
 
@@ -107,11 +107,11 @@ def test_encoders_have_names_that_tell_them_apart(tmp_path: Path) -> None:
     several += [{"file": f"{folder}/elmo.hdf5", "file_size": 1, "file_time": 2} for folder in "ab"]
     rows = rows_of(tmp_path, *(ner_line("both", BETTER, features=features) for features in several))
     assert [row.encoder for row in rows] == [
-        "small aaaa1111 layers 0,1",
+        "small, layers 0,1",
         "large",
         "wide",
-        "small aaaa1111 layers top",
-        "small aaaa1111 layers 0,1 pooling mean",
-        "elmo a/elmo.hdf5 1 2",
-        "elmo b/elmo.hdf5 1 2",
+        "small, layers top",
+        "small, layers 0,1, pooling mean",
+        "elmo, file a/elmo.hdf5",
+        "elmo, file b/elmo.hdf5",
     ]

@@ -34,7 +34,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     assert "ner   ten sentences dev  entity F1" in out
     assert out.splitlines()[-1].startswith("figure of merit: ")
     first = report("suite/first")
-    assert first["encoder"]["training_words"] == 1000
+    assert first["rows"][0]["features"]["training_words"] == 1000
     assert [row["encoder"] for row in first["rows"]] == ["first", "first"]
     shares = {share["dataset"]: share for share in first["merit"]["shares"]}
     assert shares["again dev"]["seeds_error"] is None
@@ -74,7 +74,7 @@ def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(s
 
 def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> None:
     assert suite("--features", str(features), "--quick", "--out", "q/out") == [BOTH[1], VECTORS[1]]
-    assert report("q/out")["encoder"]["model"] == "m1"
+    assert report("q/out")["rows"][0]["features"]["model"] == "m1"
     assert Path("q/baseline").is_dir()
     data = report("q/out")["rows"][0]["settings"]
     assert data["train_fraction"] == 0.5
@@ -102,7 +102,7 @@ def test_an_encoder_that_was_trained_further_is_another_wherever_it_is(suite: Ru
     assert file.stat().st_mtime_ns == before, "features are not made again"
     write_model_directory("first", read_model_directory("second"))
     assert suite("--model", "first") == BOTH
-    assert report("suite/first")["encoder"]["training_words"] == 2000
+    assert report("suite/first")["rows"][0]["features"]["training_words"] == 2000
 
 
 def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     """A job that is a short program (see `stand_in`)."""
     probe: Any = None
     command = {"options": {"seconds": seconds}}
-    return Job(probe, "both", name, command, folder / f"{name}.json", round(10 * seconds) + 1)
+    return Job(probe, name, command, folder / f"{name}.json", round(10 * seconds) + 1)
 
 
 @pytest.fixture
