@@ -100,11 +100,17 @@ def new_parser(
     parser = argparse.ArgumentParser(
         prog=prog, description=description, argument_default=argparse.SUPPRESS
     )
-    if any(each.extra.get("rare") for each in settings_of(kind)):
+    if any(_has_rare(each) for each in settings_of(kind)):
         text = "show all options, also those that few people need"
         parser.add_argument("--help-all", action="help", help=text)
     _add_fields(parser, parser, kind, "", full, None, inside or {})
     return parser
+
+
+def _has_rare(setting: Setting) -> bool:
+    """Whether an option, or one inside it, is `rare`."""
+    inner = settings_of(setting.type) if is_dataclass(setting.type) else []
+    return "rare" in setting.extra or any(_has_rare(each) for each in inner)
 
 
 def _add_fields(
