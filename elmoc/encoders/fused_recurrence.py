@@ -12,9 +12,7 @@ state, of layer normalisation and of the gradients of weights. Under autocast S 
 type (bfloat16) and A float32; without it both are the type of the weights.
 """
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +32,6 @@ from elmoc.kernels.cpu import CompiledKernels
 from elmoc.kernels.lstm_step import (
     GatesBackward,
     GatesForward,
-    LayerConstants,
     OutputBackward,
     OutputForward,
     StepKernels,
@@ -45,52 +42,6 @@ from elmoc.kernels.matmul import (
     prepare_linear,
     weight_gradient_matmul,
 )
-
-
-class PreparedWeights:
-    """A layer's weights in the type of the activations and in the order in which they
-    are multiplied fastest.
-    """
-
-    def __init__(self, weights: RecurrenceWeights, dtype: torch.dtype) -> None:
-        width = weights.input.shape[1]
-        shape = (len(weights.hidden), width + weights.hidden.shape[1])
-        self.dtype = dtype
-        with torch.no_grad():
-            # [W_x W_h], filled in place: `torch.cat` would copy it once more
-            self._step = weights.hidden.new_empty(shape, dtype=dtype)
-            self._step[:, :width].copy_(weights.input)
-            self._step[:, width:].copy_(weights.hidden)
-            self._projection = weights.projection.detach().to(dtype)
-        # [B, I + P] → [B, 4C], and [B, C] → [B, P]
-        self.step = prepare_linear(self._step)
-        self.projection = prepare_linear(self._projection)
-
-    @cached_property
-    def step_gradient(self) -> Matmul:
-        """[B, 4C] → [B, I + P]."""
-        return prepare_input_gradient(self._step)
-
-    @cached_property
-    def projection_gradient(self) -> Matmul:
-        """[B, P] → [B, C]."""
-        return prepare_input_gradient(self._projection)
-
-
-@dataclass
-class LayerRun:
-    """A layer's run over a window, besides its tensors.
-
-    layer: what is the same at all steps.
-    kernels: what runs between the products.
-    prepared: the weights.
-    keep: whether activations are kept for the backward pass.
-    """
-
-    layer: LayerConstants
-    kernels: StepKernels
-    prepared: PreparedWeights
-    keep: bool
 
 
 class Activations(NamedTuple):
@@ -127,8 +78,6 @@ class Gradients(NamedTuple):
     joined: Tensor
     # S [T, B, P]
     projected: Tensor
-    # S [B, C]: of one step alone
-    gated_cell: Tensor
     # S [T, B, C]: σ(o)·tanh(c_t) made again, for the gradient of W_p
     gated_cells: Tensor
 
@@ -190,36 +139,15 @@ def fused_recurrence(
     lengths = options.lengths
     if lengths is not None:
         lengths = lengths.to(inputs.device, torch.int64).contiguous()
-    norm_weight = weights.norm_weight
-    norm_bias = weights.norm_bias
-    differentiated = [
-        each is not None and each.requires_grad
-        for each in chain([inputs], state, weights)
-    ]
-    run = LayerRun(
-        layer=LayerConstants(
-            bias=weights.bias.detach(),
-            norm_weight=None if norm_weight is None else norm_weight.detach(),
-            norm_bias=None if norm_bias is None else norm_bias.detach(),
-            mask=mask,
-            lengths=lengths,
-            cell_clip=options.cell_clip,
-            projection_clip=options.projection_clip,
-            norm_epsilon=options.norm_epsilon,
-        ),
-        kernels=kernels,
-        # made anew for every window: a fused optimiser changes weights without raising
-        # `Tensor._version`
-        prepared=PreparedWeights(weights, dtype),
-        keep=torch.is_grad_enabled() and any(differentiated),
-    )
+    options = options._replace(dropout_mask=mask, lengths=lengths)
+    recorded = torch.is_grad_enabled()
     # Triton launches its kernels on the current GPU; autograd's thread, which runs the
     # backward pass, has that set
     with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
-        outputs, hidden, cell = _FusedLayer.apply(
-            run, inputs, state.hidden, state.cell, *weights
+        outputs, *after = _FusedLayer.apply(
+            kernels, options, dtype, recorded, inputs, *state, *weights
         )
-    return outputs, LSTMState(hidden, cell)
+    return outputs, LSTMState(*after)
 
 
 class _FusedLayer(torch.autograd.Function):
@@ -228,219 +156,177 @@ class _FusedLayer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        run: LayerRun,
+        kernels: StepKernels,
+        options: RecurrenceOptions,
+        dtype: torch.dtype,
+        recorded: bool,
         inputs: Tensor,
         hidden: Tensor,
         cell: Tensor,
-        *weights: Tensor | None,
+        *given: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """inputs [B, T, I], state [B, P] and [B, C], `RecurrenceWeights` → outputs [B,
-        T, P], hidden, cell.
+        T, P], hidden, cell; factors are in `dtype`, S, and `recorded` says whether
+        gradients may be wanted.
         """
-        layer = run.layer
-        kernels = run.kernels
-        prepared = run.prepared
-        time, width = inputs.shape[1:]
-        shape = (time, len(inputs), hidden.shape[1])
-        activations = start_forward(run, inputs, hidden, cell)
+        weights = RecurrenceWeights._make(given)
+        batch, time, width = inputs.shape
+        size = hidden.shape[1]
+        # [W_x W_h]. Weights are prepared anew for every window: a fused optimiser
+        # changes them without raising `Tensor._version`.
+        both = inputs.new_empty(len(weights.hidden), width + size, dtype=dtype)
+        torch.cat((weights.input, weights.hidden), dim=1, out=both)
+        step_product = prepare_linear(both)
+        projection = weights.projection.to(dtype)
+        projection_product = prepare_linear(projection)
+        # without a backward pass every step has the memory of the one before
+        kept = recorded and any(ctx.needs_input_grad)
+        activations = start_forward(weights, inputs, dtype, time if kept else 1)
         joined, gates, cells, projected, moments = activations
-        gated_cell = torch.empty(cell.shape, dtype=prepared.dtype, device=inputs.device)
-        outputs = torch.empty(shape, dtype=layer.bias.dtype, device=inputs.device)
+        joined[0, :, width:].copy_(hidden)
+        cells[0].copy_(cell)
+        gated_cell = cells.new_empty(cell.shape, dtype=dtype)
+        outputs = cells.new_empty(time, batch, size)
         for step in range(time):
-            # without a backward pass every step has the memory of the one before
-            kept = step % len(gates)
-            now = step % len(cells)
-            after = (step + 1) % len(cells)
-            preactivation = prepared.step(joined[step], gates[kept])
-            kernels.gates_forward(
-                layer,
-                step,
-                GatesForward(
-                    preactivation, cells[now], gates[kept], cells[after], gated_cell
-                ),
+            own = step % len(gates)
+            gating = GatesForward(
+                step_product(joined[step], gates[own]),
+                cells[step % len(cells)],
+                gates[own],
+                cells[(step + 1) % len(cells)],
+                gated_cell,
             )
-            matmul_into(projected[kept], prepared.projection, gated_cell)
-            before = joined[step, :, width:]
-            hidden_after = joined[step + 1, :, width:]
-            kernels.output_forward(
-                layer,
-                step,
-                OutputForward(
-                    projected[kept], before, hidden_after, moments[kept], outputs[step]
-                ),
+            kernels.run(weights, options, step, gating)
+            matmul_into(projected[own], projection_product, gated_cell)
+            output = OutputForward(
+                projected[own],
+                joined[step, :, width:],
+                joined[step + 1, :, width:],
+                moments[own],
+                outputs[step],
             )
-        # copies: whoever carries the state would keep all the activations in memory
-        last_hidden = joined[time, :, width:].to(layer.bias.dtype, copy=True)
-        last_cell = cells[time % len(cells)].clone()
-        if run.keep:
+            kernels.run(weights, options, step, output)
+        if kept:
             # the weights are saved so that changing one before the backward pass is an
             # error
             ctx.save_for_backward(*activations, *weights)
-            ctx.run = run
-            ctx.types = (inputs.dtype, hidden.dtype, cell.dtype)
-            ctx.set_materialize_grads(False)
+            ctx.rest = (kernels, options, both, projection)
+        # copies: whoever carries the state would keep all the activations in memory
+        last_hidden = joined[time, :, width:].to(cells.dtype, copy=True)
+        last_cell = cells[time % len(cells)].clone()
         return outputs.transpose(0, 1), last_hidden, last_cell
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any,
-        grad_outputs: Tensor | None,
-        grad_hidden: Tensor | None,
-        grad_cell: Tensor | None,
+        ctx: Any, grad_outputs: Tensor, grad_hidden: Tensor, grad_cell: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """The gradients of all inputs of `forward`."""
-        run = ctx.run
-        saved = ctx.saved_tensors[: len(Activations._fields)]
-        activations = Activations._make(saved)
-        layer = run.layer
-        accumulated = layer.bias.dtype
-        time = len(activations.gates)
-        width = activations.joined.shape[2] - activations.projected.shape[2]
-        grads = start_backward(run, activations, grad_outputs, grad_hidden, grad_cell)
+        """The gradients of the inputs of `forward`; autograd brings each to the type of
+        its input.
+        """
+        count = len(Activations._fields)
+        # read once: checkpoints make them again at this, and no second time
+        saved = ctx.saved_tensors
+        activations = Activations._make(saved[:count])
+        weights = RecurrenceWeights._make(saved[count:])
+        kernels, options, both, projection = ctx.rest
+        step_gradient = prepare_input_gradient(both)
+        projection_gradient = prepare_input_gradient(projection)
+        grad_gated_cell = projection.new_empty(grad_cell.shape)
+        time, batch, size = activations.projected.shape
+        zeros = activations.cells.new_zeros
+        norm_parts, bias_parts = kernels.parts(batch)
+        grads = Gradients(
+            outputs=grad_outputs.transpose(0, 1).to(weights.bias.dtype).contiguous(),
+            # the steps write to these two, so they are copies
+            hidden=zeros(grad_hidden.shape).copy_(grad_hidden),
+            cell=zeros(grad_cell.shape).copy_(grad_cell),
+            norm=zeros(norm_parts, 2, size),
+            bias=zeros(bias_parts, len(weights.bias)),
+            joined=torch.empty_like(activations.joined[:time]),
+            projected=torch.empty_like(activations.projected),
+            gated_cells=projection.new_empty(time, *grad_cell.shape),
+        )
         for step in reversed(range(time)):
-            step_backward(run, step, activations, grads)
-        before = grads.joined[0, :, width:].to(accumulated)
-        if layer.lengths is not None:
-            before = torch.where((layer.lengths > 0).unsqueeze(1), before, grads.hidden)
-        # the gradients of the gates have taken the gates' place; [4C, I + P]
-        of_step = weight_gradient_matmul(
-            activations.gates.flatten(0, 1), activations.joined[:time].flatten(0, 1)
-        )
-        # [P, C]
-        of_projection = weight_gradient_matmul(
-            grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1)
-        )
-        of_inputs = grads.joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
-        of_norm_weight = of_norm_bias = None
-        if layer.norm_weight is not None:
-            of_norm_weight, of_norm_bias = grads.norm.sum(0).unbind()
-        for tensor in activations:
-            # a second backward pass, which would find other values in it, is an error
-            increment_version(tensor)
-        return (
-            None,
-            of_inputs,
-            before.to(ctx.types[1]),
-            grads.cell.to(ctx.types[2]),
-            contiguous_copy(of_step[:, :width], accumulated),
-            contiguous_copy(of_step[:, width:], accumulated),
-            grads.bias.sum(0),
-            contiguous_copy(of_projection, accumulated),
-            of_norm_weight,
-            of_norm_bias,
-        )
+            last = step + 1 == time
+            output = OutputBackward(
+                grads.outputs[step],
+                grads.hidden,
+                None if last else grads.joined[step + 1, :, -size:],
+                activations.projected[step],
+                activations.moments[step],
+                grads.projected[step],
+                grads.norm,
+            )
+            kernels.run(weights, options, step, output)
+            # the gradients of the gates take the gates' place
+            gates = activations.gates[step]
+            gating = GatesBackward(
+                projection_gradient(grads.projected[step], grad_gated_cell),
+                activations.cells[step + 1],
+                activations.cells[step],
+                gates,
+                grads.gated_cells[step],
+                grads.cell,
+                grads.bias,
+            )
+            kernels.run(weights, options, step, gating)
+            matmul_into(grads.joined[step], step_gradient, gates)
+        before = grads.joined[0, :, -size:].to(grads.hidden.dtype)
+        if options.lengths is not None:
+            before = torch.where(options.lengths.unsqueeze(1) > 0, before, grads.hidden)
+        of_inputs = grads.joined[:, :, :-size].transpose(0, 1)
+        of_weights = weight_gradients(weights, activations, grads)
+        return (*[None] * 4, of_inputs, before, grads.cell, *of_weights)
 
 
 def start_forward(
-    run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor
+    weights: RecurrenceWeights, inputs: Tensor, dtype: torch.dtype, steps: int
 ) -> Activations:
-    """Memory for the activations of a window, with its inputs and the state before its
-    first step.
+    """Memory for the activations of a window of which some steps are kept, with the
+    window's inputs.
     """
     batch, time, width = inputs.shape
-    projection = hidden.shape[1]
-    size = cell.shape[1]
-    accumulated = run.layer.bias.dtype
-    stored = run.prepared.dtype
-    steps = time if run.keep else 1
-
-    def empty(dtype: torch.dtype, *shape: int) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=inputs.device)
-
-    activations = Activations(
-        joined=empty(stored, time + 1, batch, width + projection),
-        gates=empty(stored, steps, batch, 4 * size),
-        cells=empty(accumulated, steps + 1, batch, size),
-        projected=empty(stored, steps, batch, projection),
-        moments=empty(accumulated, steps, batch, 2),
+    size, cell = weights.projection.shape
+    stored = inputs.new_empty(0, dtype=dtype).new_empty
+    accumulated = weights.bias.new_empty
+    joined = stored(time + 1, batch, width + size)
+    joined[:time, :, :width].copy_(inputs.transpose(0, 1))
+    return Activations(
+        joined,
+        gates=stored(steps, batch, 4 * cell),
+        cells=accumulated(steps + 1, batch, cell),
+        projected=stored(steps, batch, size),
+        moments=accumulated(steps, batch, 2),
     )
-    activations.joined[:time, :, :width].copy_(inputs.transpose(0, 1))
-    activations.joined[0, :, width:].copy_(hidden)
-    activations.cells[0].copy_(cell)
-    return activations
 
 
-def start_backward(
-    run: LayerRun,
-    activations: Activations,
-    grad_outputs: Tensor | None,
-    grad_hidden: Tensor | None,
-    grad_cell: Tensor | None,
-) -> Gradients:
-    """The gradients before the last step is run backward, from the gradients of the
-    results of `forward`.
+def weight_gradients(
+    weights: RecurrenceWeights, activations: Activations, grads: Gradients
+) -> list[Tensor | None]:
+    """The gradients of a layer's weights, once the gradients of the gates have taken
+    the gates' place.
     """
-    time, batch, width = activations.gates.shape
-    projection = activations.projected.shape[2]
-    size = activations.cells.shape[2]
-    accumulated = run.layer.bias.dtype
-    stored = activations.joined.dtype
-    device = activations.joined.device
-    norm_parts, bias_parts = run.kernels.parts(batch)
-
-    def zeros(*shape: int) -> Tensor:
-        return torch.zeros(shape, dtype=accumulated, device=device)
-
-    if grad_outputs is None:
-        outputs = zeros(time, batch, projection)
-    else:
-        outputs = grad_outputs.transpose(0, 1).to(accumulated).contiguous()
-    # the steps write to these two, so they are copies
-    hidden = zeros(batch, projection)
-    if grad_hidden is not None:
-        hidden.copy_(grad_hidden)
-    cell = zeros(batch, size)
-    if grad_cell is not None:
-        cell.copy_(grad_cell)
-    return Gradients(
-        outputs=outputs,
-        hidden=hidden,
-        cell=cell,
-        norm=zeros(norm_parts, 2, projection),
-        bias=zeros(bias_parts, width),
-        joined=torch.empty_like(activations.joined[:time]),
-        projected=torch.empty_like(activations.projected),
-        gated_cell=torch.empty(batch, size, dtype=stored, device=device),
-        gated_cells=torch.empty(time, batch, size, dtype=stored, device=device),
+    gates = activations.gates
+    joined = activations.joined[: len(gates)]
+    # [4C, I + P]
+    of_step = weight_gradient_matmul(gates.flatten(0, 1), joined.flatten(0, 1))
+    of_projection = weight_gradient_matmul(
+        grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1)
     )
-
-
-def step_backward(
-    run: LayerRun, step: int, activations: Activations, grads: Gradients
-) -> None:
-    """One step of the backward pass; the gradients of the gates take the place of
-    `activations.gates[step]`.
-    """
-    projected = activations.projected[step]
-    cells = activations.cells
-    gates = activations.gates[step]
-    last = step + 1 == len(activations.gates)
-    output = OutputBackward(
-        grads.outputs[step],
-        grads.hidden,
-        None if last else grads.joined[step + 1, :, -projected.shape[1] :],
-        projected,
-        activations.moments[step],
-        grads.projected[step],
-        grads.norm,
-    )
-    run.kernels.output_backward(run.layer, step, output)
-    grad = run.prepared.projection_gradient(grads.projected[step], grads.gated_cell)
-    run.kernels.gates_backward(
-        run.layer,
-        step,
-        GatesBackward(
-            grad,
-            cells[step + 1],
-            cells[step],
-            gates,
-            grads.gated_cells[step],
-            grads.cell,
-            grads.bias,
-        ),
-    )
-    matmul_into(grads.joined[step], run.prepared.step_gradient, gates)
+    for tensor in activations:
+        # a second backward pass, which would find other values in it, is an error
+        increment_version(tensor)
+    width = weights.input.shape[1]
+    parts = (of_step[:, :width], of_step[:, width:], grads.bias.sum(0), of_projection)
+    # copied row by row: `Tensor.to` takes three times as long for a part of each row
+    copies = [
+        torch.empty_like(weight).copy_(part)
+        for weight, part in zip(weights[:4], parts, strict=True)
+    ]
+    if weights.norm_weight is None:
+        return [*copies, None, None]
+    return [*copies, *grads.norm.sum(0)]
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:
@@ -448,10 +334,3 @@ def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:
     result = matmul(x, out)
     if result is not out:
         out.copy_(result)
-
-
-def contiguous_copy(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The tensor row by row in memory of its own: `Tensor.to` takes three times as long
-    for a part of each row.
-    """
-    return torch.empty(tensor.shape, dtype=dtype, device=tensor.device).copy_(tensor)

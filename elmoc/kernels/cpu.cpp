@@ -65,11 +65,16 @@ inline float clip(float x, float limit) {
 
 inline bool is_active(const int64_t *lengths, int64_t row, int64_t step) { return !lengths || step < lengths[row]; }
 
+// What every kernel takes behind its tensors: the layer's tensors (null where there is none), the step, the shape of its
+// second tensor, how far the rows of its third lie apart, and clips (infinity: none).
+#define LAYER_ARGUMENTS                                                                                              \
+    const float *bias, const float *norm_weight, const float *norm_bias, const float *mask, const int64_t *lengths, \
+        int64_t step, int64_t rows, int64_t size, int64_t stride, float cell_limit, float projection_limit,          \
+        float epsilon, int threads
+
 template <typename S>
 void gates_forward(const S *preactivation, const float *cell_before, S *gates, float *cell, S *gated_cell,
-                   const float *bias, const int64_t *lengths, int64_t step, int64_t rows, int64_t size,
-                   float cell_clip, int threads) {
-    const float limit = cell_clip > 0 ? cell_clip : INFINITY;
+                   LAYER_ARGUMENTS) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
         const S *in = preactivation + row * 4 * size;
@@ -89,7 +94,7 @@ void gates_forward(const S *preactivation, const float *cell_before, S *gates, f
             const float f = sigmoid(load(in[size + j]) + bias[size + j]);
             const float g = tanh_(load(in[2 * size + j]) + bias[2 * size + j]);
             const float o = sigmoid(load(in[3 * size + j]) + bias[3 * size + j]);
-            const float c = clip(i * g + f * before[j], limit);
+            const float c = clip(i * g + f * before[j], cell_limit);
             after[j] = c;
             store(out[j], i);
             store(out[size + j], f);
@@ -102,9 +107,7 @@ void gates_forward(const S *preactivation, const float *cell_before, S *gates, f
 
 template <typename S>
 void gates_backward(const S *grad_gated_cell, const float *cell, const float *cell_before, S *gates, S *gated_cell,
-                    float *grad_cell, float *grad_bias, const int64_t *lengths, int64_t step, int64_t rows,
-                    int64_t size, float cell_clip, int threads) {
-    const float limit = cell_clip > 0 ? cell_clip : INFINITY;
+                    float *grad_cell, float *grad_bias, LAYER_ARGUMENTS) {
     const int64_t block = 512;  // columns whose sums stay in the first cache
 #pragma omp parallel num_threads(threads)
     {
@@ -132,7 +135,7 @@ void gates_backward(const S *grad_gated_cell, const float *cell, const float *ce
                     const float t = tanh_(c_t[j]);
                     const float dm = load(gm[j]);
                     float dc = gc[j] + dm * o * (1.0f - t * t);
-                    dc = c_t[j] >= limit || c_t[j] <= -limit ? 0.0f : dc;
+                    dc = c_t[j] >= cell_limit || c_t[j] <= -cell_limit ? 0.0f : dc;
                     const float di = dc * g * i * (1.0f - i);
                     const float df = dc * before[j] * f * (1.0f - f);
                     const float dg = dc * i * (1.0f - g * g);
@@ -155,17 +158,14 @@ void gates_backward(const S *grad_gated_cell, const float *cell, const float *ce
 
 template <typename S>
 void output_forward(const S *projected, const S *hidden_before, S *hidden, float *moments, float *outputs,
-                    const float *norm_weight, const float *norm_bias, const float *mask, const int64_t *lengths,
-                    int64_t step, int64_t rows, int64_t size, int64_t hidden_stride, float projection_clip,
-                    float epsilon, int threads) {
-    const float limit = projection_clip > 0 ? projection_clip : INFINITY;
+                    LAYER_ARGUMENTS) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
         const S *u = projected + row * size;
-        S *h = hidden + row * hidden_stride;
+        S *h = hidden + row * stride;
         float *out = outputs + row * size;
         if (!is_active(lengths, row, step)) {
-            std::memcpy(h, hidden_before + row * hidden_stride, size * sizeof(S));
+            std::memcpy(h, hidden_before + row * stride, size * sizeof(S));
             std::memset(out, 0, size * sizeof(float));
             moments[2 * row] = moments[2 * row + 1] = 0.0f;
             continue;
@@ -174,11 +174,11 @@ void output_forward(const S *projected, const S *hidden_before, S *hidden, float
         if (norm_weight) {
             float sum = 0.0f, squares = 0.0f;
 #pragma omp simd reduction(+ : sum)
-            for (int64_t j = 0; j < size; ++j) sum += clip(load(u[j]), limit);
+            for (int64_t j = 0; j < size; ++j) sum += clip(load(u[j]), projection_limit);
             mean = sum / float(size);
 #pragma omp simd reduction(+ : squares)
             for (int64_t j = 0; j < size; ++j) {
-                const float d = clip(load(u[j]), limit) - mean;
+                const float d = clip(load(u[j]), projection_limit) - mean;
                 squares += d * d;
             }
             scale = 1.0f / std::sqrt(squares / float(size) + epsilon);
@@ -188,7 +188,7 @@ void output_forward(const S *projected, const S *hidden_before, S *hidden, float
         const float *kept = mask ? mask + row * size : nullptr;
 #pragma omp simd
         for (int64_t j = 0; j < size; ++j) {
-            float value = (clip(load(u[j]), limit) - mean) * scale;
+            float value = (clip(load(u[j]), projection_limit) - mean) * scale;
             value = norm_weight ? value * norm_weight[j] + norm_bias[j] : value;
             value = kept ? value * kept[j] : value;
             out[j] = value;
@@ -199,10 +199,7 @@ void output_forward(const S *projected, const S *hidden_before, S *hidden, float
 
 template <typename S>
 void output_backward(const float *grad_outputs, float *grad_hidden, const S *grad_next, const S *projected,
-                     const float *moments, S *grad_projected, float *grad_norm, const float *norm_weight,
-                     const float *mask, const int64_t *lengths, int64_t step, int64_t rows, int64_t size,
-                     int64_t next_stride, float projection_clip, int threads) {
-    const float limit = projection_clip > 0 ? projection_clip : INFINITY;
+                     const float *moments, S *grad_projected, float *grad_norm, LAYER_ARGUMENTS) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
         float *carry = grad_hidden + row * size;
@@ -211,7 +208,7 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
         float *grad_weight = grad_norm + int64_t(THREAD) * 2 * size;
         float *grad_bias = grad_weight + size;
         if (grad_next && is_active(lengths, row, step + 1)) {
-            const S *next = grad_next + row * next_stride;
+            const S *next = grad_next + row * stride;
 #pragma omp simd
             for (int64_t j = 0; j < size; ++j) carry[j] = load(next[j]);
         }
@@ -226,7 +223,7 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
         if (norm_weight) {
 #pragma omp simd reduction(+ : of_mean, of_scale)
             for (int64_t j = 0; j < size; ++j) {
-                const float x = (clip(load(u[j]), limit) - mean) * scale;
+                const float x = (clip(load(u[j]), projection_limit) - mean) * scale;
                 const float g = (grad[j] + carry[j]) * (kept ? kept[j] : 1.0f);
                 grad_weight[j] += g * x;
                 grad_bias[j] += g;
@@ -239,10 +236,10 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
 #pragma omp simd
         for (int64_t j = 0; j < size; ++j) {
             const float value = load(u[j]);
-            const float x = (clip(value, limit) - mean) * scale;
+            const float x = (clip(value, projection_limit) - mean) * scale;
             const float g = (grad[j] + carry[j]) * (kept ? kept[j] : 1.0f);
             const float d = norm_weight ? scale * (g * norm_weight[j] - of_mean - x * of_scale) : g;
-            store(du[j], value > limit || value < -limit ? 0.0f : d);
+            store(du[j], value > projection_limit || value < -projection_limit ? 0.0f : d);
         }
     }
 }

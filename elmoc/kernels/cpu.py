@@ -5,37 +5,21 @@ thread can run.
 """
 
 import ctypes
-from collections.abc import Iterable
+import math
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
+from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.compiling import default_compiler, load_library
-from elmoc.kernels.lstm_step import (
-    GatesBackward,
-    GatesForward,
-    LayerConstants,
-    OutputBackward,
-    OutputForward,
-)
+from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-
-POINTER = ctypes.c_void_p
-LONG = ctypes.c_int64
-FLOAT = ctypes.c_float
-INT = ctypes.c_int
-# The arguments of each kernel: the tensors of its named tuple, tensors of the layer,
-# then step, sizes and strides, clips, and threads.
-SIGNATURES: dict[str, list[Any]] = {
-    "gates_forward": [POINTER] * 7 + [LONG] * 3 + [FLOAT, INT],
-    "gates_backward": [POINTER] * 8 + [LONG] * 3 + [FLOAT, INT],
-    "output_forward": [POINTER] * 9 + [LONG] * 4 + [FLOAT, FLOAT, INT],
-    "output_backward": [POINTER] * 10 + [LONG] * 4 + [FLOAT, INT],
-}
+# `LAYER_ARGUMENTS` of the source: tensors, sizes, clips and epsilon, threads.
+_LAYER_ARGUMENTS = (
+    [ctypes.c_void_p] * 5 + [ctypes.c_int64] * 4 + [ctypes.c_float] * 3 + [ctypes.c_int]
+)
 
 
 class CompiledKernels:
@@ -47,57 +31,38 @@ class CompiledKernels:
         library, compiler = load_library(SOURCE, default_compiler())
         self.description = f"C++ compiled by {compiler}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        self._kernels = {
-            name: ctypes.CFUNCTYPE(None, *arguments).in_dll(library, f"{name}_{stored}")
-            for name, arguments in SIGNATURES.items()
-        }
+        self._kernels = {}
+        for kind, name in KERNELS.items():
+            arguments = [ctypes.c_void_p] * len(kind._fields) + _LAYER_ARGUMENTS
+            signature = ctypes.CFUNCTYPE(None, *arguments)
+            self._kernels[kind] = signature.in_dll(library, f"{name}_{stored}")
 
     def parts(self, streams: int) -> tuple[int, int]:
         # each thread adds up its own
         return torch.get_num_threads(), torch.get_num_threads()
 
-    def gates_forward(
-        self, layer: LayerConstants, step: int, tensors: GatesForward
-    ) -> None:
-        rows, size = tensors.cell.shape
-        numbers = [step, rows, size, layer.cell_clip]
-        self._run("gates_forward", tensors, [layer.bias, layer.lengths], numbers)
-
-    def output_forward(
-        self, layer: LayerConstants, step: int, tensors: OutputForward
-    ) -> None:
-        constants = [layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths]
-        rows, size = tensors.projected.shape
-        stride = tensors.hidden.stride(0)
-        numbers = [step, rows, size, stride, layer.projection_clip, layer.norm_epsilon]
-        self._run("output_forward", tensors, constants, numbers)
-
-    def output_backward(
-        self, layer: LayerConstants, step: int, tensors: OutputBackward
-    ) -> None:
-        constants = [layer.norm_weight, layer.mask, layer.lengths]
-        rows, size = tensors.projected.shape
-        stride = 0 if tensors.grad_next is None else tensors.grad_next.stride(0)
-        numbers = [step, rows, size, stride, layer.projection_clip]
-        self._run("output_backward", tensors, constants, numbers)
-
-    def gates_backward(
-        self, layer: LayerConstants, step: int, tensors: GatesBackward
-    ) -> None:
-        rows, size = tensors.cell.shape
-        numbers = [step, rows, size, layer.cell_clip]
-        self._run("gates_backward", tensors, [layer.lengths], numbers)
-
-    def _run(
+    def run(
         self,
-        kernel: str,
-        tensors: Iterable[Tensor | None],
-        constants: Iterable[Tensor | None],
-        numbers: list[float],
+        weights: RecurrenceWeights,
+        options: RecurrenceOptions,
+        step: int,
+        tensors: StepTensors,
     ) -> None:
+        layer = [weights.bias, weights.norm_weight, weights.norm_bias]
+        layer += [options.dropout_mask, options.lengths]
         # a null pointer says that a tensor is not there
-        places = [
-            None if each is None else each.data_ptr()
-            for each in chain(tensors, constants)
+        pointers = [
+            None if each is None else each.data_ptr() for each in chain(tensors, layer)
         ]
-        self._kernels[kernel](*places, *numbers, torch.get_num_threads())
+        rows, size = tensors[1].shape
+        self._kernels[type(tensors)](
+            *pointers,
+            step,
+            rows,
+            size,
+            0 if tensors[2] is None else tensors[2].stride(0),
+            options.cell_clip or math.inf,
+            options.projection_clip or math.inf,
+            options.norm_epsilon,
+            torch.get_num_threads(),
+        )

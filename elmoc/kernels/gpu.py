@@ -5,15 +5,18 @@ streams (gradients of biases and norms) are partial sums of groups of streams, e
 added to by one program alone: no atomics, so that a run can be repeated bit for bit.
 """
 
+import math
+
 import triton
 import triton.language as tl
 
+from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.lstm_step import (
     GatesBackward,
     GatesForward,
-    LayerConstants,
     OutputBackward,
     OutputForward,
+    StepTensors,
 )
 
 COLUMNS = 256  # cells that one program handles at a time
@@ -40,6 +43,34 @@ def _clipped(x, limit):
     return tl.where(x < -limit, -limit, x)
 
 
+@triton.jit
+def _load_gates(place, size, inside):
+    return (
+        _load(place, inside),
+        _load(place + size, inside),
+        _load(place + 2 * size, inside),
+        _load(place + 3 * size, inside),
+    )
+
+
+@triton.jit
+def _store_gates(place, size, inside, i, f, g, o):
+    tl.store(place, i, inside)
+    tl.store(place + size, f, inside)
+    tl.store(place + 2 * size, g, inside)
+    tl.store(place + 3 * size, o, inside)
+
+
+@triton.jit
+def _zeros_unless(active, i, f, g, o):
+    return (
+        tl.where(active, i, 0.0),
+        tl.where(active, f, 0.0),
+        tl.where(active, g, 0.0),
+        tl.where(active, o, 0.0),
+    )
+
+
 @triton.jit(do_not_specialize=["step"])
 def _gates_forward(
     preactivation,
@@ -48,49 +79,44 @@ def _gates_forward(
     cell,
     gated_cell,
     bias,
+    norm_weight,
+    norm_bias,
+    mask,
     lengths,
     step,
+    rows,
     size,
-    limit,
+    stride,
+    cell_limit,
+    projection_limit,
+    epsilon,
     PADDED: tl.constexpr,
-    CLIP: tl.constexpr,
+    NORM: tl.constexpr,
+    MASK: tl.constexpr,
+    NEXT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < size
     at = row * 4 * size + column
-    i = tl.sigmoid(_load(preactivation + at, inside) + _load(bias + column, inside))
-    f = tl.sigmoid(
-        _load(preactivation + at + size, inside) + _load(bias + column + size, inside)
-    )
-    g = _tanh(
-        _load(preactivation + at + 2 * size, inside)
-        + _load(bias + column + 2 * size, inside)
-    )
-    o = tl.sigmoid(
-        _load(preactivation + at + 3 * size, inside)
-        + _load(bias + column + 3 * size, inside)
-    )
+    x_i, x_f, x_g, x_o = _load_gates(preactivation + at, size, inside)
+    b_i, b_f, b_g, b_o = _load_gates(bias + column, size, inside)
+    i = tl.sigmoid(x_i + b_i)
+    f = tl.sigmoid(x_f + b_f)
+    g = _tanh(x_g + b_g)
+    o = tl.sigmoid(x_o + b_o)
     before = tl.load(cell_before + row * size + column, inside, 0.0)
-    c = i * g + f * before
-    if CLIP:
-        c = _clipped(c, limit)
+    c = _clipped(i * g + f * before, cell_limit)
     m = o * _tanh(c)
     if PADDED:
         active = step < tl.load(lengths + row)
         c = tl.where(active, c, before)
         m = tl.where(active, m, 0.0)
-        i = tl.where(active, i, 0.0)
-        f = tl.where(active, f, 0.0)
-        g = tl.where(active, g, 0.0)
-        o = tl.where(active, o, 0.0)
+        i, f, g, o = _zeros_unless(active, i, f, g, o)
     tl.store(cell + row * size + column, c, inside)
     tl.store(gated_cell + row * size + column, m, inside)
-    tl.store(gates + at, i, inside)
-    tl.store(gates + at + size, f, inside)
-    tl.store(gates + at + 2 * size, g, inside)
-    tl.store(gates + at + 3 * size, o, inside)
+    _store_gates(gates + at, size, inside, i, f, g, o)
 
 
 @triton.jit(do_not_specialize=["step"])
@@ -102,13 +128,22 @@ def _gates_backward(
     gated_cell,
     grad_cell,
     grad_bias,
+    bias,
+    norm_weight,
+    norm_bias,
+    mask,
     lengths,
     step,
     rows,
     size,
-    limit,
+    stride,
+    cell_limit,
+    projection_limit,
+    epsilon,
     PADDED: tl.constexpr,
-    CLIP: tl.constexpr,
+    NORM: tl.constexpr,
+    MASK: tl.constexpr,
+    NEXT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     part = tl.program_id(0)
@@ -122,18 +157,14 @@ def _gates_backward(
     for number in range(part, rows, parts):
         row = tl.cast(number, tl.int64)
         at = row * 4 * size + column
-        i = _load(gates + at, inside)
-        f = _load(gates + at + size, inside)
-        g = _load(gates + at + 2 * size, inside)
-        o = _load(gates + at + 3 * size, inside)
+        i, f, g, o = _load_gates(gates + at, size, inside)
         c = tl.load(cell + row * size + column, inside, 0.0)
         before = tl.load(cell_before + row * size + column, inside, 0.0)
         dm = _load(grad_gated_cell + row * size + column, inside)
         carried = tl.load(grad_cell + row * size + column, inside, 0.0)
         t = _tanh(c)
         dc = carried + dm * o * (1.0 - t * t)
-        if CLIP:
-            dc = tl.where((c >= limit) | (c <= -limit), 0.0, dc)
+        dc = tl.where((c >= cell_limit) | (c <= -cell_limit), 0.0, dc)
         di = dc * g * i * (1.0 - i)
         df = dc * before * f * (1.0 - f)
         dg = dc * i * (1.0 - g * g)
@@ -144,25 +175,17 @@ def _gates_backward(
             active = step < tl.load(lengths + row)
             m = tl.where(active, m, 0.0)
             dc = tl.where(active, dc, carried)
-            di = tl.where(active, di, 0.0)
-            df = tl.where(active, df, 0.0)
-            dg = tl.where(active, dg, 0.0)
-            do = tl.where(active, do, 0.0)
+            di, df, dg, do = _zeros_unless(active, di, df, dg, do)
         tl.store(grad_cell + row * size + column, dc, inside)
         tl.store(gated_cell + row * size + column, m, inside)
-        tl.store(gates + at, di, inside)
-        tl.store(gates + at + size, df, inside)
-        tl.store(gates + at + 2 * size, dg, inside)
-        tl.store(gates + at + 3 * size, do, inside)
+        _store_gates(gates + at, size, inside, di, df, dg, do)
         sum_i += di
         sum_f += df
         sum_g += dg
         sum_o += do
     to = grad_bias + part * 4 * size + column
-    tl.store(to, tl.load(to, inside, 0.0) + sum_i, inside)
-    tl.store(to + size, tl.load(to + size, inside, 0.0) + sum_f, inside)
-    tl.store(to + 2 * size, tl.load(to + 2 * size, inside, 0.0) + sum_g, inside)
-    tl.store(to + 3 * size, tl.load(to + 3 * size, inside, 0.0) + sum_o, inside)
+    i, f, g, o = _load_gates(to, size, inside)
+    _store_gates(to, size, inside, i + sum_i, f + sum_f, g + sum_g, o + sum_o)
 
 
 @triton.jit(do_not_specialize=["step"])
@@ -172,27 +195,29 @@ def _output_forward(
     hidden,
     moments,
     outputs,
+    bias,
     norm_weight,
     norm_bias,
     mask,
     lengths,
     step,
+    rows,
     size,
     stride,
-    limit,
+    cell_limit,
+    projection_limit,
     epsilon,
     PADDED: tl.constexpr,
-    CLIP: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
+    NEXT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < size
     value = _load(projected + row * size + column, inside)
-    if CLIP:
-        value = _clipped(value, limit)
+    value = _clipped(value, projection_limit)
     if NORM:
         mean = tl.sum(value, 0) / size
         centred = tl.where(inside, value - mean, 0.0)
@@ -223,16 +248,19 @@ def _output_backward(
     moments,
     grad_projected,
     grad_norm,
+    bias,
     norm_weight,
+    norm_bias,
     mask,
     lengths,
     step,
     rows,
     size,
     stride,
-    limit,
+    cell_limit,
+    projection_limit,
+    epsilon,
     PADDED: tl.constexpr,
-    CLIP: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
     NEXT: tl.constexpr,
@@ -264,7 +292,7 @@ def _output_backward(
         if NORM:
             mean = tl.load(moments + 2 * row)
             scale = tl.load(moments + 2 * row + 1)
-            kept = _clipped(value, limit) if CLIP else value
+            kept = _clipped(value, projection_limit)
             normal = tl.where(inside, (kept - mean) * scale, 0.0)
             sum_weight += grad * normal
             sum_bias += grad
@@ -272,8 +300,8 @@ def _output_backward(
             of_mean = tl.sum(grad, 0) / size
             of_scale = tl.sum(grad * normal, 0) / size
             grad = scale * (grad - of_mean - normal * of_scale)
-        if CLIP:
-            grad = tl.where((value > limit) | (value < -limit), 0.0, grad)
+        outside = (value > projection_limit) | (value < -projection_limit)
+        grad = tl.where(outside, 0.0, grad)
         tl.store(grad_projected + row * size + column, grad, inside)
     if NORM:
         to = grad_norm + part * 2 * size + column
@@ -291,78 +319,46 @@ class TritonKernels:
     def parts(self, streams: int) -> tuple[int, int]:
         return min(streams, NORM_PARTS), min(streams, BIAS_PARTS)
 
-    def gates_forward(
-        self, layer: LayerConstants, step: int, tensors: GatesForward
+    def run(
+        self,
+        weights: RecurrenceWeights,
+        options: RecurrenceOptions,
+        step: int,
+        tensors: StepTensors,
     ) -> None:
-        rows, size = tensors.cell.shape
-        _gates_forward[rows, triton.cdiv(size, COLUMNS)](
+        kernel = _KERNELS[type(tensors)]
+        rows, size = tensors[1].shape
+        is_forward = isinstance(tensors, GatesForward | OutputForward)
+        # backward, a program for each partial sum, which are the last tensor
+        programs = rows if is_forward else len(tensors[-1])
+        block = triton.next_power_of_2(size)
+        if isinstance(tensors, GatesForward | GatesBackward):
+            block = COLUMNS
+        kernel[programs, triton.cdiv(size, block)](
             *tensors,
-            layer.bias,
-            layer.lengths,
-            step,
-            size,
-            layer.cell_clip,
-            PADDED=layer.lengths is not None,
-            CLIP=layer.cell_clip > 0,
-            BLOCK=COLUMNS,
-        )
-
-    def output_forward(
-        self, layer: LayerConstants, step: int, tensors: OutputForward
-    ) -> None:
-        rows, size = tensors.projected.shape
-        _output_forward[(rows,)](
-            *tensors,
-            layer.norm_weight,
-            layer.norm_bias,
-            layer.mask,
-            layer.lengths,
-            step,
-            size,
-            tensors.hidden.stride(0),
-            layer.projection_clip,
-            layer.norm_epsilon,
-            PADDED=layer.lengths is not None,
-            CLIP=layer.projection_clip > 0,
-            NORM=layer.norm_weight is not None,
-            MASK=layer.mask is not None,
-            BLOCK=triton.next_power_of_2(size),
-        )
-
-    def output_backward(
-        self, layer: LayerConstants, step: int, tensors: OutputBackward
-    ) -> None:
-        rows, size = tensors.projected.shape
-        _output_backward[(len(tensors.grad_norm),)](
-            *tensors,
-            layer.norm_weight,
-            layer.mask,
-            layer.lengths,
+            weights.bias,
+            weights.norm_weight,
+            weights.norm_bias,
+            options.dropout_mask,
+            options.lengths,
             step,
             rows,
             size,
-            0 if tensors.grad_next is None else tensors.grad_next.stride(0),
-            layer.projection_clip,
-            PADDED=layer.lengths is not None,
-            CLIP=layer.projection_clip > 0,
-            NORM=layer.norm_weight is not None,
-            MASK=layer.mask is not None,
-            NEXT=tensors.grad_next is not None,
-            BLOCK=triton.next_power_of_2(size),
+            0 if tensors[2] is None else tensors[2].stride(0),
+            options.cell_clip or math.inf,
+            options.projection_clip or math.inf,
+            options.norm_epsilon,
+            PADDED=options.lengths is not None,
+            NORM=weights.norm_weight is not None,
+            MASK=options.dropout_mask is not None,
+            NEXT=tensors[2] is not None,
+            BLOCK=block,
         )
 
-    def gates_backward(
-        self, layer: LayerConstants, step: int, tensors: GatesBackward
-    ) -> None:
-        rows, size = tensors.cell.shape
-        _gates_backward[len(tensors.grad_bias), triton.cdiv(size, COLUMNS)](
-            *tensors,
-            layer.lengths,
-            step,
-            rows,
-            size,
-            layer.cell_clip,
-            PADDED=layer.lengths is not None,
-            CLIP=layer.cell_clip > 0,
-            BLOCK=COLUMNS,
-        )
+
+_KERNELS = {
+    GatesForward: _gates_forward,
+    OutputForward: _output_forward,
+    OutputBackward: _output_backward,
+    GatesBackward: _gates_backward,
+}

@@ -13,27 +13,16 @@ limit itself. The projection is kept as it was before its clip, so its gradient 
 where |u| <= limit. The cell is kept after its clip alone: a value at the limit counts
 as clipped (one that was there before is too rare to matter), so its gradient passes
 where |c| < limit.
+
+The first tensors of all four stand alike: the second has the rows and columns that the
+kernel computes, and where rows of a tensor may lie apart, those of the third do.
 """
 
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-
-class LayerConstants(NamedTuple):
-    """What stays the same for all steps of a window."""
-
-    bias: Tensor  # A [4C]
-    norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
-    norm_bias: Tensor | None  # A [P]
-    mask: Tensor | None  # A [B, P]: dropout
-    # int64 [B]: at the steps from its length on a stream stands still
-    lengths: Tensor | None
-    cell_clip: float  # 0 switches a clip off
-    projection_clip: float
-    # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not
-    # divided by 0
-    norm_epsilon: float
+from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 
 
 class GatesForward(NamedTuple):
@@ -85,6 +74,16 @@ class GatesBackward(NamedTuple):
     grad_bias: Tensor  # A [parts of the bias, 4C], added to
 
 
+StepTensors = GatesForward | OutputForward | OutputBackward | GatesBackward
+# The name of each kernel, by its tensors.
+KERNELS: dict[type[StepTensors], str] = {
+    GatesForward: "gates_forward",
+    OutputForward: "output_forward",
+    OutputBackward: "output_backward",
+    GatesBackward: "gates_backward",
+}
+
+
 class StepKernels(Protocol):
     """The four kernels of a step."""
 
@@ -92,17 +91,20 @@ class StepKernels(Protocol):
 
     def parts(self, streams: int) -> tuple[int, int]:
         """The numbers of partial sums of the gradients of the norm and of the bias."""
-        ...
 
-    def gates_forward(
-        self, layer: LayerConstants, step: int, tensors: GatesForward
-    ) -> None: ...
-    def output_forward(
-        self, layer: LayerConstants, step: int, tensors: OutputForward
-    ) -> None: ...
-    def output_backward(
-        self, layer: LayerConstants, step: int, tensors: OutputBackward
-    ) -> None: ...
-    def gates_backward(
-        self, layer: LayerConstants, step: int, tensors: GatesBackward
-    ) -> None: ...
+    def run(
+        self,
+        weights: RecurrenceWeights,
+        options: RecurrenceOptions,
+        step: int,
+        tensors: StepTensors,
+    ) -> None:
+        """Run the kernel of these tensors.
+
+        Args:
+            weights: of the layer, in A.
+            options: of the window; the dropout mask is in A, lengths are int64, both
+                contiguous and on the device.
+            step: the number of the step.
+            tensors: of the step.
+        """
