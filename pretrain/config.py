@@ -231,24 +231,31 @@ FREE_TO_CHANGE = frozenset(
 )
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(
+    source: Path | str | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> RunConfig:
     """Read a config from a TOML file.
 
     Args:
-        path: of the file; see `read_config`.
+        source: the path of the file, see `read_config`; or settings by section.
         overrides: settings that go over the file's, each `section.key=value`. Another
             `kind` of a section leaves out settings of the kind that the file names.
 
     Raises:
         InputError: an unknown key or an impossible value, which it names.
     """
-    values = read_config(path)
+    where = "the settings"
+    if isinstance(source, Mapping):
+        values = dict(source)
+    else:
+        where = str(source)
+        values = read_config(source)
     given: dict[str, dict[str, Any]] = {}
     for override in overrides:
         section, name, value = read_override(override)
         given.setdefault(section, {})[name] = value
     merge(values, given)
-    return config_from_dict(values, f"{path} with --set" if overrides else str(path))
+    return config_from_dict(values, f"{where} with --set" if overrides else where)
 
 
 def read_config(path: Path | str) -> dict[str, Any]:

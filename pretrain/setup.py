@@ -296,7 +296,7 @@ def initial_modules(
             torch.manual_seed(SHARED_SEED + data.seed)
             layers[SHARED] = new_layer()
         torch.manual_seed(SHARED_SEED - 1 - data.seed)
-        network = config.input_layer.build(width, data.inputs)
+        network = config.input_layer.build(width, data.corpus)
     rows = layers[SHARED].tied_rows if SHARED in layers else None
     if rows is not None:
         if network is None:

@@ -10,7 +10,7 @@ Letters: V lexicon size, n words, D numbers that are known of a word, P projecti
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -27,36 +27,12 @@ from elmoc.word_vectors.transform import VectorTransform
 INPUT = "input"
 
 
-class LexiconTable(Protocol):
-    """What is known of each word of the lexicon, such as its vector; the rows of a
-    window are streamed.
-
-    name: in `CORPUS/vectors`, or of the kind of a table that is on no disk.
-    path: what tells tables apart.
-    rows: [V, D]
-    size: D
-    source: the word vectors that the rows are from.
-    zero_rows: the number of words without a vector, whose rows are zeros.
-    transform: what its vectors have been through, for words outside the table.
-    """
-
-    name: str
-    path: Path
-    rows: np.ndarray
-    size: int
-    source: VectorSource
-    zero_rows: int
-
-    @property
-    def transform(self) -> VectorTransform: ...
-
-
 class MadeTable:
     """A table that is made when a run begins, for a network that it trains; nothing of
-    it is on disk.
+    it is on disk. Its attributes are those of `VectorTable`.
 
     Args:
-        name: of what is known.
+        name: of what is known of each word.
         rows: [V, D]
         fingerprint: what tells it apart from others of the same name.
     """
@@ -71,6 +47,11 @@ class MadeTable:
         self.source = VectorSource(name, fingerprint, self.size, "none")
         # which changes nothing
         self.transform = VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+
+
+# What is known of each word of the lexicon, such as its vector; the rows of a window
+# are streamed.
+LexiconTable = VectorTable | MadeTable
 
 
 class InputNetwork(nn.Module, ABC):
@@ -124,7 +105,7 @@ class InputLayerSettings(ABC):
         """The table; `name` is `data.input_vectors`."""
 
     @abstractmethod
-    def build(self, projection_size: int, table: LexiconTable) -> InputNetwork | None:
+    def build(self, projection_size: int, corpus: Corpus) -> InputNetwork | None:
         """The network, with random weights; None where the rows of the table are read
         as they are.
         """
@@ -146,5 +127,5 @@ class VectorInput(InputLayerSettings):
             )
         return table
 
-    def build(self, projection_size: int, table: LexiconTable) -> None:
+    def build(self, projection_size: int, corpus: Corpus) -> None:
         return None

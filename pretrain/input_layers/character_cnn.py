@@ -26,12 +26,7 @@ from elmoc.word_vectors.character_cnn import (
     Spelling,
 )
 from elmoc.word_vectors.stored import StoredVectors
-from pretrain.input_layers import (
-    InputLayerSettings,
-    InputNetwork,
-    LexiconTable,
-    MadeTable,
-)
+from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
 
 # Width and number of the filters of the original ELMo.
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -40,22 +35,6 @@ BLOCK = 1 << 14
 # The first bias of the gate of a highway layer: most of what it reads goes through
 # (Srivastava et al. 2015).
 CARRY_BIAS = -2.0
-
-
-class CharacterTable(MadeTable):
-    """The characters of each word of the lexicon: ids of the UTF-8 bytes, between the
-    characters that begin and end a word.
-
-    rows: int16 [V, D], padded to D, the most characters of a word.
-    """
-
-    def __init__(self, corpus: Corpus, most: int) -> None:
-        spelling = Spelling(most)
-        rows = np.empty((corpus.types, most), dtype=np.int16)
-        for start in range(0, corpus.types, BLOCK):
-            block = slice(start, start + BLOCK)
-            rows[block] = spelling.rows(corpus.lexicon[block])
-        super().__init__("characters", rows, f"{UTF8} {most}")
 
 
 class CharacterNetwork(InputNetwork):
@@ -69,9 +48,9 @@ class CharacterNetwork(InputNetwork):
 
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()
-        self.network = CharacterCnn(config)
-        self.network.characters.weight.requires_grad_()
-        network = self.network
+        network = CharacterCnn(config)
+        self.network = network
+        network.characters.weight.requires_grad_()
         nn.init.uniform_(network.characters.weight, -1, 1)
         for convolution in network.convolutions:
             assert isinstance(convolution, nn.Conv1d)
@@ -89,8 +68,8 @@ class CharacterNetwork(InputNetwork):
         # characters behind the longest word and the widest filter change nothing
         longest = int((characters != UTF8_PADDING).any(dim=0).sum())
         characters = characters[:, : longest + self.network.config.widest]
-        vectors: Tensor = self.network(characters)
-        return vectors.float()
+        vectors: Tensor = self.network(characters).float()
+        return vectors
 
     def stored(self) -> CharacterCnnVectors:
         state = self.network.state_dict().items()
@@ -105,10 +84,11 @@ class CharacterNetwork(InputNetwork):
             )
         ours = asdict(self.network.config) | {"spelling": UTF8}
         theirs = asdict(stored.record.network) | {"spelling": stored.record.spelling}
-        differing = []
-        for name, value in ours.items():
-            if value != theirs[name]:
-                differing.append(f"{name} (here {value}, there {theirs[name]})")
+        differing = [
+            f"{name} (here {value}, there {theirs[name]})"
+            for name, value in ours.items()
+            if value != theirs[name]
+        ]
         if differing:
             raise InputError(
                 f"the character CNN has other sizes: {', '.join(differing)}"
@@ -167,9 +147,17 @@ class CharacterCnnInput(InputLayerSettings):
             projection=True,
         )
 
-    def open_table(self, corpus: Corpus, name: str) -> CharacterTable:
+    def open_table(self, corpus: Corpus, name: str) -> MadeTable:
+        """The ids of the UTF-8 bytes of each word, between the characters that begin
+        and end it: int16 [V, D], padded to D, the most characters of a word.
+        """
         corpus.require_words()
-        return CharacterTable(corpus, self.characters)
+        spelling = Spelling(self.characters)
+        rows = np.empty((corpus.types, self.characters), dtype=np.int16)
+        for start in range(0, corpus.types, BLOCK):
+            block = slice(start, start + BLOCK)
+            rows[block] = spelling.rows(corpus.lexicon[block])
+        return MadeTable("characters", rows, f"{UTF8} {self.characters}")
 
-    def build(self, projection_size: int, table: LexiconTable) -> CharacterNetwork:
+    def build(self, projection_size: int, corpus: Corpus) -> CharacterNetwork:
         return CharacterNetwork(self.network(projection_size))

@@ -17,21 +17,7 @@ from elmoc.errors import InputError
 from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-from pretrain.input_layers import (
-    InputLayerSettings,
-    InputNetwork,
-    LexiconTable,
-    MadeTable,
-)
-
-
-class NumberTable(MadeTable):
-    """What is known of each type of a corpus is its number: rows int32 [V, 1]."""
-
-    def __init__(self, name: str, corpus: Corpus) -> None:
-        numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
-        super().__init__(name, numbers, corpus.lexicon_fingerprint)
-        self.corpus = corpus
+from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
 
 
 class LookupNetwork(InputNetwork):
@@ -130,15 +116,15 @@ class WordInput(InputLayerSettings):
 
     kind: ClassVar[str] = "words"
     shared: ClassVar[bool] = True
-    network: ClassVar[type[LookupNetwork]] = LookupNetwork
 
-    def open_table(self, corpus: Corpus, name: str) -> NumberTable:
+    def open_table(self, corpus: Corpus, name: str) -> MadeTable:
+        # What is known of a type is its number: int32 [V, 1].
+        numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
+        return MadeTable(self.kind, numbers, corpus.lexicon_fingerprint)
+
+    def build(self, projection_size: int, corpus: Corpus) -> LookupNetwork:
         corpus.require_words()
-        return NumberTable(self.kind, corpus)
-
-    def build(self, projection_size: int, table: LexiconTable) -> LookupNetwork:
-        assert isinstance(table, NumberTable)
-        return self.network(table.corpus, projection_size)
+        return LookupNetwork(corpus, projection_size)
 
 
 @dataclass(frozen=True)
@@ -148,7 +134,6 @@ class SubwordInput(WordInput):
     """
 
     kind: ClassVar[str] = "subwords"
-    network: ClassVar[type[LookupNetwork]] = SubwordNetwork
 
-    def open_table(self, corpus: Corpus, name: str) -> NumberTable:
-        return NumberTable(self.kind, corpus)
+    def build(self, projection_size: int, corpus: Corpus) -> SubwordNetwork:
+        return SubwordNetwork(corpus, projection_size)

@@ -69,10 +69,10 @@ class Candidates(NamedTuple):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Candidates":
         """The candidates with a function of each of their tensors."""
-        changed: dict[str, Any] = {}
-        for name, value in self._asdict().items():
-            changed[name] = function(value) if isinstance(value, Tensor) else value
-        return Candidates(**changed)
+        changed: list[Any] = [
+            function(value) if isinstance(value, Tensor) else value for value in self
+        ]
+        return Candidates._make(changed)
 
 
 class Targets(NamedTuple):
@@ -226,7 +226,7 @@ class OutputLayerSettings(ABC):
         """
 
 
-class OutputLayers(nn.Module):
+class OutputLayers(nn.ModuleDict):
     """The output layers of a model: one a direction, without any weight in common, or a
     single one for all.
 
@@ -238,10 +238,9 @@ class OutputLayers(nn.Module):
         super().__init__()
         self.is_shared = SHARED in layers
         for name, layer in layers.items():
-            self.add_module(name if self.is_shared else direction_name(name), layer)
+            self[name if self.is_shared else direction_name(name)] = layer
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""
-        module = getattr(self, SHARED if self.is_shared else direction_name(name))
-        assert isinstance(module, OutputLayer)
-        return module
+        layer: Any = self[SHARED if self.is_shared else direction_name(name)]
+        return layer

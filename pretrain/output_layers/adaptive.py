@@ -46,30 +46,10 @@ class AdaptiveOutput(SoftmaxOutput):
             likelihoods = self.softmax(states, classes).output  # [N]
         return every_target(-likelihoods.sum(), classes)
 
-    def scored(
-        self, states: Tensor, classes: Tensor, candidates: int
-    ) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`. A cluster without candidates is computed only for the
-        states whose class is in it.
-        """
-        softmax = self.softmax
+    def log_probabilities(self, states: Tensor) -> Tensor:
         with torch.autocast(states.device.type, enabled=False):
-            states = states.to(softmax.head.weight.dtype)
-            head = softmax.head(states).log_softmax(dim=1)
-            parts = [head[:, : softmax.shortlist_size]]
-            for cluster, start in enumerate(softmax.cutoffs[:-1]):
-                if start < candidates:
-                    # of the cluster itself, whose scores follow the frequent types
-                    whole = head[:, softmax.shortlist_size + cluster].unsqueeze(1)
-                    within = softmax.tail[cluster](states).log_softmax(dim=1)
-                    parts.append(within + whole)
-            own = softmax(states, classes).output
-        return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
-
-    def scores_of_a_word(self, candidates: int) -> int:
-        # whole clusters are scored
-        ends = [end for end in self.softmax.cutoffs if end >= candidates]
-        return ends[0] if ends else self.classes
+            states = states.to(self.softmax.head.weight.dtype)
+            return self.softmax.log_prob(states).float()
 
 
 @dataclass(frozen=True)
@@ -95,24 +75,15 @@ class AdaptiveSettings(SoftmaxSettings):
         ),
     ] = 4.0
 
-    def __post_init__(self) -> None:
-        cutoffs = list(self.cutoffs)
-        ascending = cutoffs == sorted(set(cutoffs))
-        if not cutoffs or not ascending or cutoffs[0] < 1:
-            raise InputError(
-                "output_layer.cutoffs must be ascending numbers from 1 on, not "
-                f"{cutoffs!r:.100}"
-            )
-
     def build(
         self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
     ) -> AdaptiveOutput:
         classes = self.classes_of(corpus)
         cutoffs = [cutoff for cutoff in self.cutoffs if cutoff < classes]
-        if not cutoffs:
+        if not cutoffs or cutoffs[0] < 1 or cutoffs != sorted(set(cutoffs)):
             raise InputError(
-                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number "
-                f"of classes, {classes:,}: give lower ones"
+                f"output_layer.cutoffs={list(self.cutoffs)!r:.100} must be ascending "
+                f"numbers from 1 on, the first below the number of classes, {classes:,}"
             )
         if projection_size < self.reduction ** len(cutoffs):
             raise InputError(

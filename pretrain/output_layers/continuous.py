@@ -7,7 +7,9 @@ A target whose vector is all zeros has no direction: it is masked.
 Letters: N targets, U candidates, P projection, E width of vectors.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -23,6 +25,7 @@ from pretrain.output_layers import (
     Loss,
     OutputLayer,
     OutputLayerSettings,
+    Scorer,
     Targets,
 )
 from pretrain.output_layers.retrieval import Retriever
@@ -47,22 +50,30 @@ class LinearSettings(OutputLayerSettings):
         """The target vectors by origin and fingerprint, and how they were processed."""
         return {"kind": self.kind, **asdict(targets.source)}
 
+    def scorer(
+        self,
+        *,
+        corpus: Corpus,
+        targets: LexiconTable,
+        candidates: int,
+        device: torch.device,
+    ) -> Scorer:
+        """Cosines, and ranks by cosine."""
+        return Retriever(corpus, targets, candidates, device)
 
-class LinearOutput(OutputLayer):
+
+class LinearOutput(OutputLayer, nn.Linear):  # type: ignore[misc]
     """ŷ_t = W_y out_t + b_y (Li et al. 2019, footnote 2): from top layer states [...,
     P] to vectors [..., E].
-    """
 
-    def __init__(self, projection_size: int, vector_size: int) -> None:
-        super().__init__()
-        linear = nn.Linear(projection_size, vector_size)
-        # [E, P], [E]
-        self.weight = linear.weight
-        self.bias = linear.bias
+    Args:
+        in_features: P.
+        out_features: E.
+    """
 
     def predict(self, states: Tensor) -> Tensor:
         """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
-        return F.linear(states, self.weight, self.bias).float()
+        return nn.Linear.forward(self, states).float()
 
 
 def unit(vectors: Tensor) -> Tensor:
@@ -156,30 +167,25 @@ class ContinuousOutput(LinearOutput):
         self, projection_size: int, vector_size: int, settings: "ContinuousSettings"
     ) -> None:
         super().__init__(projection_size, vector_size)
-        self.settings = settings
+        losses: dict[str, Callable[[Tensor, Any], Loss]] = {
+            "cosine": cosine_loss,
+            "l2": l2_loss,
+            "von_mises_fisher": partial(
+                von_mises_fisher_loss,
+                length_weight=settings.length_weight,
+                product_weight=settings.product_weight,
+            ),
+            "max_margin": partial(max_margin_loss, margin=settings.margin),
+        }
+        self.loss = losses[settings.loss]
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; a target whose vector is all zeros has no direction and is
         masked.
         """
-        predictions = self.predict(states)
-        settings = self.settings
-        if settings.loss == "max_margin":
-            assert targets.candidates is not None
-            return max_margin_loss(
-                predictions, targets.candidates, margin=settings.margin
-            )
-        assert targets.vectors is not None
-        if settings.loss == "von_mises_fisher":
-            return von_mises_fisher_loss(
-                predictions,
-                targets.vectors,
-                length_weight=settings.length_weight,
-                product_weight=settings.product_weight,
-            )
-        if settings.loss == "l2":
-            return l2_loss(predictions, targets.vectors)
-        return cosine_loss(predictions, targets.vectors)
+        # There are candidates where the loss asks for them, and vectors elsewhere.
+        words = targets.vectors if targets.candidates is None else targets.candidates
+        return self.loss(self.predict(states), words)
 
 
 @dataclass(frozen=True)
@@ -233,18 +239,5 @@ class ContinuousSettings(LinearSettings):
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all linear layers, and the loss where it is not the cosine."""
-        record = super().record(corpus=corpus, targets=targets)
-        if self.loss != "cosine":
-            record["loss"] = self.loss
-        return record
-
-    def scorer(
-        self,
-        *,
-        corpus: Corpus,
-        targets: LexiconTable,
-        candidates: int,
-        device: torch.device,
-    ) -> Retriever:
-        """Cosines, and ranks by cosine."""
-        return Retriever(corpus, targets, candidates, device)
+        loss = {} if self.loss == "cosine" else {"loss": self.loss}
+        return super().record(corpus=corpus, targets=targets) | loss

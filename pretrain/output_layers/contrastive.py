@@ -113,10 +113,8 @@ class ContrastiveScorer:
 
     def __init__(self, corpus: Corpus, retriever: Retriever) -> None:
         self.retriever = retriever
-        device = retriever.candidates.device
         frequencies = log_frequencies(corpus.counts)[: len(retriever.known)]
-        frequencies = frequencies.astype(np.float32)
-        self.log_frequency = torch.from_numpy(frequencies).to(device)  # [K]
+        self.log_frequency = torch.from_numpy(frequencies.astype(np.float32))  # [K]
 
     def score(
         self,
@@ -132,49 +130,34 @@ class ContrastiveScorer:
         is their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(
-            layer, unit(predictions), ids
-        )
-        metrics = self.retriever.metrics(by_cosine, predictions, ids, parts)
-        known = self.retriever.known.to(self.log_frequency.device)
-        constants = self.log_frequency - self.log_frequency[known].logsumexp(dim=0)
-        constants = constants.cpu()  # [K]
+        retriever = self.retriever
+        frequencies = self.log_frequency.to(retriever.candidates.device)
+        bias = layer.frequency_weight * frequencies  # [K]
         targets = torch.from_numpy(ids.astype(np.int64))
+        # of each target by cosine and by score, 0 where it is no candidate
+        by_cosine = torch.zeros_like(targets)
+        ranks = torch.zeros_like(targets)
+        likelihoods = torch.zeros(len(ids))
+        for block, cosines, true in retriever.scores(unit(predictions), ids):
+            by_cosine[block] = (cosines >= true).sum(dim=1).cpu()
+            # in place: a block is hundreds of MB
+            scores = cosines.div_(layer.temperature).add_(bias)
+            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            ranks[block] = (scores >= true).sum(dim=1).cpu()
+            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
+        metrics = retriever.metrics(by_cosine, predictions, ids, parts)
+        known = self.log_frequency[retriever.known]
+        constants = self.log_frequency - known.logsumexp(dim=0)  # [K]
         inside = ranks > 0  # targets that are candidates
         for name, part in parts.items():
             ranked = inside[part]
             own = metrics[name]
-            for metric in RANKED:
-                own[f"cosine_{metric}"] = own[metric]
+            own |= {f"cosine_{metric}": own[metric] for metric in RANKED}
             own |= retrieval(ranks[part])
             own["perplexity"] = perplexity(likelihoods[part][ranked])
             constant = constants[targets[part][ranked]]
             own["constant_perplexity"] = perplexity(constant)
         return metrics
-
-    def ranks_and_likelihoods(
-        self, layer: ContrastiveOutput, predictions: Tensor, ids: np.ndarray
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The targets' ranks by cosine and by score, both int64 [N], and their
-        log-likelihoods among candidates [N].
-
-        They are 0 for a target that is no candidate. Predictions [N, E] have the length
-        1.
-        """
-        by_cosine = torch.zeros(len(ids), dtype=torch.int64)
-        ranks = torch.zeros(len(ids), dtype=torch.int64)
-        likelihoods = torch.zeros(len(ids))
-        targets = torch.from_numpy(ids.astype(np.int64))
-        bias = layer.frequency_weight * self.log_frequency  # [K]
-        for block, cosines, true in self.retriever.scores(predictions, ids):
-            by_cosine[block] = (cosines >= true).sum(dim=1).cpu()
-            # in place: a block is hundreds of MB
-            scores = cosines.div_(layer.temperature).add_(bias)
-            own = targets[block].to(scores.device).unsqueeze(1)
-            true = scores.gather(1, own)
-            ranks[block] = (scores >= true).sum(dim=1).cpu()
-            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
-        return by_cosine, ranks, likelihoods
 
 
 @dataclass(frozen=True)

@@ -36,33 +36,30 @@ class FullSoftmaxOutput(SoftmaxOutput):
         self.rows = nn.Parameter(torch.empty(classes, projection_size))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
-        self.regularisation = settings.projection_regularisation
+        self.settings = settings
         self.projection = None
-        if self.regularisation:
+        if settings.projection_regularisation:
             self.projection = nn.Parameter(torch.eye(projection_size))
-        self._tied = settings.tied
 
     @property
     def tied_rows(self) -> nn.Parameter | None:
-        return self.rows if self._tied else None
+        return self.rows if self.settings.tied else None
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         classes = self.class_of(targets.ids).flatten()
-        scores = self._scores(states.flatten(0, 1))  # [N, C]
+        scores = self.scores(states.flatten(0, 1))  # [N, C]
         total = F.cross_entropy(scores, classes, reduction="sum")
         if self.projection is not None:
             # λ times the Frobenius norm, for every target that is counted
-            total = total + self.regularisation * self.projection.norm() * len(classes)
+            weight = self.settings.projection_regularisation
+            total = total + weight * self.projection.norm() * len(classes)
         return every_target(total, classes)
 
-    def scored(
-        self, states: Tensor, classes: Tensor, candidates: int
-    ) -> tuple[Tensor, Tensor]:
-        scores = self._scores(states).log_softmax(dim=1)
-        return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        return self.scores(states).log_softmax(dim=1)
 
-    def _scores(self, states: Tensor) -> Tensor:
+    def scores(self, states: Tensor) -> Tensor:
         """float32 [N, C] of top layer states [N, P]."""
         if self.projection is not None:
             states = F.linear(states, self.projection)
@@ -106,8 +103,5 @@ class FullSoftmaxSettings(SoftmaxSettings):
         are tied.
         """
         record = super().record(corpus=corpus, targets=targets)
-        if self.projection_regularisation:
-            record["projection"] = True
-        if self.tied:
-            record["tied"] = True
-        return record
+        own = {"projection": self.projection_regularisation > 0, "tied": self.tied}
+        return record | {name: True for name, is_set in own.items() if is_set}

@@ -122,7 +122,7 @@ class Retriever:
         """float32 [N]: cosine of each prediction [N, E] with its target, for the
         targets that have a direction.
         """
-        rows = np.asarray(self.table.rows[ids], dtype=np.float32)
+        rows = self.table.rows[ids].astype(np.float32)
         targets = torch.from_numpy(rows)  # [N, E]
         has_direction = targets.any(dim=1)
         return F.cosine_similarity(predictions.cpu(), targets, dim=1)[has_direction]

@@ -33,9 +33,6 @@ from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, Softmax
 
 # A bound for mistakes: the vectors of more would fill the memory.
 MOST_SAMPLES = 2**24
-# Classes whose scores are computed together in evaluation, so that they stay in a
-# cache.
-SCORED_AT_ONCE = 2**15
 
 
 def sampled_loss(
@@ -85,8 +82,7 @@ class SampledOutput(SoftmaxOutput):
         self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))
         nn.init.normal_(self.rows, std=projection_size**-0.5)
         # the biases
-        with torch.no_grad():
-            self.rows[:, -1].zero_()
+        nn.init.zeros_(self.rows[:, -1])
         self.adagrad = {
             "rate_factor": settings.rate_factor,
             "accumulator": settings.accumulator,
@@ -101,28 +97,9 @@ class SampledOutput(SoftmaxOutput):
         vectors = rows[:, :-1]
         return sampled_loss(states.flatten(0, 1), vectors, rows[:, -1], candidates)
 
-    def scored(
-        self, states: Tensor, classes: Tensor, candidates: int
-    ) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block
-        alone stays in memory.
-        """
-        first = self._scores(states, slice(candidates))
-        sums = [first.logsumexp(dim=1)]
-        for start in range(candidates, self.classes, SCORED_AT_ONCE):
-            scores = self._scores(states, slice(start, start + SCORED_AT_ONCE))
-            sums.append(scores.logsumexp(dim=1))
-        total = torch.stack(sums).logsumexp(dim=0)
-        rows = self.rows[classes]
-        own = (states * rows[:, :-1]).sum(dim=1).float() + rows[:, -1]
-        return first - total.unsqueeze(1), own - total
-
-    def scores_of_a_word(self, candidates: int) -> int:
-        return max(candidates, min(SCORED_AT_ONCE, self.classes))
-
-    def _scores(self, states: Tensor, classes: slice) -> Tensor:
-        """float32 [N, n] of states [N, P] and n classes."""
-        return (states @ self.rows[classes, :-1].T + self.rows[classes, -1]).float()
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        scores = (states @ self.rows[:, :-1].T + self.rows[:, -1]).float()
+        return scores.log_softmax(dim=1)
 
 
 @dataclass(frozen=True)
@@ -191,21 +168,15 @@ class FixedScorer(SoftmaxScorer):
     is_closed: ClassVar[bool] = False
 
     def __init__(self, rows: Tensor, counts: np.ndarray, device: torch.device) -> None:
-        known = rows.any(dim=1)
-        super().__init__(counts, candidates=len(rows), known=known)
-        self._rows = rows.to(device)
-        self._unknown = (~known).to(device)
-
-    def scored(
-        self, layer: OutputLayer, predictions: Tensor, classes: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
-        scores = scores.masked_fill(self._unknown, -torch.inf).log_softmax(dim=1)
+        super().__init__(counts, candidates=len(rows), known=rows.any(dim=1))
         # the vocabulary is open: no type outside of the candidates has a probability
-        return scores, torch.zeros(len(scores))
+        self.constant = self.constant[: len(rows)]
+        self._rows = rows.to(device)
 
-    def scores_of_a_word(self, layer: OutputLayer) -> int:
-        return self.candidates
+    def log_probabilities(self, layer: OutputLayer, predictions: Tensor) -> Tensor:
+        scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
+        unknown = ~self.known.to(scores.device)
+        return scores.masked_fill(unknown, -torch.inf).log_softmax(dim=1)
 
 
 @dataclass(frozen=True)

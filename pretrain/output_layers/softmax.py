@@ -105,23 +105,8 @@ class SoftmaxOutput(OutputLayer):
         return states.float()
 
     @abstractmethod
-    def scored(
-        self, states: Tensor, classes: Tensor, candidates: int
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities, float32.
-
-        Args:
-            states: of the top layer, [N, P].
-            classes: a class for each state, [N].
-            candidates: how many of the first classes are wanted.
-
-        Returns:
-            Those of the candidates [N, candidates], and those of the classes [N].
-        """
-
-    def scores_of_a_word(self, candidates: int) -> int:
-        """How many numbers `scored` makes of each word."""
-        return self.classes
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        """float32 [N, C] of top layer states [N, P]."""
 
 
 def every_target(total: Tensor, classes: Tensor) -> Loss:
@@ -167,25 +152,15 @@ class SoftmaxScorer:
         if known is None:
             known = torch.ones(candidates, dtype=torch.bool)
         self.candidates = candidates
+        self.known = known
+        self.constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
         self._compares = compares
-        self._known = known
-        self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
         self._begins_word = begins_word
 
-    def scored(
-        self, layer: OutputLayer, predictions: Tensor, classes: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput.scored`; where `is_closed` is not set, nothing reads the
-        second tensor.
-        """
+    def log_probabilities(self, layer: OutputLayer, predictions: Tensor) -> Tensor:
+        """float32 [N, C] of the predictions [N, D] of a layer."""
         assert isinstance(layer, SoftmaxOutput)
-        classes = classes.to(predictions.device)
-        return layer.scored(predictions, classes, self.candidates)
-
-    def scores_of_a_word(self, layer: OutputLayer) -> int:
-        """How many numbers `scored` makes of each word."""
-        assert isinstance(layer, SoftmaxOutput)
-        return layer.scores_of_a_word(self.candidates)
+        return layer.log_probabilities(predictions)
 
     def score(
         self,
@@ -195,36 +170,34 @@ class SoftmaxScorer:
         parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
         """See `Scorer`."""
-        # [N], with `<unk>` as the last class
-        targets = torch.from_numpy(ids.astype(np.int64))
-        targets = targets.clamp(max=len(self._constant) - 1)
-        columns = targets.clamp(max=self.candidates - 1)
-        inside = (targets < self.candidates) & self._known[columns]
-        ranks = torch.zeros(len(targets), dtype=torch.int64)
+        targets = torch.from_numpy(ids.astype(np.int64))  # [N]
+        # `<unk>` is the last class
+        classes = targets.clamp(max=len(self.constant) - 1)
+        known = self.known[classes.clamp(max=self.candidates - 1)]
+        inside = (targets < self.candidates) & known
+        ranks = torch.zeros_like(targets)
         # log-likelihoods among the candidates, and among all classes
         among = torch.zeros(len(targets))
         overall = torch.zeros(len(targets))
-        at_once = max(1, SCORES // self.scores_of_a_word(layer))
+        at_once = max(1, SCORES // len(self.constant))
         for block in torch.arange(len(targets)).split(at_once):
-            scores, true = self.scored(layer, predictions[block], targets[block])
-            overall[block] = true.float().cpu()
-            # a candidate's own score: computed apart, it would differ by rounding
-            own = scores.gather(1, columns[block].to(scores.device).unsqueeze(1))
-            ranks[block] = (scores >= own).sum(dim=1).cpu() * inside[block]
-            among[block] = (own[:, 0] - scores.logsumexp(dim=1)).float().cpu()
+            scores = self.log_probabilities(layer, predictions[block])  # [N', C]
+            true = scores.gather(1, classes[block].to(scores.device).unsqueeze(1))
+            overall[block] = true[:, 0].cpu()
+            scores = scores[:, : self.candidates]
+            ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
+            among[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
         # of the best constant prediction: the frequencies
-        constants = self._constant[targets]
-        candidates = self._constant[: self.candidates][self._known]
+        constants = self.constant[classes]
+        candidates = self.constant[: self.candidates][self.known]
         constants_among = constants - candidates.logsumexp(dim=0)
-        constant_ranks = ranks_by_frequency(targets, self._known)
+        constant_ranks = ranks_by_frequency(targets, self.known)
         metrics: dict[str, dict[str, float]] = {}
         for name, part in parts.items():
-            metrics[name] = retrieval(ranks[part])
-            metrics[name] |= constant_retrieval(constant_ranks[part])
+            found = inside[part]
             # of the layer and of the constant, by the name of their perplexity
             likelihoods: dict[str, tuple[Tensor, Tensor]] = {}
             if self._compares:
-                found = inside[part]
                 pair = (among[part][found], constants_among[part][found])
                 likelihoods["perplexity"] = pair
             if self.is_closed:
@@ -234,8 +207,10 @@ class SoftmaxScorer:
                 # a word has the likelihood of all its units together
                 words = max(1, int(self._begins_word[ids[part]].sum()))
                 units = len(ids[part]) / words
-                pair = (overall[part] * units, constants[part] * units)
+                pair = (units * overall[part], units * constants[part])
                 likelihoods["word_perplexity"] = pair
+            metrics[name] = retrieval(ranks[part])
+            metrics[name] |= constant_retrieval(constant_ranks[part])
             for metric, (own, constant) in likelihoods.items():
                 metrics[name][metric] = perplexity(own)
                 metrics[name][f"constant_{metric}"] = perplexity(constant)

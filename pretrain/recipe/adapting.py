@@ -1,16 +1,15 @@
-"""Adapting: what does a recipe take from the model that it goes on from?"""
+"""Material: which text and vectors is a model made of, and which settings, text and
+vectors does it take over from the model that it goes on from?
+"""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError, say
-from elmoc.files.writing import atomic_path
-from elmoc.model_directory import read_model_directory
+from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import convert
 from elmoc.text.named_files import split_name
-from pretrain.config import toml_value
 from pretrain.recipe.options import RecipeOptions
 
 # The kind of text that an adapted model reads beside the new text, and its files.
@@ -38,6 +37,7 @@ class Material:
     target_vectors: the word vectors of the targets.
     targets: how target vectors are post-processed.
     general: the corpus directory of general text that is mixed in, if any.
+    settings: of the training, by section, where the options name no config.
     """
 
     texts: list[str]
@@ -46,126 +46,108 @@ class Material:
     target_vectors: str
     targets: str
     general: str | None = None
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class Parent:
-    """A model that a recipe goes on from.
-
-    source_weights: how many times an epoch of its training read each source, where that
-        was set.
+def material_of_model(
+    path: str, texts: list[str], output: Path, options: RecipeOptions
+) -> Material:
+    """New text, and the word vectors, the general text and the settings of a model.
 
     Args:
-        name: its model or run directory, as the user gives it.
+        path: the model or run directory to go on from.
+        texts: files of new text.
+        output: the run directory to make.
+        options: of the recipe.
 
     Raises:
-        InputError: it cannot be read, or was not trained against word vectors.
+        InputError: the model cannot be read, was not trained against word vectors, or
+            does not say how it was trained.
     """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._model = read_model_directory(name)
-        targets = self._model.output_layer.target_vectors(name)
-        if targets is None:
-            raise InputError(
-                f"{name} was not trained against word vectors: use `python -m pretrain`"
-            )
-        self._targets = targets
-        # Directions that were trained apart and joined have a record each.
-        training: Mapping[str, Any] = self._model.training
-        while isinstance(half := training.get("forward"), Mapping):
-            training = half
-        self._corpus = str(training.get("corpus"))
-        recipe = training.get("recipe", {})
-        self._settings = convert(recipe, dict[str, Any], where=name)
-        weights = self._settings.get("data.sources", {})
-        self.source_weights = convert(weights, dict[str, float], where=name)
-
-    def material(
-        self, texts: list[str], output: Path, options: RecipeOptions
-    ) -> Material:
-        """New text, and the word vectors and general text of the model."""
-        new = {split_name(text)[0] or NEW for text in texts}
-        if GENERAL in new:
-            raise InputError(
-                f"{GENERAL}=… is what general text is called here: give your text "
-                "another name"
-            )
-        texts = _named(texts, NEW)
-        held_out = _named(options.held_out, new.pop() if len(new) == 1 else NEW)
-        general = self._general(output, options)
-        if general is not None:
-            texts.append(f"{GENERAL}={output / GENERAL_TEXT}")
-            held_out.append(f"{GENERAL}={output / GENERAL_HELD_OUT}")
-        source = self._model.word_vectors
-        vectors = options.vectors
-        if vectors is None:
-            assert self._model.path is not None
-            bundled = self._model.path / source.file_name
-            vectors = str(bundled) if bundled.exists() else source.origin
-        # The vectors of a packed model stand for those that it was trained against.
-        packed = self._model.training.get("packed", {})
-        own = (source.fingerprint, packed.get("word_vectors_fingerprint"))
-        same = self._targets.fingerprint in own
-        return Material(
-            texts=texts,
-            held_out=held_out,
-            vectors=vectors,
-            target_vectors=vectors if same else self._targets.origin,
-            targets=self._targets.post_processing,
-            general=general,
+    model = read_model_directory(path)
+    targets = model.output_layer.target_vectors(path)
+    if targets is None:
+        raise InputError(
+            f"{path} was not trained against word vectors: use `python -m pretrain`"
         )
-
-    def _general(self, output: Path, options: RecipeOptions) -> str | None:
-        if options.general is not None:
-            return None if options.general == "none" else options.general
-        # The corpus may be away once its sample is written.
-        there = Path(self._corpus, "corpus.json").exists()
-        if there or (output / GENERAL_TEXT).exists():
-            say(f"general text: {self._corpus}")
-            return self._corpus
-        say(
-            f"general text: none, since {self._corpus} is not here "
-            "(give --general CORPUS)"
+    new = {split_name(text)[0] or NEW for text in texts}
+    if GENERAL in new:
+        raise InputError(
+            f"{GENERAL}=… is what general text is called here: give your text another "
+            "name"
         )
-        return None
-
-    def require_settings(self) -> None:
-        """Raise an `InputError` where it does not say how it was trained."""
-        if "schedule.base" not in self._settings:
-            raise InputError(
-                f"{self.name} does not say how it was trained: give --config"
-            )
-
-    def write_settings(self, path: Path) -> None:
-        """Write the config of going on with the model: the settings of its training, a
-        lower learning rate, and linear ends of the schedule, as suit a short run.
-        """
-        sections: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
-        for key, value in self._settings.items():
-            section, _, name = key.partition(".")
-            if section in sections and key not in _OF_A_RUN and value is not None:
-                sections[section][name] = value
-        sections["train"] |= {
-            "directions": list(self._model.encoder.directions),
-            "epochs": 2.0,
-            "mix_shards": 20,
-            "precision": "auto",
-        }
-        rate = convert(self._settings["schedule.base"], float, where=self.name)
-        sections["schedule"] = {
-            "base": _SLOWER * rate,
-            "linear_warmup_updates": 20,
-            "linear_cooldown": 0.6,
-        }
-        lines = []
-        for section, values in sections.items():
-            lines.append(f"[{section}]")
-            lines += [f"{name} = {toml_value(each)}" for name, each in values.items()]
-            lines.append("")
-        with atomic_path(path) as partial:
-            partial.write_text("\n".join(lines), encoding="utf-8")
+    # Directions that were trained apart and joined have a record each.
+    training = model.training.get("forward", model.training)
+    training = convert(training, dict[str, Any], where=path)
+    texts = named(texts, NEW)
+    held_out = named(options.held_out, new.pop() if len(new) == 1 else NEW)
+    general = general_corpus(str(training.get("corpus")), output, options)
+    if general is not None:
+        texts.append(f"{GENERAL}={output / GENERAL_TEXT}")
+        held_out.append(f"{GENERAL}={output / GENERAL_HELD_OUT}")
+    source = model.word_vectors
+    vectors = options.vectors
+    if vectors is None:
+        assert model.path is not None
+        bundled = model.path / source.file_name
+        vectors = str(bundled) if bundled.exists() else source.origin
+    # The vectors of a packed model stand for those that it was trained against.
+    packed = model.training.get("packed", {}).get("word_vectors_fingerprint")
+    same = targets.fingerprint in (source.fingerprint, packed)
+    return Material(
+        texts=texts,
+        held_out=held_out,
+        vectors=vectors,
+        target_vectors=vectors if same else targets.origin,
+        targets=targets.post_processing,
+        general=general,
+        settings={} if options.config else settings_after(path, model, training),
+    )
 
 
-def _named(texts: list[str], name: str) -> list[str]:
+def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str | None:
+    """The corpus directory of general text: that of the options, or the one that the
+    model was trained on, where it is there; None without any.
+    """
+    if options.general is not None:
+        return None if options.general == "none" else options.general
+    # The corpus may be away once its sample is written.
+    there = (Path(trained_on, "corpus.json"), output / GENERAL_TEXT)
+    if any(file.exists() for file in there):
+        say(f"general text: {trained_on}")
+        return trained_on
+    say(f"general text: none, since {trained_on} is not here (give --general CORPUS)")
+    return None
+
+
+def settings_after(
+    path: str, model: ModelDirectory, training: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The settings of going on with a model, by section: those of its training, a lower
+    learning rate, and linear ends of the schedule, as suit a short run.
+    """
+    before = convert(training.get("recipe", {}), dict[str, Any], where=path)
+    if "schedule.base" not in before:
+        raise InputError(f"{path} does not say how it was trained: give --config")
+    sections: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
+    for key, value in before.items():
+        section, _, name = key.partition(".")
+        if section in sections and key not in _OF_A_RUN and value is not None:
+            sections[section][name] = value
+    sections["train"] |= {
+        "directions": list(model.encoder.directions),
+        "epochs": 2.0,
+        "mix_shards": 20,
+        "precision": "auto",
+    }
+    sections["schedule"] = {
+        "base": _SLOWER * convert(before["schedule.base"], float, where=path),
+        "linear_warmup_updates": 20,
+        "linear_cooldown": 0.6,
+    }
+    return sections
+
+
+def named(texts: list[str], name: str) -> list[str]:
     """Files as NAME=PATH, with `name` for those that have none."""
     return [text if split_name(text)[0] else f"{name}={text}" for text in texts]

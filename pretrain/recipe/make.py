@@ -50,7 +50,6 @@ def make_model(
     recipe = Recipe(list(map(str, texts)), Path(out), options)
     with locked(recipe.record):
         recipe.begin()
-        run_steps(recipe.steps())
+        trained: TrainedRun = run_steps(recipe.steps())
     say(f"give {out} wherever a model is asked for; its card is {out}/model/README.md")
-    assert recipe.trained is not None
-    return recipe.trained
+    return trained

@@ -10,25 +10,20 @@ from elmoc.settings import value_from_text
 
 
 def options_in(text: str) -> dict[str, Any]:
-    """The options of a command as a dictionary: `--minn 2 --maxn 5` is
-    {"minn": 2, "maxn": 5}, and `--verbose` is {"verbose": True}.
+    """The options of a command as a dictionary: `--minn 2 --max-n=5` is
+    {"minn": 2, "max_n": 5}.
 
     Raises:
-        ValueError: the text does not begin with an option, or a quote is not closed.
+        ValueError: the text is not pairs of an option and its value, or a quote is not
+            closed.
     """
-    options: dict[str, Any] = {}
-    name = ""
     # `--minn=2` is `--minn 2`.
-    for word in shlex.split(text.replace("=", " ")):
-        if word.startswith("--"):
-            name = word.removeprefix("--").replace("-", "_")
-            options[name] = True
-        elif name:
-            options[name] = value_from_text(word)
-            name = ""
-        else:
-            raise ValueError(f"{word} belongs to no option")
-    return options
+    words = shlex.split(text.replace("=", " "))
+    names = words[::2]
+    if len(words) % 2 or not all(name.startswith("--") for name in names):
+        raise ValueError(f"{text} is not pairs of --OPTION and VALUE")
+    options = zip(names, map(value_from_text, words[1::2]), strict=True)
+    return {name[2:].replace("-", "_"): value for name, value in options}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +115,6 @@ class RecipeOptions(ContentOptions):
             extra={"metavar": "TOML"},
         ),
     ] = None
-    bundle: Annotated[
-        bool, Meta(description="put the word vectors into the model directory")
-    ] = False
     overrides: Annotated[
         list[str],
         Meta(

@@ -2,8 +2,6 @@
 it trained?
 """
 
-import os
-import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -14,23 +12,21 @@ from elmoc.devices import accelerator
 from elmoc.errors import InputError, say
 from elmoc.files.compression import open_binary
 from elmoc.files.records import read_json, write_json
-from elmoc.files.writing import atomic_path
 from elmoc.jobs import run_job
 from elmoc.settings import checked, convert, option_name, parse_duration
 from elmoc.text.documents import estimate_text_bytes
 from elmoc.text.named_files import find_named_files
 from elmoc.word_vectors.opening import open_word_vectors
-from pretrain.config import CONFIGS, RunConfig, differences, load_config
+from pretrain.config import CONFIGS, differences, load_config
 from pretrain.options import TrainOptions
 from pretrain.recipe.adapting import (
     GENERAL_HELD_OUT,
     GENERAL_TEXT,
     Material,
-    Parent,
+    material_of_model,
 )
 from pretrain.recipe.options import ContentOptions, RecipeOptions
 from pretrain.recipe.steps import Step
-from pretrain.run.directory import RunDirectory
 from pretrain.trained_run import TrainedRun, train_encoder
 
 # small.toml (9.8 million parameters) reads a quarter to a half of the words that
@@ -57,17 +53,15 @@ class Begun(ContentOptions):
     """The content of `begun.json`: all that decides what is made.
 
     text: the files of text, as they were given.
-    config: the config of the training.
+    config: the config of the training; None where the model that is adapted gives it.
     """
 
     text: list[str]
-    config: str
+    config: str | None
 
 
 class Recipe:
     """The steps to a model.
-
-    trained: the run, once the training step has been run.
 
     Args:
         text: files of tokenised text, each PATH or NAME=PATH.
@@ -79,15 +73,11 @@ class Recipe:
     """
 
     def __init__(self, text: list[str], output: Path, options: RecipeOptions) -> None:
-        self.trained: TrainedRun | None = None
         self.record = output / "begun.json"
         self._text = text
         self._output = output
         self._options = options = checked(options, option_name)
         self._corpus = output / "corpus"
-        # The config of a model that is adapted without one.
-        self._adapted = output / "adapt.toml"
-        self._parent = None
         if options.init_from is None:
             vectors = options.vectors or str(output / "vectors.bin")
             self._material = Material(
@@ -98,36 +88,32 @@ class Recipe:
                 targets=options.targets,
             )
         else:
-            self._parent = Parent(options.init_from)
-            self._material = self._parent.material(text, output, options)
-            if options.config is None:
-                self._parent.require_settings()
-        self._makes_vectors = options.vectors is None and self._parent is None
+            self._material = material_of_model(options.init_from, text, output, options)
+        self._makes_vectors = options.vectors is None and options.init_from is None
         self._require_possible()
         self._before = None
+        self.config = options.config
         if self.record.exists():
             before = read_json(self.record)
             self._before = convert(before, Begun, where=str(self.record))
-        config = options.config
-        if config is None and self._before is not None:
-            config = self._before.config
-        self.config = config or self._suitable_config()
-        self._writes_config = options.config is None and self._parent is not None
+            self.config = self.config or self._before.config
+        if self.config is None and options.init_from is None:
+            self.config = self._suitable_config()
         # A mistake in the settings is told before the corpus is built.
-        if not self._writes_config:
-            self._load_config()
+        config = load_config(self.config or self._material.settings, options.overrides)
+        data = replace(config.data, corpus=str(self._corpus))
+        self._run_config = replace(config, data=data)
 
     def _require_possible(self) -> None:
         """Raise an `InputError` for options that do not go together, a wrong time, or
         word vectors that cannot be read.
         """
         options = self._options
-        for override in options.overrides:
-            if override.partition("=")[0].strip() == "data.corpus":
-                raise InputError(
-                    "--set data.corpus: the corpus is made here, of the text: leave it "
-                    "out"
-                )
+        overridden = [each.partition("=")[0].strip() for each in options.overrides]
+        if "data.corpus" in overridden:
+            raise InputError(
+                "--set data.corpus: the corpus is made here, of the text: leave it out"
+            )
         if options.fasttext and not self._makes_vectors:
             raise InputError(
                 "--fasttext is for word vectors that are trained here, without "
@@ -141,24 +127,21 @@ class Recipe:
             open_word_vectors(self._material.vectors, only=[])
 
     def begin(self) -> None:
-        """Write down how the output was begun, and the config of a model that is
-        adapted without one.
+        """Write down how the output was begun.
 
         Raises:
-            InputError: the output was begun otherwise, or by something else, or the
-                settings are impossible.
+            InputError: the output was begun otherwise, or by something else.
         """
-        names = [each.name for each in fields(ContentOptions)]
-        content = {name: getattr(self._options, name) for name in names}
+        content = {
+            each.name: getattr(self._options, each.name)
+            for each in fields(ContentOptions)
+        }
         now = Begun(text=self._text, config=self.config, **content)
         # Files that are there before the first step is done: a mistake can be mended.
-        not_made = (".begun.json.lock", self.record.name, self._adapted.name)
+        not_made = (".begun.json.lock", self.record.name)
         if any(each.name not in not_made for each in self._output.iterdir()):
             self._require_same(now)
         write_json(self.record, asdict(now))
-        if self._writes_config and self._parent is not None:
-            self._parent.write_settings(self._adapted)
-            self._load_config()
 
     def _require_same(self, now: Begun) -> None:
         before = self._before
@@ -178,17 +161,11 @@ class Recipe:
                 "another one"
             )
 
-    def _load_config(self) -> RunConfig:
-        config = load_config(self.config, self._options.overrides)
-        return replace(config, data=replace(config.data, corpus=str(self._corpus)))
-
     def _suitable_config(self) -> str:
         """The config that suits the text and the time; says which."""
-        if self._parent is not None:
-            return str(self._adapted)
         words = self._words()
-        limit = self._options.max_time
         is_large = words >= SMALL_FROM_WORDS
+        limit = self._options.max_time
         has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
         name = "fast.toml"
         # A GPU is fast enough for its config in any time.
@@ -226,14 +203,14 @@ class Recipe:
             "held_out": material.held_out,
             "leave_out": self._options.leave_out,
         }
-        build_corpus = partial(run_job, "data_scripts.build_corpus", text)
-        steps.append(Step("a corpus of the text", build_corpus, corpus / "corpus.json"))
+        title = "a corpus of the text"
+        steps.append(job_step(title, "build_corpus", text, corpus / "corpus.json"))
         if self._makes_vectors:
-            fasttext = {"corpus": corpus, "output": material.vectors}
-            fasttext |= self._options.fasttext or {}
-            train_fasttext = partial(run_job, "data_scripts.train_fasttext", fasttext)
+            vectors = {"corpus": corpus, "output": material.vectors}
+            vectors |= self._options.fasttext or {}
+            file = Path(material.vectors)
             title = "fastText vectors of the corpus"
-            steps.append(Step(title, train_fasttext, Path(material.vectors)))
+            steps.append(job_step(title, "train_fasttext", vectors, file))
         # An adapted model reads its inputs as they were transformed before; targets are
         # transformed anew for the new text.
         tables: dict[str, dict[str, Any]] = {
@@ -245,73 +222,46 @@ class Recipe:
         }
         for name, table in tables.items():
             table |= {"corpus": corpus, "name": name}
-            build_vectors = partial(run_job, "data_scripts.build_vectors", table)
+            file = corpus / f"vectors/{name}.json"
             title = f"{name} vectors of every word type"
-            steps.append(Step(title, build_vectors, corpus / f"vectors/{name}.json"))
-        steps.append(Step("training", self._train))
-        if self._options.bundle:
-            steps.append(Step("word vectors for the model directory", self._bundle))
-        return steps
+            steps.append(job_step(title, "build_vectors", table, file))
+        return [*steps, Step("training", self._train)]
 
     def _steps_of_general_text(self) -> list[Step]:
-        """Samples of the general text and of its held-out part; the kinds of the first
-        are in the proportions in which the model's training read them.
-        """
+        """Samples of the general text, and of its held-out part."""
         general = self._material.general
-        if general is None or self._parent is None:
+        if general is None:
             return []
         share = self._options.general_share / (1 - self._options.general_share)
-        weights = self._parent.source_weights
-        known = [name for name in Corpus(general).sources if name in weights]
-        text: dict[str, Any] = {
+        text = {
             "corpus": general,
             "target": self._output / GENERAL_TEXT,
             "tokens": max(1, round(share * self._words())),
-            "sources": [f"{name}={weights[name]}" for name in known],
         }
-        held_out: dict[str, Any] = {
+        held_out = {
             "corpus": general,
             "target": self._output / GENERAL_HELD_OUT,
             "tokens": GENERAL_HELD_OUT_TOKENS,
             "held_out": True,
         }
-        steps = []
-        for title, sample in (
-            ("general text", text),
-            ("general text, held out", held_out),
-        ):
-            write_text = partial(run_job, "data_scripts.write_text", sample)
-            steps.append(Step(title, write_text, sample["target"]))
-        return steps
+        parts = {"general text": text, "general text, held out": held_out}
+        return [
+            job_step(title, "write_text", part, part["target"])
+            for title, part in parts.items()
+        ]
 
-    def _train(self) -> None:
-        corpus = Corpus(self._corpus)
-        config = self._load_config()
-        streams = _streams_for(corpus.train_tokens, config)
-        config = replace(config, train=replace(config.train, streams=streams))
+    def _train(self) -> TrainedRun:
+        train = self._run_config.train
+        tokens = Corpus(self._corpus).train_tokens
+        enough = tokens // (train.window * UPDATES_AT_LEAST)
+        streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
+        config = replace(self._run_config, train=replace(train, streams=streams))
         options = TrainOptions(
             init_from=self._options.init_from, max_time=self._options.max_time
         )
-        self.trained = train_encoder(config, self._output, options)
-
-    def _bundle(self) -> None:
-        """Put the file of the word vectors into the model directory; a link where they
-        were trained here.
-        """
-        source = Path(self._material.vectors)
-        target = RunDirectory(self._output).model / source.name
-        if not source.is_file() or target.exists():
-            return
-        with atomic_path(target) as partial:
-            if self._makes_vectors:
-                partial.unlink()
-                os.link(source, partial)
-            else:
-                # Whoever gave the file may write into it.
-                shutil.copyfile(source, partial)
+        return train_encoder(config, self._output, options)
 
 
-def _streams_for(tokens: int, config: RunConfig) -> int:
-    """The streams of the config, or fewer where the text is too small for them."""
-    enough = tokens // (config.train.window * UPDATES_AT_LEAST)
-    return min(config.train.streams, max(STREAMS_AT_LEAST, enough))
+def job_step(title: str, command: str, options: dict[str, Any], made: Path) -> Step:
+    """A step that a command of `data_scripts` does with options."""
+    return Step(title, partial(run_job, f"data_scripts.{command}", options), made)

@@ -2,12 +2,12 @@
 where it was.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from elmoc.errors import duration, say
+from elmoc.errors import say
 
 
 @dataclass(frozen=True)
@@ -21,32 +21,29 @@ class Step:
     """
 
     title: str
-    run: Callable[[], object]
+    run: Callable[[], Any]
     output: Path | None = None
 
 
-def run_steps(steps: Sequence[Step]) -> None:
-    """Run the steps whose output is not there.
+def run_steps(steps: Sequence[Step]) -> Any:
+    """Run the steps whose output is not there; returns the result of the last one.
 
     Raises:
         InputError: a step failed.
         KeyboardInterrupt: a step was asked to stop, and has saved.
     """
-    started = time.monotonic()
+    result = None
     for number, step in enumerate(steps, 1):
         place = f"step {number} of {len(steps)}"
         # Commands write their output whole or not at all: what is there is finished.
         if step.output is not None and step.output.exists():
             say(f"── {place}: {step.title}: done before")
             continue
-        seconds = time.monotonic() - started
-        say("")
-        say(f"── {place}: {step.title} ({duration(seconds)} so far)")
+        say(f"\n── {place}: {step.title}")
         try:
-            step.run()
+            result = step.run()
         except KeyboardInterrupt:
             say(f"stopped in {place}: give the same command again, and it goes on")
             raise
-    say("")
-    seconds = time.monotonic() - started
-    say(f"── all {len(steps)} steps are done ({duration(seconds)})")
+    say(f"\n── all {len(steps)} steps are done")
+    return result

@@ -10,7 +10,7 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Spelling
-from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
+from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork
 from pretrain.join import join
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
@@ -41,7 +41,7 @@ def network_of(settings: CharacterCnnInput = SETTINGS, size: int = 6) -> Charact
 
 
 def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> None:
-    network, table = network_of(), CharacterTable(tiny_corpus, 12)
+    network, table = network_of(), SETTINGS.open_table(tiny_corpus, "none")
     assert table.rows.shape == (tiny_corpus.types, 12)
     vectors = network(torch.from_numpy(table.rows))
     stored = network.stored()

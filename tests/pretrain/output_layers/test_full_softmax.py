@@ -60,7 +60,7 @@ def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
     scorer = SoftmaxScorer(counts, candidates=TYPES, begins_word=np.arange(TYPES) < 3)
     with torch.no_grad():
         values = scorer.score(layer, states, ids, {"": slice(None), "last": slice(3, 6)})
-        rows, _ = layer.scored(states, torch.zeros(6, dtype=torch.int64), TYPES)
+        rows = layer.log_probabilities(states)
     overall = np.array([row[target].item() for row, target in zip(rows, ids.tolist(), strict=True)])
     assert values[""]["word_perplexity"] == pytest.approx(math.exp(-overall.sum() / 3), rel=1e-5)
     assert values["last"]["word_perplexity"] == pytest.approx(math.exp(-overall[3:].sum()), rel=1e-5)

@@ -33,7 +33,7 @@ def test_configs(name: str, inputs: int, targets: int, found: float) -> None:
     table: Any = SimpleNamespace(size=targets)
     size = config.encoder.projection_size
     with torch.device("meta"):
-        network = config.input_layer.build(size, table)
+        network = config.input_layer.build(size, corpus)
         encoder = BidirectionalEncoder(EncoderConfig(config.encoder, inputs if network is None else size))
         copies = 1 if config.output_layer.shared else 2
         layers = [config.output_layer.build(projection_size=size, corpus=corpus, targets=table) for _ in range(copies)]

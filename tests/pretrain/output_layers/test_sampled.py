@@ -158,23 +158,16 @@ def test_with_all_types_it_is_the_full_softmax() -> None:
     states = torch.randn(2, 2, PROJECTION, dtype=torch.float64)
     candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), shared)
     loss = layer(states, Targets(classes, None, candidates)).total
-    _, full = layer.scored(states.flatten(0, 1), classes.flatten(), 26)
+    full = layer.log_probabilities(states.flatten(0, 1)).gather(1, classes.view(4, 1))
     assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("at_once", [4, 26, 100])
-def test_scores_of_parts_are_those_of_the_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampled, "SCORED_AT_ONCE", at_once)
-    layer = SampledOutput(PROJECTION, 26, SampledSettings(types=25))
-    with torch.no_grad():
-        layer.rows[:, -1] = torch.randn(26)
-        states, classes = torch.randn(8, PROJECTION), torch.tensor([0, 3, 4, 11, 12, 20, 24, 25])
-        everything = (states @ layer.rows[:, :-1].T + layer.rows[:, -1]).log_softmax(dim=1)
-        for candidates in (3, 12, 26):
-            found, own = layer.scored(states, classes, candidates)
-            torch.testing.assert_close(found, everything[:, :candidates])
-            torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0])
-            assert layer.scores_of_a_word(candidates) == max(candidates, min(at_once, 26))
+def test_log_probabilities_are_those_of_its_vectors_and_biases() -> None:
+    layer, vectors, bias = layer_of("sampled", torch.empty(0))
+    assert isinstance(layer, SampledOutput)
+    states = torch.randn(8, PROJECTION, dtype=torch.float64)
+    expected = torch.stack([(vectors @ state + bias).log_softmax(dim=0) for state in states])
+    torch.testing.assert_close(layer.log_probabilities(states), expected.float())
 
 
 def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
