@@ -39,11 +39,10 @@ class InputError(Exception):
 
 def printable(text: str) -> str:
     """A text with escapes for characters that steer a terminal; ends of lines stay."""
-    shown = []
-    for each in text:
-        is_shown = each.isprintable() or each == "\n"
-        shown.append(each if is_shown else repr(each)[1:-1])
-    return "".join(shown)
+    return "".join(
+        each if each.isprintable() or each == "\n" else repr(each)[1:-1]
+        for each in text
+    )
 
 
 def one_line(text: str) -> str:
@@ -99,9 +98,8 @@ def reading(path: object) -> Iterator[None]:
             raise
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) or ran_out_of_memory(error):
-            raise
-        if isinstance(error, OSError) and error.filename:
+        is_other = isinstance(error, ModuleNotFoundError) or ran_out_of_memory(error)
+        if is_other or (isinstance(error, OSError) and error.filename):
             raise
         raise InputError(
             f"{path} cannot be read ({reason(error)}): it may be damaged or of another "
@@ -180,19 +178,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
 def shortened(text: str, most: int = 80) -> str:
     """`text` as a sentence can quote it: at most this number of characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    hours = round(seconds / 3600)
-    if minutes < 90:
-        return f"{minutes} min"
-    if hours < 48:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{hours // 24} d {hours % 24} h"
 
 
 def human_bytes(size: float) -> str:

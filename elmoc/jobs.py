@@ -74,9 +74,7 @@ def start_job(
         )
 
 
-def run_job(
-    module: str, options: Any, *, environment: Mapping[str, str] | None = None
-) -> None:
+def run_job(module: str, options: Any) -> None:
     """Run `python -m MODULE --json -` to its end; show what it prints, and its bars.
 
     Ctrl-C and SIGTERM are passed on as Ctrl-C, and the job is waited for while it
@@ -86,14 +84,11 @@ def run_job(
         module: a command that reads its options with `elmoc.command_line`, such as
             `pretrain.join` or `elmoc dump-features`.
         options: a mapping or a dataclass of what JSON knows, and paths.
-        environment: variables that are set besides those of this process.
 
     Raises:
         InputError: the job failed; the message is its last line that begins `error: `.
         KeyboardInterrupt: the job, or this process, was asked to stop.
     """
-    # Without a buffer, so that a line appears when the job prints it.
-    told = {PROGRESS_VARIABLE: "json", "PYTHONUNBUFFERED": "1"}
     output = _Output()
     asked = False
     status = None
@@ -103,7 +98,8 @@ def run_job(
             options,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            environment={**told, **(environment or {})},
+            # Without a buffer, so that a line appears when the job prints it.
+            environment={PROGRESS_VARIABLE: "json", "PYTHONUNBUFFERED": "1"},
         )
         readers = [
             output.shown(process.stdout, sys.stdout),
@@ -157,7 +153,7 @@ class _Output:
         with source:
             for line in source:
                 if line.startswith(b'{"progress":'):
-                    self._redraw(**msgspec.json.decode(line)["progress"])
+                    self._redraw(msgspec.json.decode(line)["progress"])
                     continue
                 text = line.decode(errors="backslashreplace")
                 if text.startswith(_ERROR):
@@ -167,22 +163,12 @@ class _Output:
                     tqdm.write(text, file=to, end="")
                     to.flush()
 
-    def _redraw(
-        self,
-        *,
-        bar: int,
-        n: float,
-        description: str,
-        postfix: str | None,
-        closed: bool,
-        options: Mapping[str, Any],
-    ) -> None:
+    def _redraw(self, state: Mapping[str, Any]) -> None:
+        bar = state["bar"]
         if bar not in self._bars:
-            self._bars[bar] = progress_bar(**options)
-        shown = self._bars[bar]
-        shown.n = n
-        shown.set_description_str(description, refresh=False)
-        shown.set_postfix_str(postfix or "", refresh=False)
-        shown.refresh()
-        if closed:
+            self._bars[bar] = progress_bar(**state["options"])
+        for name, value in state["shown"].items():
+            setattr(self._bars[bar], name, value)
+        self._bars[bar].refresh()
+        if state["closed"]:
             self._bars.pop(bar).close()

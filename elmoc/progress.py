@@ -5,10 +5,9 @@ is not light.
 import io
 import json
 import sys
-import warnings
 from typing import Any
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 # Seconds between two redraws where somebody looks at the bar, and in a file, which
 # keeps each redraw as a line.
@@ -23,21 +22,10 @@ def new_bar(*, as_json: bool, **options: Any) -> Any:
         as_json: whether each redraw is to be a line of JSON.
         options: of `tqdm.tqdm`.
     """
-    kind = JsonBar if as_json else _kind_of_bar()
-    is_seen = kind is not tqdm or sys.stderr.isatty()
+    kind = JsonBar if as_json else tqdm
+    is_seen = as_json or sys.stderr.isatty() or "ipykernel" in sys.modules
     seconds = _SEEN_SECONDS if is_seen else _FILE_SECONDS
     return kind(mininterval=seconds, maxinterval=seconds, dynamic_ncols=True, **options)
-
-
-def _kind_of_bar() -> type[tqdm]:
-    """A notebook's bar where this process is the kernel of one."""
-    if "ipykernel" not in sys.modules:
-        return tqdm
-    with warnings.catch_warnings():
-        # Where ipywidgets is missing, tqdm warns and gives the bar of a terminal.
-        warnings.simplefilter("ignore")
-        from tqdm.auto import tqdm as notebook_tqdm
-    return notebook_tqdm
 
 
 class JsonBar(tqdm):
@@ -55,10 +43,8 @@ class JsonBar(tqdm):
         """Write the state of the bar as one line."""
         state = {
             "bar": id(self),
-            "n": self.n,
-            "description": self.desc,
-            "postfix": self.postfix,
             "closed": self._closed,
+            "shown": {"n": self.n, "desc": self.desc, "postfix": self.postfix},
             "options": {
                 "total": self.total,
                 "initial": self.initial,

@@ -2,21 +2,15 @@
 were written?
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from elmoc.errors import InputError, describe_error, say
-
-if TYPE_CHECKING:
-    from elmoc.files.checksums import FileChecksum
-
-# Reads a file, and raises an error where it is damaged.
-Check = Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,54 +31,44 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Read each path whole, and print which parts of it are sound.
+    """Read each path whole, and print which of its files are damaged.
 
     Raises:
         InputError: a file is damaged.
     """
     damage: list[str] = []
     for path in options.paths:
-        say(path)
-        damage += _damage_of(Path(path), options.vectors)
+        found = _damage_of(Path(path), options.vectors)
+        said = f"{len(found)} damaged" if found else "sound"
+        say(f"{path}: {said}")
+        for sentence in found:
+            say(f"    {sentence}")
+        damage += found
     if damage:
         more = f" (and {len(damage) - 1} more, see above)" if len(damage) > 1 else ""
         raise InputError(f"{damage[0]}{more}")
 
 
 def _damage_of(path: Path, vectors: str | None) -> list[str]:
-    """A sentence for each damaged file of a path; they are printed."""
+    """A sentence for each damaged file of a path."""
     from elmoc.process import progress_bar
 
+    damage = []
     try:
         checks = _checks(path, vectors)
     except Exception as error:
-        sentence = describe_error(error)
-        say(f"    {sentence}")
-        return [sentence]
-    damage = []
-    for group, reads in checks.items():
-        bar = progress_bar(iterable=reads, desc=f"  {group}", delay=2, leave=False)
-        found = [sentence for sentence in map(_damage, bar) if sentence]
-        said = f"{len(found)} of {len(reads)} damaged" if found else "sound"
-        say(f"  {group}: {said}")
-        for sentence in found:
-            say(f"    {sentence}")
-        damage += found
+        return [describe_error(error)]
+    for check in progress_bar(iterable=checks, desc="check", delay=2, leave=False):
+        try:
+            check()
+        except Exception as error:
+            damage.append(describe_error(error))
     return damage
 
 
-def _damage(read: Check) -> str:
-    """A sentence for a damaged file; an empty one for a sound file."""
-    try:
-        read()
-    except Exception as error:
-        return describe_error(error)
-    return ""
-
-
-def _checks(path: Path, vectors: str | None) -> dict[str, list[Check]]:
-    """Functions that read each file of a path, by the group under which the files are
-    reported.
+def _checks(path: Path, vectors: str | None) -> list[Callable[[], object]]:
+    """For each file of a path a function that reads it, and raises an error where it is
+    damaged.
     """
     from elmoc.corpus import Corpus
     from elmoc.features.reader import FeatureFile
@@ -93,35 +77,24 @@ def _checks(path: Path, vectors: str | None) -> dict[str, list[Check]]:
     from elmoc.word_vectors.table import VectorTable
 
     if path.is_file():
-        return {"features": [FeatureFile(path).check]}
-    checks = {}
+        return [FeatureFile(path).check]
+    checkpoints = sorted((path / "checkpoints").glob("*.pt"))
+    others: list[Callable[[], object]] = []
+    model = path / "model" if checkpoints else path
+    checksums = {}
     if (path / "corpus.json").exists():
         corpus = Corpus(path)
-        checks["corpus"] = _whole(corpus.checksums)
+        checksums |= corpus.checksums
         for record in sorted((path / "vectors").glob("*.json")):
-            table = VectorTable(corpus, record.stem)
-            checks[f"vectors/{record.stem}"] = _whole(table.checksums)
-        return checks
-    checkpoints = sorted((path / "checkpoints").glob("*.pt"))
-    model = path / "model" if checkpoints else path
-    if model.exists() or not checkpoints:
+            checksums |= VectorTable(corpus, record.stem).checksums
+    elif model.exists() or not checkpoints:
         # Its files are not checked here: they are read below.
         directory = read_model_directory(model, check_files=False)
-        checks["model"] = _whole(directory.checksums)
+        checksums |= directory.checksums
         if directory.stored_vectors is None:
             # Opening compares the fingerprint, which is of blocks spread over the file.
-            checks["word vectors"] = [partial(open_model_vectors, directory, vectors)]
-    if checkpoints:
-        checks["checkpoints"] = [partial(check_archive, file) for file in checkpoints]
-    return checks
-
-
-def _whole(checksums: Mapping[Path, "FileChecksum"]) -> list[Check]:
-    """Functions that read files, and compare them with their checksums."""
-    return [
-        partial(checksum.check_whole, file)
-        for file, checksum in checksums.items()
-        # The output layers may have been left out of a copy of a model; the files of a
-        # corpus have been found when it was opened.
-        if file.exists()
-    ]
+            others.append(partial(open_model_vectors, directory, vectors))
+    others += [partial(check_archive, file) for file in checkpoints]
+    # The output layers may have been left out of a copy of a model.
+    there = [file for file in checksums if file.exists()]
+    return [partial(checksums[file].check_whole, file) for file in there] + others

@@ -102,42 +102,30 @@ def model_card(
         output_layer: the kind of output layer that it was trained against.
     """
     is_imported = "imported" in training
-    title = "An ELMo-C encoder"
-    if is_imported:
-        title = "An ELMo model, imported from another tool"
-    facts = _facts(encoder, word_vectors, output_layer)
-    with reading("the training record of the model"):
-        for name, value in training.get("packed", {}).items():
-            facts[f"packed by `elmoc pack`: {name.replace('_', ' ')}"] = _shown(value)
-        title = _plain(training.get("name") or title)
-        trainings = "\n\n".join(_trainings(training))
-    return _CARD.format(
-        title=title,
-        facts=_table("| |", facts),
-        shape=[encoder.config.sizes.layers + 1, 4, encoder.width],
-        training=trainings,
-        elmo_c="" if is_imported else _ELMO_C,
-        version=VERSION,
-    )
-
-
-def _facts(
-    encoder: BidirectionalEncoder, vectors: VectorSource, output_layer: str
-) -> dict[str, str]:
-    """The rows of the first table."""
+    kind = "ELMo model, imported from another tool" if is_imported else "ELMo-C encoder"
     sizes = encoder.config.sizes
     parameters = sum(each.numel() for each in encoder.parameters())
-    directions = " and ".join(encoder.directions)
-    return {
-        "encoder": f"{sizes.description}, {directions}",
+    facts = {
+        "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
         "parameters of the encoder": f"{parameters:,}",
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is "
         "context-independent",
-        "word vectors": f"`{vectors.file_name}`, {vectors.size} wide, fingerprint "
-        f"{vectors.fingerprint}",
-        "their post-processing": vectors.post_processing,
+        "word vectors": f"`{word_vectors.file_name}`, {word_vectors.size} wide, "
+        f"fingerprint {word_vectors.fingerprint}",
+        "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
+    with reading("the training record of the model"):
+        for name, value in training.get("packed", {}).items():
+            facts[f"packed by `elmoc pack`: {name.replace('_', ' ')}"] = _shown(value)
+        return _CARD.format(
+            title=_plain(training.get("name") or f"An {kind}"),
+            facts=_table("| |", facts),
+            shape=[sizes.layers + 1, 4, encoder.width],
+            training="\n\n".join(_trainings(training)),
+            elmo_c="" if is_imported else _ELMO_C,
+            version=VERSION,
+        )
 
 
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
@@ -151,11 +139,9 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
     if "imported" in training:
         source = _shown(training["imported"].get("from"))
         yield f"It was imported from another tool: {source}"
-    rows = {}
-    for name, label in _FACTS.items():
-        if name in training:
-            rows[label] = _shown(training[name])
-    if rows:
+    known = [name for name in _FACTS if name in training]
+    if known:
+        rows = {_FACTS[name]: _shown(training[name]) for name in known}
         rows["licence of the text"] = _plain(training.get("licence") or "not stated")
         yield _table("| |", rows)
     tokens = training.get("tokens_by_source", {})
@@ -166,12 +152,8 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
     if metrics:
         yield _table("on held-out text | model | best constant prediction |", metrics)
     if "started_from" in training:
-        known = list(_trainings(training["started_from"]))
-        if not known:
-            known = ["The model that it went on from: nothing is known of it."]
-        else:
-            known.insert(0, "The model that it went on from:")
-        yield from known
+        yield "The model that it went on from:"
+        yield from _trainings(training["started_from"])
 
 
 def _metrics(held_out: Mapping[str, Any]) -> dict[str, str]:
@@ -184,18 +166,16 @@ def _metrics(held_out: Mapping[str, Any]) -> dict[str, str]:
         kind, slash, metric = name.rpartition("/")
         if metric.startswith(left_out):
             continue
-        label = name.replace("_", " ")
-        label = label.replace("outside", "words outside the candidates")
+        label = name.replace("outside", "words outside the candidates")
         constant = held_out.get(f"{kind}{slash}constant_{metric}")
-        metrics[label] = f"{_shown(value)} | {_shown(constant)}"
+        metrics[label.replace("_", " ")] = f"{_shown(value)} | {_shown(constant)}"
     return metrics
 
 
 def _table(heading: str, rows: Mapping[str, str]) -> str:
     """A table of Markdown."""
     lines = [f"| {heading}", f"|{'---|' * heading.count('|')}"]
-    for name, value in rows.items():
-        lines.append(f"| {name} | {value} |")
+    lines += [f"| {name} | {value} |" for name, value in rows.items()]
     return "\n".join(lines)
 
 
@@ -215,7 +195,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        shown = [_shown(each) for each in value[:_MOST_SHOWN]]
-        more = ["…"] if len(value) > _MOST_SHOWN else []
-        return ", ".join(shown + more)
+        more = ", …" if len(value) > _MOST_SHOWN else ""
+        return ", ".join(map(_shown, value[:_MOST_SHOWN])) + more
     return f"`{_plain(Path(value).name)}`"

@@ -18,8 +18,7 @@ def training_words(record: Mapping[str, Any]) -> int | None:
     parts = parts_of(record)
     if parts:
         words_of_parts = [training_words(part) for part in parts]
-        known = [words for words in words_of_parts if words is not None]
-        return max(known) if len(known) == len(parts) else None
+        return max(filter(None, words_of_parts)) if all(words_of_parts) else None
     earlier: int | None = 0
     if "started_from" in record:
         earlier = training_words(record["started_from"])

@@ -7,9 +7,10 @@ Letters: n words of a sentence, L' layers in the file, P projection.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -84,6 +85,12 @@ class FeatureRecord:
     dump: str | None = None
 
 
+def document_ranges(sizes: Mapping[str, int]) -> dict[str, range]:
+    """The indices of the sentences of each document, from their numbers."""
+    bounds = pairwise(accumulate(sizes.values(), initial=0))
+    return {key: range(*bound) for key, bound in zip(sizes, bounds, strict=True)}
+
+
 class LayoutReader(ABC):
     """Finds sentences in an open file.
 
@@ -113,10 +120,6 @@ class LayoutReader(ABC):
         else a copy.
         """
 
-    @abstractmethod
-    def words(self, index: int) -> int:
-        """The number of words of a sentence; its numbers are not read."""
-
     def lines(self) -> dict[str, int]:
         """The index of each sentence by its text, of equal ones the last.
 
@@ -144,6 +147,7 @@ class LayoutWriter(ABC):
         where the sentence has it, if it has one.
     output: the file that is written.
     shape: of all sentences.
+    count: the number of sentences that have been written.
     has_map: whether to write how sentences are found by their words.
     """
 
@@ -158,6 +162,7 @@ class LayoutWriter(ABC):
     ) -> None:
         self.output = output
         self.shape = shape
+        self.count = 0
         self.has_map = sentence_map and self.found_by_words
         self.begin()
 
@@ -219,6 +224,7 @@ class LayoutWriter(ABC):
             # Layer by layer it is three times as fast as in NumPy's own order.
             array = np.stack(list(layers), axis=self.layers_axis)
         self.put(entry, array)
+        self.count += 1
         self.output.disk.raise_error()
 
     def begin(self) -> None:  # noqa: B027 (not every layout has something there)

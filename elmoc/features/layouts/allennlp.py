@@ -36,21 +36,15 @@ class AllennlpReader(LayoutReader):
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
-        self._length = file.root.get_num_objs()
-        self.has_map = MAP_KEY in file
-        # The sentences that are keys, in a file of another tool that has no numbers.
-        self._sentences: list[str] | None = None
-        if self.has_map:
-            self._length -= 1
-        elif "layout" not in attributes and "0" not in file and self._length:
-            self._sentences = leaves(file)
-            self._length = len(self._sentences)
-            self.has_map = True
+        has_map = MAP_KEY in file
+        has_numbers = has_map or "layout" in attributes or "0" in file
+        # Else its keys are the sentences, as other tools write them.
+        self._sentences = [] if has_numbers else leaves(file)
+        self.has_map = has_map or not has_numbers
+        self._length = len(self._sentences) or file.root.get_num_objs() - has_map
         self.first = file.stored(self._key(0))
         shape = self.first.shape
-        if len(shape) == 2:
-            shape = (1, *shape)
-        self.layers, _, self.width = shape
+        self.layers, _, self.width = (1, *shape) if len(shape) == 2 else shape
 
     def __len__(self) -> int:
         return self._length
@@ -58,14 +52,11 @@ class AllennlpReader(LayoutReader):
     def view(self, index: int) -> np.ndarray:
         return self._file.read(self._key(index))
 
-    def words(self, index: int) -> int:
-        return int(self._file.dataset(self._key(index)).shape[-2])
-
     def _key(self, index: int) -> str:
-        return str(index) if self._sentences is None else self._sentences[index]
+        return self._sentences[index] if self._sentences else str(index)
 
     def lines(self) -> dict[str, int]:
-        if self._sentences is not None:
+        if self._sentences:
             return {line_of(key): index for index, key in enumerate(self._sentences)}
         if not self.has_map:
             return super().lines()
@@ -89,16 +80,14 @@ class AllennlpWriter(LayoutWriter):
 
     def begin(self) -> None:
         self._indices: dict[str, str] = {}
-        self._count = 0
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
-        index = str(self._count)
+        index = str(self.count)
         self.output.write(index, array)
         if self.has_map:
             # Of equal lines the last one counts, in its place, too.
             self._indices.pop(entry.line, None)
             self._indices[entry.line] = index
-        self._count += 1
 
     def finish(self) -> None:
         if self.has_map:

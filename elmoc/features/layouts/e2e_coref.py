@@ -7,20 +7,18 @@ the order in which they were written, which the file tracks; in a file without i
 are in the order of their names.
 """
 
-from bisect import bisect_right
-from itertools import accumulate, pairwise
 from typing import Any
 
 import h5py
 import numpy as np
 
-from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
+from elmoc.features.layouts import (
+    Entry,
+    LayoutReader,
+    LayoutWriter,
+    document_ranges,
+)
 from elmoc.files.hdf5 import CheckedFile
-
-
-def group_name(document: str) -> str:
-    """The name of a document's group."""
-    return document.replace("/", ":")
 
 
 class E2eCorefReader(LayoutReader):
@@ -28,33 +26,25 @@ class E2eCorefReader(LayoutReader):
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
-        self._names = file.names()
-        sizes = []
-        for name in self._names:
-            group = h5py.h5g.open(file.root, file.own(name))
-            sizes.append(group.get_num_objs())
-        # The index of each document's first sentence, and the number of sentences.
-        self._starts = list(accumulate(sizes, initial=0))
-        self.first = file.stored(self._key(0))
+        # Numbers of sentences by the names of the groups.
+        self._sizes: dict[str, int] = {}
+        self._keys: list[str] = []
+        for name in file.names():
+            size = h5py.h5g.open(file.root, file.own(name)).get_num_objs()
+            self._sizes[name] = size
+            self._keys += [f"{name}/{index}" for index in range(size)]
+        self.first = file.stored(self._keys[0])
         _, self.width, self.layers = self.first.shape
 
-    def _key(self, index: int) -> str:
-        document = bisect_right(self._starts, index) - 1
-        return f"{self._names[document]}/{index - self._starts[document]}"
-
     def __len__(self) -> int:
-        return self._starts[-1]
+        return len(self._keys)
 
     def view(self, index: int) -> np.ndarray:
-        return np.moveaxis(self._file.read(self._key(index)), 2, 0)
-
-    def words(self, index: int) -> int:
-        return int(self._file.dataset(self._key(index)).shape[0])
+        return np.moveaxis(self._file.read(self._keys[index]), 2, 0)
 
     def documents(self) -> dict[str, range]:
         """The keys are the names of the groups, with ":" for "/"."""
-        bounds = zip(self._names, pairwise(self._starts), strict=True)
-        return {name: range(start, end) for name, (start, end) in bounds}
+        return document_ranges(self._sizes)
 
 
 class E2eCorefWriter(LayoutWriter):
@@ -68,15 +58,14 @@ class E2eCorefWriter(LayoutWriter):
     def begin(self) -> None:
         self._document: str | None = None
         self._group: h5py.h5g.GroupID | None = None
-        self._count = 0
+        self._first = 0
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
-        assert entry.document is not None, "dumps and conversions see to it"
+        assert entry.document is not None, "dumps see to it"
         if entry.document != self._document:
             # A second group of one name is an error of the library.
-            name = group_name(entry.document).encode()
+            name = entry.document.replace("/", ":").encode()
             self._group = h5py.h5g.create(self.output.file.id, name)
             self._document = entry.document
-            self._count = 0
-        self.output.write(str(self._count), array, self._group)
-        self._count += 1
+            self._first = self.count
+        self.output.write(str(self.count - self._first), array, self._group)

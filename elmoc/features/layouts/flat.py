@@ -10,14 +10,18 @@ sentences}, in order.
 
 import json
 from collections import Counter
-from itertools import accumulate, pairwise
 from typing import Any
 
 import h5py
 import msgspec
 import numpy as np
 
-from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
+from elmoc.features.layouts import (
+    Entry,
+    LayoutReader,
+    LayoutWriter,
+    document_ranges,
+)
 from elmoc.files.hdf5 import CheckedFile, require_size
 from elmoc.files.limits import MOST_SENTENCES
 
@@ -49,12 +53,11 @@ class FlatReader(LayoutReader):
         return len(self._offsets) - 1
 
     def view(self, index: int) -> np.ndarray:
-        require_size(self.first, self.words(index))
-        rows = self.first[self._offsets[index] : self._offsets[index + 1]]
+        start = self._offsets[index]
+        end = self._offsets[index + 1]
+        require_size(self.first, int(end - start))
+        rows = self.first[start:end]
         return np.moveaxis(rows, 1, 0)  # [n, L', 2P] → [L', n, 2P]
-
-    def words(self, index: int) -> int:
-        return int(self._offsets[index + 1] - self._offsets[index])
 
     def documents(self) -> dict[str, range]:
         if DOCUMENTS not in self._file:
@@ -64,9 +67,7 @@ class FlatReader(LayoutReader):
         # A number below 0 would make ranges that overlap.
         if sum(sizes.values()) != len(self) or min(sizes.values(), default=0) < 0:
             raise ValueError(f"its documents do not have its {len(self)} sentences")
-        bounds = pairwise(accumulate(sizes.values(), initial=0))
-        ranges = zip(sizes, bounds, strict=True)
-        return {key: range(start, end) for key, (start, end) in ranges}
+        return document_ranges(sizes)
 
 
 class FlatWriter(LayoutWriter):
