@@ -19,9 +19,11 @@ A run directory is accepted wherever a model directory is: its `model/` is read.
 import os
 import shutil
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -38,7 +40,9 @@ from elmoc.weights import (
     check_weights,
     contiguous,
     packed_weights,
+    prefixed,
     read_tensors,
+    taken,
     unpacked_weights,
 )
 from elmoc.word_vectors.opening import (
@@ -140,8 +144,8 @@ class OutputLayerRecord:
         """
         if "fingerprint" not in self.config:
             return None
-        names = {each.name for each in fields(VectorSource)}
-        own = {name: each for name, each in self.config.items() if name in names}
+        names = [each.name for each in fields(VectorSource)]
+        own = {name: self.config[name] for name in names if name in self.config}
         return convert(own, VectorSource, where=where, name="output_layer.{}".format)
 
 
@@ -173,12 +177,8 @@ class ModelDirectory:
     def packed(self) -> PackedRecord | None:
         """Where a packed model comes from; None where the model was not packed."""
         packed = self.training.get("packed")
-        if packed is None:
-            return None
-        where = str(self.path or "this model")
-        return convert(
-            packed, PackedRecord, where=where, name="training.packed.{}".format
-        )
+        where = f"{self.path or 'this model'}: training.packed"
+        return None if packed is None else convert(packed, PackedRecord, where=where)
 
     def read_stored_vectors(self) -> StoredVectors | None:
         """The word vectors that go with the model; None where there are none."""
@@ -209,9 +209,11 @@ def write_model_directory(
             f"{path} is a directory, but not of a model, and is not replaced: choose "
             "another path"
         )
+    # Its files, besides the record.
+    names = [WEIGHTS, OUTPUT_LAYERS] + [kind.file_name for kind in stored_kinds()]
     with atomic_directory(path) as folder:
         if is_model:
-            _keep_others(path, folder)
+            _keep_others(path, folder, replaced={"config.json", *names})
         bundled = folder / model.word_vectors.file_name
         if vectors is not None and not (bundled.exists() and bundled.samefile(vectors)):
             bundled.unlink(missing_ok=True)
@@ -224,7 +226,6 @@ def write_model_directory(
             source = replace(model.word_vectors, origin=stored.file_name)
             model = replace(model, word_vectors=source)
         _write_tensors(model, folder)
-        names = [WEIGHTS, OUTPUT_LAYERS] + [kind.file_name for kind in stored_kinds()]
         if not (folder / CARD).exists():
             card = model_card(
                 model.training,
@@ -250,18 +251,15 @@ def write_model_directory(
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
 
-def _keep_others(path: Path, folder: Path) -> None:
-    """Link files of `path` that are no part of the model into `folder`, which takes its
-    place.
+def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
+    """Link files of `path` that are no part of the model, and not `replaced`, into
+    `folder`, which takes its place.
     """
-    replaced = {"config.json", WEIGHTS, OUTPUT_LAYERS}
-    replaced.update(kind.file_name for kind in stored_kinds())
     card = path / CARD
-    # a card that was not changed since is written anew
-    if card.exists():
-        written = _read_config(path).checksums.get(CARD)
-        if written == FileChecksum.of(card):
-            replaced.add(CARD)
+    written = _read_config(path).checksums.get(CARD)
+    # A card that was not changed since is written anew.
+    if card.exists() and written == FileChecksum.of(card):
+        replaced.add(CARD)
     for each in path.iterdir():
         if each.is_dir() and not each.is_symlink():
             shutil.copytree(each, folder / each.name, symlinks=True)
@@ -287,19 +285,13 @@ def _write_tensors(model: ModelDirectory, folder: Path) -> None:
 
 
 def _as_tensors(transform: VectorTransform, prefix: str) -> dict[str, Tensor]:
-    arrays = transform.arrays
-    return {prefix + name: torch.from_numpy(array) for name, array in arrays.items()}
+    arrays = prefixed(transform.arrays, prefix)
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def _take_transform(tensors: dict[str, Tensor], prefix: str) -> VectorTransform | None:
-    """The transform among tensors of a file, taken out of them; None where there is
-    none.
-    """
-    names = [name for name in tensors if name.startswith(prefix)]
-    if not names:
-        return None
-    arrays = {name.removeprefix(prefix): tensors.pop(name).numpy() for name in names}
-    return VectorTransform(**arrays)
+def _take_arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays of a transform, taken out of the tensors of a file."""
+    return {name: each.numpy() for name, each in taken(tensors, prefix).items()}
 
 
 def read_model_directory(
@@ -323,46 +315,46 @@ def read_model_directory(
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json")
     )
-    checksums = {path / name: each for name, each in record.checksums.items()}
-    # its user may change the card
-    checksums.pop(path / CARD, None)
+    # The user of a model may change its card.
+    checksums = {
+        path / name: each for name, each in record.checksums.items() if name != CARD
+    }
     for file, checksum in checksums.items():
         if check_files and file.exists():
-            if checksum.bytes <= _CHECKED_WHOLE:
-                checksum.check_whole(file)
-            else:
-                checksum.check_ends(file)
-    # without weights of their own, which are slow to draw
+            is_small = checksum.bytes <= _CHECKED_WHOLE
+            check = checksum.check_whole if is_small else checksum.check_ends
+            check(file)
+    # Without weights of their own, which are slow to draw.
     with torch.device("meta"):
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
-        expected = encoder.weights() | {
-            f"{_TRANSFORM}boundary": torch.empty(2, size),
-            f"{_TRANSFORM}mean": torch.empty(size),
-            f"{_TRANSFORM}matrix": torch.empty(size, size),
+        arrays = {
+            "boundary": torch.empty(2, size),
+            "mean": torch.empty(size),
+            "matrix": torch.empty(size, size),
         }
-    # a transform of each kind has one array more than the kind before it
-    missing = (
-        len(TRANSFORMS) - 1 - TRANSFORMS.index(record.word_vectors.post_processing)
-    )
-    for name in ("matrix", "mean")[:missing]:
-        del expected[_TRANSFORM + name]
+    # A transform of each kind has one array more than the kind before it.
+    number = 1 + TRANSFORMS.index(record.word_vectors.post_processing)
+    expected = prefixed(dict(islice(arrays.items(), number)), _TRANSFORM)
     with reading(path / WEIGHTS):
         tensors, weight_type = unpacked_weights(read_tensors(path / WEIGHTS)[1])
-        check_weights(tensors, expected)
-        transform = _take_transform(tensors, _TRANSFORM)
-    assert transform is not None, "there is a boundary in any case"
+        check_weights(tensors, encoder.weights() | expected)
+        transform = VectorTransform(**_take_arrays(tensors, _TRANSFORM))
     encoder.load_weights(tensors, assign=True)
     weights = None
-    targets = None
+    targets: dict[str, np.ndarray] = {}
     if (path / OUTPUT_LAYERS).exists():
         with reading(path / OUTPUT_LAYERS):
             _, weights = read_tensors(path / OUTPUT_LAYERS)
-            targets = _take_transform(weights, _TARGETS)
+            targets = _take_arrays(weights, _TARGETS)
     stored = path / record.word_vectors.file_name
     is_there = is_stored(record.word_vectors.origin) and stored.exists()
     return ModelDirectory(
         encoder=encoder.eval(),
-        output_layer=OutputLayerRecord(record.output_layer, weights, targets),
+        output_layer=OutputLayerRecord(
+            record.output_layer,
+            weights,
+            VectorTransform(**targets) if targets else None,
+        ),
         transform=transform,
         word_vectors=record.word_vectors,
         training=record.training,
@@ -404,22 +396,15 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
     Raises:
         InputError: the vectors are not there, or are others.
     """
-    origin = override or model.word_vectors.origin
-    if not override and model.path is not None:
-        bundled = model.path / model.word_vectors.file_name
-        if bundled.exists():
-            origin = str(bundled)
+    bundled = model.path and bundled_vectors(model.path)
     try:
-        vectors = open_word_vectors(origin)
+        vectors = open_word_vectors(override or bundled or model.word_vectors.origin)
         check_vectors(vectors, model.word_vectors)
     except (InputError, OSError) as error:
-        said = f"the word vectors that {model.path or 'this model'} reads: {error}"
-        if not override:
-            said += (
-                ": say where they are now with --vectors "
-                "(ElmoC.from_pretrained(..., vectors=...))"
-            )
-        raise InputError(said) from error
+        raise InputError(
+            f"the word vectors that {model.path or 'this model'} reads: {error}: say "
+            "where they are with --vectors (ElmoC.from_pretrained(..., vectors=...))"
+        ) from error
     return vectors
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import safe_open
@@ -10,6 +11,7 @@ from torch import Tensor
 from elmoc.errors import InputError
 from elmoc.files.limits import MOST_RECORD_BYTES
 
+T = TypeVar("T")
 WEIGHT_TYPES = ("float32", "float16", "int8")
 _SCALE = ".scale"
 # The scale of a row of zeros, which cannot be divided by 0.
@@ -24,17 +26,18 @@ def check_weights(
     Raises:
         InputError: they have not.
     """
-    lacking = sorted(expected.keys() - weights.keys())
-    unknown = sorted(weights.keys() - expected.keys())
-    for said, names in (("lacks", lacking), ("has unknown", unknown)):
-        if names:
-            shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            raise InputError(f"{said} tensors: {shown}")
-    for name, tensor in weights.items():
-        found = f"{tensor.dtype} {list(tensor.shape)}"
-        wanted = f"{expected[name].dtype} {list(expected[name].shape)}"
-        if found != wanted:
-            raise InputError(f"{name} is {found}, where {wanted} is expected")
+    found = {name: _kind(tensor) for name, tensor in weights.items()}
+    wanted = {name: _kind(tensor) for name, tensor in expected.items()}
+    for name in sorted(found.keys() | wanted.keys()):
+        if found.get(name) != wanted.get(name):
+            raise InputError(
+                f"{name} is {found.get(name, 'missing')}, where "
+                f"{wanted.get(name, 'no such tensor')} is expected"
+            )
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -64,6 +67,17 @@ def check_finite(weights: Mapping[str, Tensor]) -> None:
             least, largest = tensor.aminmax()
             if not (least.isfinite() and largest.isfinite()):
                 raise InputError(f"{name} has a number that is not finite")
+
+
+def prefixed(tensors: Mapping[str, T], prefix: str) -> dict[str, T]:
+    """The tensors of a part, by their names in a file."""
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def taken(tensors: dict[str, T], prefix: str) -> dict[str, T]:
+    """The tensors of a part, by their own names, taken out of those of a file."""
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors.pop(name) for name in names}
 
 
 def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -44,11 +44,13 @@ def run(options: Options) -> None:
         # Imported late: an output that is there is told at once.
         from elmoc.interop.many_langs import read_many_langs
         from elmoc.interop.original_elmo import find_original_elmo, read_original_elmo
+        from elmoc.model_directory import write_model_directory
 
         files = find_original_elmo(sources[0]) if is_directory else tuple(sources)
         model = read_original_elmo(*files) if files else read_many_langs(sources[0])
-        model.write(output)
+        write_model_directory(output, model)
+    encoder = model.encoder.config.sizes.description
     say(
-        f"{output}: {model.sizes.description}, forward and backward, with its "
-        "character CNN as word vectors"
+        f"{output}: {encoder}, forward and backward, with its character CNN as word "
+        "vectors"
     )

@@ -1,11 +1,12 @@
 """Arrays: how NumPy arrays are read, checked and written."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmoc.errors import reading
+from elmoc.errors import InputError, reading
 from elmoc.files.writing import atomic_path
 
 # Numbers of an array that are looked at together: they stay in the processor's cache.
@@ -35,15 +36,27 @@ def load_array(
     with reading(path):
         # A map allocates nothing, whatever the header says.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        fits = array.dtype == dtype and array.flags.c_contiguous
-        for wanted, length in zip(shape, array.shape, strict=True):
-            fits = fits and wanted in (None, length)
-        if not fits:
-            raise ValueError(
-                f"shape {array.shape} and type {array.dtype}, not {shape} and "
-                f"{np.dtype(dtype)}"
-            )
+        check_array("its rows", array, dtype, shape)
+        if not array.flags.c_contiguous:
+            raise ValueError("its columns, not its rows, are one behind the other")
     return array if mmap else np.array(array)
+
+
+def check_array(
+    name: str, array: np.ndarray, dtype: Any, shape: Sequence[int | None]
+) -> tuple[int, ...]:
+    """The shape of an array, if it has this type and shape, where None is any length.
+
+    Raises:
+        InputError: it has another.
+    """
+    lengths = zip(shape, array.shape, strict=False)
+    fits = all(wanted in (None, found) for wanted, found in lengths)
+    if not fits or array.dtype != dtype or array.ndim != len(shape):
+        raise InputError(
+            f"{name} are {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}"
+        )
+    return array.shape
 
 
 def all_finite(array: np.ndarray) -> bool:

@@ -6,29 +6,28 @@ weights). These are read as tensors only; no other object of a pickle is made. S
 Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.post2.
 """
 
+import re
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import direction_name
-from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import check_archive
 from elmoc.files.compression import require_file
 from elmoc.files.records import read_json
 from elmoc.files.text import read_lines
-from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
+from elmoc.interop.imported import copies, imported_model, lstm_sizes
+from elmoc.model_directory import ModelDirectory
 from elmoc.settings import convert
 from elmoc.word_vectors.character_cnn import (
     CHARACTERS,
-    LEXICON,
     WORDS,
     CharacterCnnConfig,
     CharacterCnnRecord,
@@ -57,9 +56,21 @@ _PUBLISHED_CONFIG = {
         "max_characters_per_token": 50,
     },
 }
+# Our names for theirs; convolutions and the projection have the same.
+_EMBEDDINGS = {
+    "word_emb_layer.embedding.weight": "words.weight",
+    "char_emb_layer.embedding.weight": "characters.weight",
+}
+_HIGHWAY = re.compile(r"highways\._layers\.(\d+)\.(weight|bias)")
+_LSTM_PARTS = {
+    "input_linearity.weight": "input_weight",
+    "state_linearity.weight": "hidden_weight",
+    "state_linearity.bias": "bias",
+    "state_projection.weight": "projection_weight",
+}
 
 
-def read_many_langs(directory: Path | str) -> ImportedModel:
+def read_many_langs(directory: Path | str) -> ModelDirectory:
     """Read a model of ELMoForManyLangs.
 
     Raises:
@@ -75,124 +86,83 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
             raise InputError(
                 f"token_embedder and encoder are {names}, not cnn and elmo"
             )
-        # a size of 0 says that words are not read in this way
+        # A size of 0 says that words are not read in this way.
         lexicons = {}
         if words["char_dim"]:
             lexicons[CHARACTERS] = _read_lexicon(folder / "char.dic")
         if words["word_dim"]:
             lexicons[WORDS] = _read_lexicon(folder / "word.dic")
-    tensors = _read_tensors(folder / "token_embedder.pkl")
-    with reading(folder / "token_embedder.pkl"):
-        characters = len(tensors.get("char_emb_layer.embedding.weight", ()))
-        whole_words = len(tensors.get("word_emb_layer.embedding.weight", ()))
+    weights = cnn_weights(_read_tensors(folder / "token_embedder.pkl"))
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
         sizes = {
             "projection_size": lstm.projection_size,
-            "characters": characters,
+            "characters": len(weights.get("characters.weight", ())),
             "character_size": words["char_dim"],
             "max_characters_per_token": words["max_characters_per_token"],
             "filters": words["filters"] if words["char_dim"] else (),
             "activation": words.get("activation", "relu"),
             "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
             "projection": True,
-            "words": whole_words,
+            "words": len(weights.get("words.weight", ())),
             "word_size": words["word_dim"],
         }
         cnn = convert(sizes, CharacterCnnConfig, where=where)
     with reading(folder / "token_embedder.pkl"):
-        weights = our_tensors(token_table(cnn), tensors)
+        record = CharacterCnnRecord(cnn, "lexicon")
+        vectors = CharacterCnnVectors(
+            record, copies(weights), lexicons=lexicons, origin=str(folder)
+        )
     with reading(folder / "encoder.pkl"):
-        tensors = _read_tensors(folder / "encoder.pkl")
-        encoder_weights = our_tensors(encoder_table(lstm), tensors)
-    record = CharacterCnnRecord(cnn, LEXICON)
-    return ImportedModel(
-        source=str(folder),
-        sizes=lstm,
-        weights=encoder_weights,
-        character_cnn=CharacterCnnVectors(
-            record, weights, lexicons=lexicons, origin=str(folder)
-        ),
-        record={"from": "ELMoForManyLangs", "options": config},
-    )
+        weights = lstm_weights(_read_tensors(folder / "encoder.pkl"))
+        origin = {"from": "ELMoForManyLangs", "options": config}
+        return imported_model(lstm, copies(weights), vectors, origin)
 
 
-def token_table(cnn: CharacterCnnConfig) -> list[Weight]:
-    """The tensors of `token_embedder.pkl` and ours.
+def cnn_weights(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors from those of `token_embedder.pkl`.
 
     Theirs is one matrix for both parts of a highway layer, and its gate says how much
     of the input stays.
     """
-    filters = cnn.filter_count
-    table = []
-
-    def add(theirs: str, ours: str, *shape: int) -> None:
-        table.append(Weight(theirs, shape, (ours,)))
-
-    if cnn.word_size:
-        name = "word_emb_layer.embedding.weight"
-        add(name, "words.weight", cnn.words, cnn.word_size)
-    if cnn.filters:
-        size = cnn.character_size
-        name = "char_emb_layer.embedding.weight"
-        add(name, "characters.weight", cnn.characters, size)
-        for index, (width, number) in enumerate(cnn.filters):
-            name = f"convolutions.{index}"
-            add(f"{name}.weight", f"{name}.weight", number, size, width)
-            add(f"{name}.bias", f"{name}.bias", number)
-        for index in range(cnn.highways):
-            theirs = f"highways._layers.{index}"
-            gates = (f"highways.{index}.transform", f"highways.{index}.carry")
-            for part, shape in (
-                ("weight", (2 * filters, filters)),
-                ("bias", (2 * filters,)),
-            ):
-                ours = tuple(f"{gate}.{part}" for gate in gates)
-                table.append(Weight(f"{theirs}.{part}", shape, ours, _read_highway))
-    projection = cnn.projection_size
-    features = filters + cnn.word_size
-    add("projection.weight", "projection.weight", projection, features)
-    add("projection.bias", "projection.bias", projection)
-    return table
+    ours = {}
+    for name, tensor in theirs.items():
+        highway = _HIGHWAY.fullmatch(name)
+        if highway is None:
+            ours[_EMBEDDINGS.get(name, name)] = tensor
+        else:
+            transform, stay = tensor.chunk(2)
+            ours[f"highways.{highway[1]}.transform.{highway[2]}"] = transform
+            # 1 − σ(x) = σ(−x)
+            ours[f"highways.{highway[1]}.carry.{highway[2]}"] = -stay
+    return ours
 
 
-def encoder_table(lstm: LstmSizes) -> list[Weight]:
-    """The tensors of `encoder.pkl` and ours, whose gates are in the same order."""
-    cell = lstm.cell_size
-    projection = lstm.projection_size
-    tensors = {
-        "input_linearity.weight": ("input_weight", (4 * cell, projection)),
-        "state_linearity.weight": ("hidden_weight", (4 * cell, projection)),
-        "state_linearity.bias": ("bias", (4 * cell,)),
-        "state_projection.weight": ("projection_weight", (projection, cell)),
-    }
-    table = []
-    for direction, index in product(DIRECTIONS, range(lstm.layers)):
-        for theirs, (ours, shape) in tensors.items():
-            name = f"{direction_name(direction)}.layers.{index}.{ours}"
-            table.append(Weight(f"{direction}_layer_{index}.{theirs}", shape, (name,)))
-    return table
-
-
-def _read_highway(theirs: Tensor) -> tuple[Tensor, Tensor]:
-    transform, stay = theirs.chunk(2)
-    # 1 − σ(x) = σ(−x)
-    return transform, -stay
+def lstm_weights(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors from those of `encoder.pkl`, whose gates are in the same order."""
+    ours = {}
+    for name, tensor in theirs.items():
+        layer, _, part = name.partition(".")
+        direction, _, index = layer.partition("_layer_")
+        part = _LSTM_PARTS.get(part, part)
+        ours[f"{direction_name(direction)}.layers.{index}.{part}"] = tensor
+    return ours
 
 
 def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     """The config of the model, and the file that it was read from."""
-    if not (folder / "config.json").exists():
+    path = folder / "config.json"
+    if not path.exists():
         raise InputError(
             f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json "
             "and weights.hdf5"
         )
-    training = read_json(folder / "config.json")
-    with reading(folder / "config.json"):
+    training = read_json(path)
+    with reading(path):
         name = PurePath(training["config_path"].replace("\\", "/")).name
-    # in training it was in the folder of the package
+    # In training it was in the folder of the package.
     for file in (folder / name, folder / "configs" / name):
-        if file.is_file() and name != "config.json":
+        if file.is_file() and file != path:
             return str(file), read_json(file)
     if name not in _PUBLISHED:
         raise InputError(
@@ -204,27 +174,27 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
 
 def _read_lexicon(path: Path) -> dict[str, int]:
     """`char.dic` or `word.dic`: an entry and its id a line."""
-    ids = {}
     with reading(path):
-        for line in read_lines(path):
-            *entry, text = line.strip().split("\t")
-            # the ideographic space is white space, and was stripped
-            ids[entry[0] if entry else "\u3000"] = int(text)
-    return ids
+        lines = [line.strip().rpartition("\t") for line in read_lines(path)]
+        # The ideographic space is white space, and was stripped.
+        return {entry.split("\t")[0] or "\u3000": int(text) for entry, _, text in lines}
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file that PyTorch has pickled; nothing else is unpickled."""
     require_file(path)
     with reading(path):
-        # archives are zip files since PyTorch 1.6
+        # Archives are zip files since PyTorch 1.6.
         if zipfile.is_zipfile(path):
             check_archive(path)
-        elif _is_tar(path):
+        with open(path, "rb") as file, suppress(tarfile.HeaderError):
+            # Of a tar archive, PyTorch would read headers of any size.
+            start = file.read(tarfile.BLOCKSIZE)
+            tarfile.TarInfo.frombuf(start, "utf-8", "surrogateescape")
             raise ValueError("it is a tar archive")
         tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
         for name, tensor in tensors.items():
-            # a damaged shape would reach beyond the memory of the numbers
+            # A damaged shape would reach beyond the memory of the numbers.
             is_plain = (
                 tensor.layout == torch.strided
                 and tensor.device.type == "cpu"
@@ -233,15 +203,3 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             if not is_plain or tensor.nbytes > tensor.untyped_storage().nbytes():
                 raise ValueError(f"{name} is no plain tensor")
         return {name: tensor.detach() for name, tensor in tensors.items()}
-
-
-def _is_tar(path: Path) -> bool:
-    """Whether a file begins as a tar archive, in which PyTorch would read headers of
-    any size.
-    """
-    with open(path, "rb") as file, suppress(tarfile.HeaderError):
-        tarfile.TarInfo.frombuf(
-            file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape"
-        )
-        return True
-    return False

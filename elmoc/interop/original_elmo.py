@@ -1,18 +1,18 @@
 """Original ELMo: the options and weights of bilm-tf and AllenNLP, read into a model
 directory and written from one.
 
-`weight_table` has every tensor of a `weights.hdf5` beside ours; import and export both
-go by it.
+`cnn_table` and `lstm_table` have every tensor of a `weights.hdf5` beside ours; import
+and export both go by them.
 Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), AllenNLP
 (`allennlp/modules/elmo.py`).
 """
 
 import io
 import json
-from functools import partial
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -26,9 +26,10 @@ from elmoc.errors import InputError, reading
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path, refuse_existing
-from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
-from elmoc.model_directory import read_model_directory
+from elmoc.interop.imported import copies, imported_model, lstm_sizes
+from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import convert
+from elmoc.weights import prefixed
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     UTF8_SIZE,
@@ -46,15 +47,18 @@ _NEEDED: dict[str, tuple[Any, ...]] = {
     "char_cnn.n_characters": (261, 262),
     "char_cnn.projection_after_highway": (True,),
 }
-# The keys of each section that are about the network and are read, and the keys that
-# are about training alone.
-_READ = {
+# The keys of each section that are known. The last two are about training alone.
+_KNOWN = {
     "char_cnn": (
         "activation",
         "embedding",
         "filters",
         "max_characters_per_token",
+        "n_characters",
         "n_highway",
+        "projection_after_highway",
+        "dropout",
+        "keep_prob",
     ),
     "lstm": (
         "cell_clip",
@@ -63,12 +67,28 @@ _READ = {
         "proj_clip",
         "projection_dim",
         "use_skip_connections",
+        "dropout",
+        "keep_prob",
     ),
 }
-_OF_TRAINING = ("dropout", "keep_prob")
 
 
-def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedModel:
+class Weight(NamedTuple):
+    """A tensor of theirs, and our tensors for it.
+
+    theirs: its name.
+    ours: the names of our tensors.
+    read: from their tensor to ours.
+    write: from ours to theirs.
+    """
+
+    theirs: str
+    ours: tuple[str, ...]
+    read: Callable[[Tensor], tuple[Tensor, ...]] = lambda theirs: (theirs,)
+    write: Callable[..., Tensor] = lambda ours: ours
+
+
+def read_original_elmo(options: Path | str, weights: Path | str) -> ModelDirectory:
     """Read a model of bilm-tf or AllenNLP.
 
     Raises:
@@ -78,37 +98,34 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
     with reading(weights), CheckedFile(weights) as file:
         names: list[str] = []
         file.file.visit(names.append)
-        theirs = {}
-        for name in names:
-            kind = h5py.h5o.get_info(file.file.id, name.encode()).type
-            if kind == h5py.h5o.TYPE_DATASET:
-                theirs[name] = torch.from_numpy(np.array(file.read(name)))
+        theirs = {
+            name: torch.from_numpy(np.array(file.read(name)))
+            for name in names
+            if h5py.h5o.get_info(file.file.id, name.encode()).type
+            == h5py.h5o.TYPE_DATASET
+        }
     projection = "CNN_proj/W_proj" in theirs
     with reading(options):
         cnn, lstm = _sizes(content, projection=projection, where=str(options))
     with reading(weights):
-        ours = our_tensors(weight_table(cnn, lstm), theirs)
-    encoder = {}
-    cnn_weights = {}
-    kept = {}
-    directions = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
-    for name, tensor in ours.items():
-        if name.endswith(".forget_bias"):
-            kept[name] = tensor
-        elif name.startswith(directions):
-            encoder[name] = tensor
-        else:
-            cnn_weights[name] = tensor
-    record = CharacterCnnRecord(cnn, UTF8)
-    return ImportedModel(
-        source=str(weights),
-        sizes=lstm,
-        weights=encoder,
-        character_cnn=CharacterCnnVectors(
-            record, cnn_weights, kept=kept, origin=str(weights)
-        ),
-        record={"from": "bilm-tf or AllenNLP", "options": content},
-    )
+        encoder = _our_tensors(lstm_table(lstm), theirs)
+        record = CharacterCnnRecord(cnn, UTF8)
+        vectors = CharacterCnnVectors(
+            record, _our_tensors(cnn_table(cnn), theirs), origin=str(weights)
+        )
+        if theirs:
+            raise InputError(f"it has unknown tensors: {', '.join(theirs)}")
+        origin = {"from": "bilm-tf or AllenNLP", "options": content}
+        return imported_model(lstm, encoder, vectors, origin)
+
+
+def _our_tensors(table: list[Weight], theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors of a table; theirs are taken out."""
+    ours: dict[str, Tensor] = {}
+    for weight in table:
+        read = weight.read(theirs.pop(weight.theirs))
+        ours |= zip(weight.ours, read, strict=True)
+    return copies(ours)
 
 
 def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
@@ -133,24 +150,23 @@ def _sizes(
     Raises:
         InputError: names a key that is not accepted.
     """
-    theirs = content["char_cnn"]
-    encoder = content["lstm"]
     values = dict(content)
-    for section, read in _READ.items():
+    for section, known in _KNOWN.items():
+        values |= prefixed(content[section], f"{section}.")
         for key, value in content[section].items():
-            values[f"{section}.{key}"] = value
-            needed = f"{section}.{key}" in _NEEDED
-            if value and not needed and key not in read and key not in _OF_TRAINING:
+            if value and key not in known:
                 raise InputError(
                     f"unknown key {section}.{key}: its network may be another one "
-                    f"(known: {', '.join(read)})"
+                    f"(known: {', '.join(known)})"
                 )
     for path, possible in _NEEDED.items():
-        if path in values and values[path] not in possible:
+        if values.get(path, possible[0]) not in possible:
             raise InputError(
                 f"{path} is {json.dumps(values[path])}: only models with "
                 f"{json.dumps(possible[0])} are read"
             )
+    theirs = content["char_cnn"]
+    encoder = content["lstm"]
     lstm = lstm_sizes(
         encoder, residual=encoder.get("use_skip_connections") or False, where=where
     )
@@ -167,63 +183,57 @@ def _sizes(
     return convert(sizes, CharacterCnnConfig, where=where), lstm
 
 
-def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
-    """Their tensors and ours, of models of these sizes.
+def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:
+    """Their tensors of a character CNN, and the names of ours in `CharacterCnn`.
 
-    Ours are the names of `CharacterCnn` and of model directories. A kernel of theirs is
-    the transpose of a weight of ours, their W_0 is W_x and W_h one above the other, and
-    their gates are in the order i, g, f, o. They add 1 to the bias of the forget gate
-    when they run. As that loses its last digits, the bias is kept as it was, too.
+    A matrix of theirs is the transpose of ours.
     """
-    filters = cnn.filter_count
-    size = cnn.character_size
-    cell = lstm.cell_size
-    projection = lstm.projection_size
-    table = []
-
-    def add(theirs: str, ours: str, *shape: int) -> None:
-        table.append(Weight(theirs, shape, (ours,)))
-
-    def add_transposed(theirs: str, ours: str, *shape: int) -> None:
-        table.append(Weight(theirs, shape, (ours,), lambda x: (x.T,), lambda x: x.T))
-
-    add("char_embed", "characters.weight", cnn.characters, size)
-    for index, (width, number) in enumerate(cnn.filters):
-        # theirs [1, width, D, filters], ours [filters, D, width]
-        table.append(
-            Weight(
-                f"CNN/W_cnn_{index}",
-                (1, width, size, number),
-                (f"convolutions.{index}.weight",),
-                lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),
-                lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
-            )
-        )
-        add(f"CNN/b_cnn_{index}", f"convolutions.{index}.bias", number)
+    table = [Weight("char_embed", ("characters.weight",))]
+    matrices = {}
+    for index in range(len(cnn.filters)):
+        ours = f"convolutions.{index}"
+        name = f"CNN/W_cnn_{index}"
+        table.append(Weight(name, (f"{ours}.weight",), _read_filters, _write_filters))
+        table.append(Weight(f"CNN/b_cnn_{index}", (f"{ours}.bias",)))
     for index, gate in product(range(cnn.highways), ("transform", "carry")):
-        ours = f"highways.{index}.{gate}"
-        theirs = f"CNN_high_{index}"
-        add_transposed(f"{theirs}/W_{gate}", f"{ours}.weight", filters, filters)
-        add(f"{theirs}/b_{gate}", f"{ours}.bias", filters)
+        matrices[f"CNN_high_{index}/", f"_{gate}"] = f"highways.{index}.{gate}"
     if cnn.projection:
-        add_transposed("CNN_proj/W_proj", "projection.weight", filters, projection)
-        add("CNN_proj/b_proj", "projection.bias", projection)
-    read = partial(_read_product, inputs=projection)
-    for (number, direction), index in product(
-        enumerate(DIRECTIONS), range(lstm.layers)
-    ):
+        matrices["CNN_proj/", "_proj"] = "projection"
+    for (group, name), ours in matrices.items():
+        table.append(_transposed(f"{group}W{name}", f"{ours}.weight"))
+        table.append(Weight(f"{group}b{name}", (f"{ours}.bias",)))
+    return table
+
+
+def lstm_table(lstm: LstmSizes) -> list[Weight]:
+    """Their tensors of an encoder, and the names of ours in model directories.
+
+    Their W_0 is W_x and W_h one above the other, transposed, with the gates in the
+    order i, g, f, o. They add 1 to the bias of the forget gate when they run.
+    """
+    table = []
+    places = product(enumerate(DIRECTIONS), range(lstm.layers))
+    for (number, direction), index in places:
         theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
         ours = f"{direction_name(direction)}.layers.{index}"
-        shape = (2 * projection, 4 * cell)
         products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
-        table.append(Weight(f"{theirs}/W_0", shape, products, read, _write_product))
-        biases = (f"{ours}.bias", f"{ours}.forget_bias")
-        table.append(
-            Weight(f"{theirs}/B", (4 * cell,), biases, _read_bias, _write_bias)
-        )
-        name = f"{ours}.projection_weight"
-        add_transposed(f"{theirs}/W_P_0", name, cell, projection)
+        table.append(Weight(f"{theirs}/W_0", products, _read_product, _write_product))
+        table.append(Weight(f"{theirs}/B", (f"{ours}.bias",), _read_bias, _write_bias))
+        table.append(_transposed(f"{theirs}/W_P_0", f"{ours}.projection_weight"))
     return table
+
+
+def _transposed(theirs: str, ours: str) -> Weight:
+    return Weight(theirs, (ours,), lambda x: (x.T,), lambda x: x.T)
+
+
+def _read_filters(theirs: Tensor) -> tuple[Tensor]:
+    """[1, width, D, filters] → [filters, D, width]."""
+    return (theirs.squeeze(0).permute(2, 1, 0),)
+
+
+def _write_filters(ours: Tensor) -> Tensor:
+    return ours.permute(2, 1, 0).unsqueeze(0)
 
 
 def _exchanged_gates(values: Tensor) -> Tensor:
@@ -232,27 +242,23 @@ def _exchanged_gates(values: Tensor) -> Tensor:
     return torch.cat([first, third, second, fourth], dim=-1)
 
 
-def _read_product(theirs: Tensor, *, inputs: int) -> tuple[Tensor, Tensor]:
-    ours = _exchanged_gates(theirs)  # [2P, 4C]
-    return ours[:inputs].T, ours[inputs:].T
+def _read_product(theirs: Tensor) -> tuple[Tensor, ...]:
+    """[2P, 4C] → [4C, P] twice."""
+    return _exchanged_gates(theirs).T.chunk(2, dim=1)
 
 
 def _write_product(input_weight: Tensor, hidden_weight: Tensor) -> Tensor:
     return _exchanged_gates(torch.cat([input_weight.T, hidden_weight.T]))
 
 
-def _read_bias(theirs: Tensor) -> tuple[Tensor, Tensor]:
+def _read_bias(theirs: Tensor) -> tuple[Tensor]:
     i, g, f, o = theirs.chunk(4)
-    return torch.cat([i, f + 1, g, o]), f
+    return (torch.cat([i, f + 1, g, o]),)
 
 
-def _write_bias(bias: Tensor, forget_bias: Tensor | None) -> Tensor:
-    i, f, g, o = bias.chunk(4)
-    theirs = f - 1
-    if forget_bias is not None and forget_bias.shape == f.shape:
-        # a bias that training has not changed since
-        theirs = torch.where(forget_bias + 1 == f, forget_bias, theirs)
-    return torch.cat([i, g, theirs, o])
+def _write_bias(ours: Tensor) -> Tensor:
+    i, f, g, o = ours.chunk(4)
+    return torch.cat([i, g, f - 1, o])
 
 
 def export_original_elmo(
@@ -288,13 +294,13 @@ def export_original_elmo(
             "pretrain/configs/elmo.toml"
         )
     network = stored.record.network
-    ours = dict(stored.weights) | dict(stored.kept) | model.encoder.weights()
+    ours = {**stored.weights, **model.encoder.weights()}
     # HDF5's library does not survive a full disk, so the file is made in memory
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
-        for weight in weight_table(network, sizes):
-            tensor = weight.write(*map(ours.get, weight.ours))
-            array = np.ascontiguousarray(tensor.numpy())
+        for weight in cnn_table(network) + lstm_table(sizes):
+            tensor = weight.write(*map(ours.__getitem__, weight.ours))
+            array = tensor.contiguous().numpy()
             file.create_dataset(weight.theirs, data=array, track_times=False)
     with atomic_path(weights) as partial_path:
         refuse_existing(weights)

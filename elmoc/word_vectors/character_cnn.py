@@ -26,16 +26,17 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert
+from elmoc.weights import check_weights, taken
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
 UTF8: Literal["utf-8"] = "utf-8"
-LEXICON: Literal["lexicon"] = "lexicon"
-# Ids of bytes, and of the marks that begin, end and pad sentences and words.
+# Ids of bytes, and of the marks that begin, end and pad sentences and words, by the
+# names that the lexicons of ELMoForManyLangs have for them. No byte is unknown.
 UTF8_SIZE = 261
 UTF8_PADDING = 260
+_UTF8_MARKS = {"<bos>": 256, "<eos>": 257, "<eow>": 258, "<bow>": 259, "<oov>": 260}
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-_KEPT = "kept."
 CHARACTERS = "lexicon.characters"
 WORDS = "lexicon.words"
 # Numbers that the widest of the filters may make of a batch of words: 16 MiB.
@@ -123,15 +124,14 @@ class CharacterCnn(nn.Module):
             self.convolutions = nn.ModuleList(
                 nn.Conv1d(width, number, length) for length, number in config.filters
             )
-            self.highways = nn.ModuleList(
-                Highway(features) for _ in range(config.highways)
-            )
+            highways = [Highway(features) for _ in range(config.highways)]
+            self.highways = nn.Sequential(*highways)
         if config.word_size:
             table = torch.empty(config.words, config.word_size)
             self.words = nn.Embedding.from_pretrained(table)
-        if config.projection:
-            features += config.word_size
-            self.projection = nn.Linear(features, config.projection_size)
+        features += config.word_size
+        sizes = (features, config.projection_size)
+        self.projection = nn.Linear(*sizes) if config.projection else nn.Identity()
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
         """Vectors of words.
@@ -151,12 +151,9 @@ class CharacterCnn(nn.Module):
                 self._activation(convolution(embedded).amax(dim=2))
                 for convolution in self.convolutions
             ]
-            spelled = torch.cat(pooled, dim=1)  # [n, F]
-            for highway in self.highways:
-                spelled = highway(spelled)
-            features.append(spelled)
-        vectors = torch.cat(features, dim=1)
-        return self.projection(vectors) if self.config.projection else vectors
+            features.append(self.highways(torch.cat(pooled, dim=1)))  # [n, F]
+        vectors: Tensor = self.projection(torch.cat(features, dim=1))
+        return vectors
 
 
 class Spelling:
@@ -175,23 +172,16 @@ class Spelling:
     def __init__(self, most: int, ids: Mapping[str, int] | None = None) -> None:
         self.most = most
         self._ids = ids
-        if ids is None:
-            self.begin_word = 258
-            self.end_word = 259
-            self.padding = UTF8_PADDING
-            begin = 256
-            end = 257
-            self._marks = {BEGIN: begin, "<S>": begin, END: end, "</S>": end}
-        else:
-            # The name `<eow>` stands before a word: the package's code exchanges the
-            # two, in training, too.
-            self.begin_word = ids["<eow>"]
-            self.end_word = ids["<bow>"]
-            self.padding = ids["<pad>"]
-            self._unknown = ids["<oov>"]
-            begin = ids["<bos>"]
-            end = ids["<eos>"]
-            self._marks = {BEGIN: begin, "<bos>": begin, END: end, "<eos>": end}
+        marks = _UTF8_MARKS if ids is None else ids
+        # The name `<eow>` stands before a word: the package's code exchanges the two,
+        # in training, too.
+        self.begin_word = marks["<eow>"]
+        self.end_word = marks["<bow>"]
+        self.padding = UTF8_PADDING if ids is None else ids["<pad>"]
+        self._unknown = marks["<oov>"]
+        begin, end = ("<S>", "</S>") if ids is None else ("<bos>", "<eos>")
+        self._marks = dict.fromkeys((BEGIN, begin), marks["<bos>"])
+        self._marks |= dict.fromkeys((END, end), marks["<eos>"])
 
     def rows(self, words: Sequence[str]) -> np.ndarray:
         """int64 [n, most] of words."""
@@ -200,14 +190,12 @@ class Spelling:
         # Between the marks of its begin and its end.
         room = self.most - 2
         for row, word in zip(rows, words, strict=True):
+            characters = list(word.encode("utf-8", "ignore")[:room])
             if word in self._marks:
                 characters = [self._marks[word]]
-            elif self._ids is None:
-                characters = list(word.encode("utf-8", "ignore")[:room])
-            else:
-                characters = [
-                    self._ids.get(each, self._unknown) for each in word[:room]
-                ]
+            elif self._ids is not None:
+                ids = self._ids
+                characters = [ids.get(each, self._unknown) for each in word[:room]]
             end = len(characters) + 1
             row[1:end] = characters
             row[end] = self.end_word
@@ -227,15 +215,12 @@ def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.nda
     return np.array([ids.get(word, unknown) for word in short], dtype=np.int64)
 
 
-SpellingName = Literal["utf-8", "lexicon"]
-
-
 @dataclass(frozen=True)
 class CharacterCnnRecord:
     """What the file says of itself."""
 
     network: CharacterCnnConfig
-    spelling: SpellingName
+    spelling: Literal["utf-8", "lexicon"]
 
 
 class CharacterCnnVectors(StoredVectors):
@@ -248,7 +233,6 @@ class CharacterCnnVectors(StoredVectors):
         record: the description.
         weights: of the `CharacterCnn`, by their names in it.
         lexicons: the ids of `CHARACTERS` and `WORDS`, where there are any.
-        kept: tensors that lookups have no need of, and the original's files have.
         origin: of the vectors.
 
     Raises:
@@ -264,12 +248,10 @@ class CharacterCnnVectors(StoredVectors):
         weights: Mapping[str, Tensor],
         *,
         lexicons: Mapping[str, Mapping[str, int]] | None = None,
-        kept: Mapping[str, Tensor] | None = None,
         origin: str = FILE_NAME,
     ) -> None:
         self.record = record
         self.weights = weights
-        self.kept = kept or {}
         self.origin = origin
         self.lexicons = lexicons or {}
         config = record.network
@@ -278,6 +260,7 @@ class CharacterCnnVectors(StoredVectors):
         with reading(origin):
             with torch.device("meta"):
                 self._network = CharacterCnn(config)
+            check_weights(weights, self._network.state_dict())
             self._network.load_state_dict(weights, assign=True)
             if config.filters:
                 ids = None if record.spelling == UTF8 else self.lexicons[CHARACTERS]
@@ -289,35 +272,30 @@ class CharacterCnnVectors(StoredVectors):
         return super().description() | asdict(self.record)
 
     def tensors(self) -> dict[str, Tensor]:
-        tensors = dict(self.weights)
-        for name, tensor in self.kept.items():
-            tensors[f"{_KEPT}{name}"] = tensor
-        for name, ids in self.lexicons.items():
-            tensors[name] = as_bytes(ids)
-        return tensors
+        lexicons = {name: as_bytes(ids) for name, ids in self.lexicons.items()}
+        return {**self.weights, **lexicons}
 
     @classmethod
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "CharacterCnnVectors":
         record = convert(info, CharacterCnnRecord, where=origin)
-        lexicons = {}
-        kept = {}
-        for name in list(tensors):
-            if name in (CHARACTERS, WORDS):
-                lexicons[name] = from_bytes(tensors.pop(name), dict[str, int])
-            elif name.startswith(_KEPT):
-                kept[name.removeprefix(_KEPT)] = tensors.pop(name)
-        return cls(record, tensors, lexicons=lexicons, kept=kept, origin=origin)
+        # An earlier release kept what it needed for an export.
+        taken(tensors, "kept.")
+        lexicons = {
+            name: from_bytes(tensors.pop(name), dict[str, int])
+            for name in (CHARACTERS, WORDS)
+            if name in tensors
+        }
+        return cls(record, tensors, lexicons=lexicons, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
-        parts = [json.dumps(self.description()).encode()]
-        for lexicon in self.lexicons.items():
-            parts.append(json.dumps(lexicon).encode())
-        for name, tensor in sorted(self.weights.items()):
-            parts.append(name.encode() + tensor.numpy().tobytes())
+        texts = [self.description(), *self.lexicons.items()]
+        parts = [json.dumps(each).encode() for each in texts]
+        weights = sorted(self.weights.items())
+        parts += [name.encode() + tensor.numpy().tobytes() for name, tensor in weights]
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
@@ -325,14 +303,15 @@ class CharacterCnnVectors(StoredVectors):
         leave_threads_of_parent()
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         config = self.record.network
-        ids = None
-        rows = None
+        most = config.max_characters_per_token
+        ids = rows = None
         lengths = np.zeros(len(words), dtype=np.int64)
         if self._spelling is not None:
-            ids = self._spelling.rows(words)
-            lengths = (ids != self._spelling.padding).sum(axis=1)
+            spelled = self._spelling.rows(words)
+            lengths = (spelled != self._spelling.padding).sum(axis=1)
+            ids = torch.from_numpy(spelled)
         if self._words is not None:
-            rows = word_rows(words, config.max_characters_per_token, self._words)
+            rows = torch.from_numpy(word_rows(words, most, self._words))
         # The longest first, so that a batch has words of like length.
         order = np.argsort(-lengths, kind="stable")
         most_filters = max((number for _, number in config.filters), default=1)
@@ -340,14 +319,15 @@ class CharacterCnnVectors(StoredVectors):
             # The widest filter reads as much padding behind the longest word, as far
             # as there is room.
             longest = int(lengths[order[0]]) + config.widest
-            length = max(1, min(config.max_characters_per_token, longest))
+            length = max(1, min(most, longest))
             size = max(1, _BATCH_NUMBERS // (most_filters * length))
             batch = order[:size]
             order = order[size:]
-            characters = None if ids is None else torch.from_numpy(ids[batch, :length])
-            wholes = None if rows is None else torch.from_numpy(rows[batch])
             with torch.inference_mode():
-                vectors[batch] = self._network(characters, wholes).numpy()
+                vectors[batch] = self._network(
+                    None if ids is None else ids[batch, :length],
+                    None if rows is None else rows[batch],
+                ).numpy()
         if not all_finite(vectors):
             raise InputError(f"{self.origin}: the vector of a word is not finite")
         return vectors

@@ -24,6 +24,7 @@ import xxhash
 from msgspec import Meta
 
 from elmoc.errors import InputError
+from elmoc.files.arrays import check_array
 
 RowKind = Literal["concatenated", "summed", "filtered"]
 MOST_ENTRIES = 1 << 16
@@ -32,13 +33,14 @@ MOST_ENTRIES = 1 << 16
 # 64 codebooks of a sum take 80 MB then, at E = 300.
 _LEAST_ROWS = 64
 _MOST_ROWS = 1024
+# The arrays that have something for each row.
+_OF_ROWS = ("codes", "norms", "hashes")
 
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
     """uint64 [n]: the hash by which each string is found in the files of vectors."""
     encoded = [word.encode("utf-8", "surrogatepass") for word in words]
-    hashes = [xxhash.xxh3_64_intdigest(each) for each in encoded]
-    return np.array(hashes, dtype=np.uint64)
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), dtype=np.uint64)
 
 
 def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
@@ -76,9 +78,11 @@ class Rows(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @abstractmethod
     def select(self, rows: np.ndarray) -> Self:
         """These rows alone, in this order."""
+        arrays = {name: each for name, each in vars(self).items() if name in _OF_ROWS}
+        chosen = {name: each[rows] for name, each in arrays.items() if each is not None}
+        return replace(self, **chosen)  # type: ignore[type-var]
 
     @abstractmethod
     def made(self, rows: np.ndarray) -> np.ndarray:
@@ -158,18 +162,13 @@ class CodedRows(Rows):
     def __len__(self) -> int:
         return len(self.codes)
 
-    def select(self, rows: np.ndarray) -> "CodedRows":
-        norms = None if self.norms is None else self.norms[rows]
-        return replace(self, codes=self.codes[rows], norms=norms)
-
     def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
         chosen = self.codebooks[np.arange(number), codes]  # [n, M, d]
         chosen = chosen.astype(np.float32)
-        decoded: np.ndarray = chosen.reshape(len(rows), -1)
-        if self.kind == "summed":
-            decoded = chosen.sum(axis=1)
+        is_sum = self.kind == "summed"
+        decoded = chosen.sum(axis=1) if is_sum else chosen.reshape(len(rows), -1)
         if self.norms is not None:
             decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
         if self.matrix is not None:
@@ -207,10 +206,8 @@ class Filters:
         if self.zeros is None:
             drawn = generator.standard_normal(shape, dtype=np.float32)
             return drawn / np.float32(self.filters**0.5)
-        is_one = generator.random(shape, dtype=np.float32) >= self.zeros ** (
-            1 / self.filters
-        )
-        return is_one.astype(np.float32)
+        least = self.zeros ** (1 / self.filters)
+        return (generator.random(shape, dtype=np.float32) >= least).astype(np.float32)
 
     def numbers(self, hashes: np.ndarray) -> np.ndarray:
         """int64 [n, M]: the columns that words with these hashes (uint64) have, by the
@@ -266,30 +263,7 @@ class FilteredRows(Rows):
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def select(self, rows: np.ndarray) -> "FilteredRows":
-        return replace(self, hashes=self.hashes[rows])
-
     def made(self, rows: np.ndarray) -> np.ndarray:
         masked = self.filters.masks(self.hashes[rows]) * self.base
         hidden = np.maximum(masked @ self.inner.T.astype(np.float32), 0)
         return hidden @ self.outer.T.astype(np.float32)
-
-
-def check_array(
-    name: str, array: np.ndarray, dtype: type[np.generic], shape: Sequence[int | None]
-) -> tuple[int, ...]:
-    """The shape of an array, if it has this type and shape, where None is any length.
-
-    Raises:
-        InputError: it has another.
-    """
-    fits = array.dtype == dtype and array.ndim == len(shape)
-    for wanted, found in zip(shape, array.shape, strict=False):
-        fits = fits and wanted in (None, found)
-    if not fits:
-        lengths = ["any" if each is None else f"{each:,}" for each in shape]
-        raise InputError(
-            f"{name} are {array.dtype} of {array.shape}, not {np.dtype(dtype)} of "
-            f"{' × '.join(lengths)}"
-        )
-    return array.shape

@@ -21,16 +21,16 @@ import torch
 from torch import Tensor
 
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite
+from elmoc.files.arrays import all_finite, check_array
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import convert
+from elmoc.weights import prefixed, taken
 from elmoc.word_vectors.coded_rows import (
     CodedRows,
     FilteredRows,
     Filters,
     RowKind,
     Rows,
-    check_array,
     hash_words,
 )
 from elmoc.word_vectors.ngrams import NgramKind
@@ -166,21 +166,18 @@ class CompactVectors(StoredVectors):
         return cls(hashes, rows.select(first), ngrams)
 
     def description(self) -> dict[str, Any]:
-        filters = self.rows.filters if isinstance(self.rows, FilteredRows) else None
-        ngrams = None if self.ngrams is None else self.ngrams.kind
+        filters = getattr(self.rows, "filters", None)
+        ngrams = self.ngrams and self.ngrams.kind
         about = _Description(self.rows.kind, filters, ngrams)
         return super().description() | asdict(about)
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.
         arrays = {"words.hashes": self.hashes.view(np.int64)}
-        for name, array in self.rows.arrays().items():
-            arrays[f"words.{name}"] = array
+        arrays |= prefixed(self.rows.arrays(), "words.")
         if self.ngrams is not None:
-            arrays["ngrams.buckets"] = self.ngrams.buckets
-            arrays["ngrams.rest"] = self.ngrams.rest
-            for name, array in self.ngrams.rows.arrays().items():
-                arrays[f"ngrams.{name}"] = array
+            own = {"buckets": self.ngrams.buckets, "rest": self.ngrams.rest}
+            arrays |= prefixed(own | self.ngrams.rows.arrays(), "ngrams.")
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @classmethod
@@ -188,24 +185,24 @@ class CompactVectors(StoredVectors):
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "CompactVectors":
         about = convert(info, _Description, where=origin)
-        words = _part(tensors, "words.")
-        parts = _part(tensors, "ngrams.")
-        is_filtered = about.kind == FilteredRows.kind
-        fits = is_filtered == (about.filters is not None)
-        if not fits or bool(parts) != (about.ngrams is not None):
-            raise InputError("what it says of itself does not fit what it holds")
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        words = taken(arrays, "words.")
         hashes = words.pop("hashes").view(np.uint64)
         rows: Rows
-        if about.filters is None:
-            rows = CodedRows(about.kind, **words)
-        else:
+        if about.kind == FilteredRows.kind:
+            assert about.filters is not None, "it has no filters"
             rows = FilteredRows(about.filters, hashes, **words)
+        else:
+            rows = CodedRows(about.kind, **words)
         ngrams = None
         if about.ngrams is not None:
+            parts = taken(arrays, "ngrams.")
             buckets = parts.pop("buckets")
             rest = parts.pop("rest")
             coded = CodedRows("concatenated", **parts)
             ngrams = Ngrams(about.ngrams, buckets, coded, rest)
+        if arrays:
+            raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
         return cls(hashes, rows, ngrams, origin)
 
     @cached_property
@@ -240,12 +237,3 @@ class CompactVectors(StoredVectors):
                 f"{self.origin}: numbers of it are so large that vectors are not finite"
             )
         return vectors
-
-
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, np.ndarray]:
-    """The tensors whose names begin with a prefix, by the rest of their names."""
-    part = {}
-    for name, tensor in tensors.items():
-        if name.startswith(prefix):
-            part[name.removeprefix(prefix)] = tensor.numpy()
-    return part

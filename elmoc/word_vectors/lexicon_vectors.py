@@ -10,8 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import UNKNOWN
+from elmoc.files.arrays import check_array
 from elmoc.files.checksums import fingerprint
-from elmoc.word_vectors.stored import StoredVectors, as_bytes, check_rows, from_bytes
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 
 class LexiconVectors(StoredVectors):
@@ -30,8 +31,8 @@ class LexiconVectors(StoredVectors):
         self.origin = origin
         self._rows = {word: row for row, word in enumerate(words)}
         # A word that is there twice leaves a vector over.
-        check_rows(vectors, len(self._rows), "words")
-        self.size: int = vectors.shape[1]
+        shape = (len(self._rows), None)
+        [_, self.size] = check_array("vectors", vectors.numpy(), np.float32, shape)
 
     def tensors(self) -> dict[str, Tensor]:
         return {"vectors": self.vectors, "words": as_bytes(self.words)}
@@ -52,8 +53,7 @@ class LexiconVectors(StoredVectors):
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
         unknown = self._rows.get(UNKNOWN, -1)
-        found = [self._rows.get(word, unknown) for word in words]
-        rows = np.array(found, dtype=np.int64)
+        rows = np.array([self._rows.get(word, unknown) for word in words], np.int64)
         vectors: np.ndarray = self.vectors.numpy()[rows]
         vectors[rows < 0] = 0.0
         return vectors

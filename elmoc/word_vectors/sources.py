@@ -104,8 +104,7 @@ class TextVectors:
         wanted = None if only is None else set(only)
         self._rows: dict[str, int] = {}
         self.size = 0
-        read = 0
-        expected = 0
+        read = expected = 0
         numbers = array("f")
         for line_number, line in enumerate(read_lines(path), 1):
             header = _HEADER.fullmatch(line) if line_number == 1 else None
@@ -118,7 +117,12 @@ class TextVectors:
                 self.size = self.size or line.rstrip(" ").count(" ")
                 word, *fields = self._fields(line)
                 if word not in self._rows and (wanted is None or word in wanted):
-                    numbers.frombytes(_finite_row(fields).tobytes())
+                    # A number that is too large for float32 becomes infinite.
+                    with np.errstate(over="ignore"):
+                        row = np.array(fields, dtype=np.float32)
+                    if not np.isfinite(row).all():
+                        raise InputError("a number is not finite")
+                    numbers.frombytes(row.tobytes())
                     self._rows[word] = len(self._rows)
         if read < expected or not read:
             raise InputError(
@@ -157,16 +161,6 @@ class TextVectors:
         return self._vectors[[self._rows.get(word, missing) for word in words]]
 
 
-def _finite_row(fields: list[str]) -> np.ndarray:
-    """float32 [E]."""
-    # A number that is too large for float32 becomes infinite.
-    with np.errstate(over="ignore"):
-        row = np.array(fields, dtype=np.float32)
-    if not np.isfinite(row).all():
-        raise InputError("a number is not finite")
-    return row
-
-
 class RandomVectors:
     """Standard normal vectors drawn from the word itself and a seed (the paper's
     ELMo-C_RND, Section 5.1).
@@ -178,18 +172,16 @@ class RandomVectors:
     def __init__(self, *, seed: int, size: int) -> None:
         self.seed = seed
         self.size = size
-        self.fingerprint = f"random:{seed}:{size}"
-        self.origin = self.fingerprint
+        self.fingerprint = self.origin = f"random:{seed}:{size}"
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         seed = str(self.seed).encode()
-        for row, word in enumerate(words):
+        for vector, word in zip(vectors, words, strict=True):
             content = word.encode("utf-8", "surrogatepass")
             # Another hash would draw other vectors than models were trained with.
             digest = hashlib.blake2b(content, digest_size=16, key=seed).digest()
-            key = int.from_bytes(digest, "little")
-            generator = np.random.Generator(np.random.Philox(key=key))
-            vectors[row] = generator.standard_normal(self.size, dtype=np.float32)
+            bits = np.random.Philox(key=int.from_bytes(digest, "little"))
+            np.random.Generator(bits).standard_normal(out=vector, dtype=np.float32)
         return vectors

@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmoc.errors import InputError
 from elmoc.weights import contiguous
 from elmoc.word_vectors.sources import WordVectors
 
@@ -56,17 +55,6 @@ class StoredVectors(WordVectors, ABC):
         """
         metadata = {"elmoc": json.dumps(self.description())}
         save_file(contiguous(self.tensors()), path, metadata=metadata)
-
-
-def check_rows(vectors: Tensor, rows: int, what: str) -> None:
-    """Check that there are float32 vectors for a number of things, e.g. words.
-
-    Raises:
-        InputError: there are others.
-    """
-    if vectors.ndim != 2 or len(vectors) != rows or vectors.dtype != torch.float32:
-        found = f"{list(vectors.shape)} ({vectors.dtype})"
-        raise InputError(f"it has vectors {found} of {rows:,} {what}")
 
 
 def as_bytes(value: Any) -> Tensor:

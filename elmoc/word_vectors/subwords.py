@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
 from elmoc.errors import InputError, reading
+from elmoc.files.arrays import check_array
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
-from elmoc.word_vectors.stored import StoredVectors, as_bytes, check_rows, from_bytes
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 # A unit that begins a word starts with it.
 BOUNDARY = "Ġ"
@@ -107,7 +109,7 @@ class Subwords:
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""
         sentences = list(sentences)
-        types = list({word for sentence in sentences for word in sentence})
+        types = list(set(chain.from_iterable(sentences)))
         units = {}
         for word, rows in zip(types, self.rows(types), strict=True):
             units[word] = [self.units[row] for row in rows]
@@ -135,8 +137,8 @@ class SubwordVectors(StoredVectors):
         self.vectors = vectors
         self.subwords = subwords
         self.origin = origin
-        check_rows(vectors, len(subwords.units), "units")
-        self.size: int = vectors.shape[1]
+        shape = (len(subwords.units), None)
+        [_, self.size] = check_array("vectors", vectors.numpy(), np.float32, shape)
 
     def tensors(self) -> dict[str, Tensor]:
         return {
@@ -156,9 +158,9 @@ class SubwordVectors(StoredVectors):
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and units."""
+        texts = ["\n".join(self.subwords.units), repr(list(self.subwords.merges))]
         vectors = self.vectors.contiguous().numpy().tobytes()
-        merges = repr(list(self.subwords.merges)).encode()
-        return fingerprint(["\n".join(self.subwords.units).encode(), merges, vectors])
+        return fingerprint([*(text.encode() for text in texts), vectors])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units.

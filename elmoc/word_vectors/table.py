@@ -9,7 +9,7 @@ written and opened.
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -26,7 +26,6 @@ from elmoc.word_vectors.transform import VectorTransform
 FORMAT = "elmoc-vectors"
 VERSION = 1
 Dtype = Literal["float16", "float32"]
-DTYPES = get_args(Dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +53,8 @@ class TableRecord:
 class VectorTable:
     """A vector table opened for reading; `rows` is memory-mapped.
 
-    files: its rows and, where there is one, the file of its transform.
-    checksums: the checksums that it was written with, by file.
+    checksums: the checksums that it was written with, by file: its rows and, where
+        there is one, the file of its transform.
 
     Raises:
         InputError: it is missing, truncated, damaged in its first or last block, of
@@ -64,58 +63,56 @@ class VectorTable:
     """
 
     def __init__(self, corpus: Corpus, name: str) -> None:
-        description = corpus.path / "vectors" / f"{name}.json"
-        if not description.exists():
+        self._description = corpus.path / "vectors" / f"{name}.json"
+        if not self._description.exists():
             raise InputError(
-                f"{description} does not exist: `python -m data_scripts.build_vectors` "
-                "builds the table"
+                f"{self._description} does not exist: `python -m "
+                "data_scripts.build_vectors` builds the table"
             )
-        record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
+        record = read_record(
+            self._description, TableRecord, format=FORMAT, version=VERSION
+        )
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
             raise InputError(
-                f"{description} is of a table for another lexicon than {corpus.path} "
-                "has"
+                f"{self._description} is of a table for another lexicon than "
+                f"{corpus.path} has"
             )
-        self.description = description
-        self.path = description.with_suffix(".npy")
-        self._transform_file = description.with_suffix(".post.npz")
-        self.files = [self.path]
+        self.name = name
+        self.path = self._description.with_suffix(".npy")
+        self._boundary = record.boundary_vectors
+        files = {"rows": self.path}
         if record.post_processing != "none":
-            self.files.append(self._transform_file)
-        with reading(description):
-            parts = zip(self.files, ("rows", "transform"), strict=False)
-            self.checksums = {file: record.checksums[part] for file, part in parts}
+            files["transform"] = self.path.with_suffix(".post.npz")
+        self._transform_file = files.get("transform")
+        with reading(self._description):
+            self.checksums = {
+                file: record.checksums[part] for part, file in files.items()
+            }
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
         shape = (corpus.types, record.size)
         self.rows = load_array(self.path, shape=shape, dtype=record.dtype, mmap=True)
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
-        self.name = name
         self.size = record.size
         self.zero_rows = record.zero_rows
         self.source = VectorSource(
-            origin=record.origin,
-            fingerprint=record.vectors_fingerprint,
-            size=record.size,
-            post_processing=record.post_processing,
+            record.origin,
+            record.vectors_fingerprint,
+            record.size,
+            record.post_processing,
         )
-        self._boundary = record.boundary_vectors
 
     @property
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
         arrays = {}
-        if self._transform_file in self.files:
-            with (
-                reading(self._transform_file),
-                np.load(self._transform_file, allow_pickle=False) as stored,
-            ):
+        if self._transform_file is not None:
+            with reading(self._transform_file), np.load(self._transform_file) as stored:
                 arrays = dict(stored)
         # A number that is too large for float32 becomes infinite, and is refused.
-        with reading(self.description), np.errstate(over="ignore"):
-            boundary = np.array(self._boundary, dtype=np.float32)
-            return VectorTransform(boundary, **arrays)
+        with reading(self._description), np.errstate(over="ignore"):
+            return VectorTransform(np.array(self._boundary, np.float32), **arrays)
 
 
 def write_vector_table(
@@ -148,26 +145,23 @@ def write_vector_table(
     transform_file = description.with_suffix(".post.npz")
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
-    checksums = {}
     with locked(description):
         # Files get their names where the stack ends, all of them after the last byte.
         with ExitStack() as stack:
-            partial = stack.enter_context(atomic_path(rows_file))
-            with open(partial, "wb") as file:
+            partials = {"rows": stack.enter_context(atomic_path(rows_file))}
+            with open(partials["rows"], "wb") as file:
                 np.save(file, rows)
-            checksums["rows"] = FileChecksum.of(partial)
             if arrays:
-                partial = stack.enter_context(atomic_path(transform_file))
-                with open(partial, "wb") as file:
+                partials["transform"] = stack.enter_context(atomic_path(transform_file))
+                with open(partials["transform"], "wb") as file:
                     np.savez(file, **arrays)  # type: ignore[arg-type]
-                checksums["transform"] = FileChecksum.of(partial)
+            checksums = {part: FileChecksum.of(each) for part, each in partials.items()}
             description.unlink(missing_ok=True)
         if not arrays:
             transform_file.unlink(missing_ok=True)
-        dtype: Dtype = "float16" if rows.dtype == np.float16 else "float32"
         record = TableRecord(
             size=rows.shape[1],
-            dtype=dtype,
+            dtype="float16" if rows.dtype == np.float16 else "float32",
             zero_rows=int((~rows.any(axis=1)).sum()),
             origin=vectors.origin,
             vectors_fingerprint=vectors.fingerprint,

@@ -67,11 +67,8 @@ class VectorTransform:
 
     def same_as(self, other: "VectorTransform") -> bool:
         """Whether both give the same vectors for the same raw ones."""
-        mine = self.arrays
-        theirs = other.arrays
-        if mine.keys() != theirs.keys():
-            return False
-        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the transformed vectors of `words`."""
@@ -105,8 +102,9 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
         # Drawn for each, so that a direction does not depend on the other vector.
         direction = generator.standard_normal(vectors.size, dtype=np.float32)
         if not boundary[row].any():
-            scale = np.float32(mean_norm / np.linalg.norm(direction))
-            boundary[row] = direction * scale
+            boundary[row] = direction * np.float32(
+                mean_norm / np.linalg.norm(direction)
+            )
     return boundary
 
 
@@ -188,9 +186,8 @@ class SentenceRows(NamedTuple):
 
     def words(self, index: int) -> int:
         """How many words a sentence has, `<s>` and `</s>` not counted."""
-        if self.bounds is None:
-            return len(self.ids[index]) - 2
-        return len(self.bounds[index]) - 1
+        ids = self.ids[index]
+        return len(ids) - 2 if self.bounds is None else len(self.bounds[index]) - 1
 
     def padded(self) -> tuple[Tensor, Tensor]:
         """What the encoder reads: [B, T + 2, E], boundaries included, padded at the
@@ -210,50 +207,33 @@ class WordRows:
     def __init__(self, transform: VectorTransform, vectors: WordVectors) -> None:
         self._transform = transform
         self._vectors = vectors
-        self._most = max(1, MOST_BYTES // (4 * vectors.size))
+        self._most = MOST_BYTES // (4 * vectors.size)
         self._lock = threading.Lock()
-        self._ids: dict[str, int] = {}
-        self._table = np.empty((0, vectors.size), dtype=np.float32)
+        self._rows: dict[str, np.ndarray] = {}
         self.unknown: dict[str, None] = {}
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The rows of sentences; what is returned stays good."""
         leave_threads_of_parent()
-        sentences = list(sentences)
         # The number of each word type among those of the sentences.
         ids: dict[str, int] = {}
         rows = []
         for sentence in sentences:
             numbers = [ids.setdefault(word, len(ids)) for word in sentence]
             rows.append(torch.tensor(numbers, dtype=torch.int64))
-        types = list(ids)
         with self._lock:
-            self._add(types)
-            table = self._table[[self._ids[word] for word in types]]
-            without = np.flatnonzero(~table.any(axis=1))
-            unknown = [types[row] for row in without]
+            new = [word for word in ids if word not in self._rows]
+            if len(self._rows) + len(new) > self._most:
+                # It begins again.
+                self._rows = {}
+                new = list(ids)
+            if new:
+                found = self._transform.lookup(new, self._vectors)
+                self._rows |= zip(new, found, strict=True)
+            known = np.array([self._rows[word] for word in ids], dtype=np.float32)
+            table = known.reshape(len(ids), self._vectors.size)
+            types = list(ids)
+            unknown = [types[row] for row in np.flatnonzero(~table.any(axis=1))]
             room = max(0, MOST_UNKNOWN - len(self.unknown))
             self.unknown |= dict.fromkeys(unknown[:room])
         return SentenceRows(rows, torch.from_numpy(table), frozenset(unknown))
-
-    def _add(self, types: list[str]) -> None:
-        """Have all of these word types in the table."""
-        new = [word for word in types if word not in self._ids]
-        if len(self._ids) + len(new) > self._most:
-            # It begins again. What callers have of it are copies.
-            self._ids = {}
-            self._table = np.empty((0, self._vectors.size), dtype=np.float32)
-            new = types
-        if not new:
-            return
-        rows = self._transform.lookup(new, self._vectors)
-        start = len(self._ids)
-        end = start + len(new)
-        if end > len(self._table):
-            # Doubled, so that many small calls copy each row a few times only.
-            length = max(end, min(self._most, 2 * len(self._table)))
-            table = np.empty((length, self._vectors.size), dtype=np.float32)
-            table[:start] = self._table[:start]
-            self._table = table
-        self._table[start:end] = rows
-        self._ids.update(zip(new, range(start, end), strict=True))

@@ -126,7 +126,7 @@ def embed(folder: Path) -> Any:
 
 
 def weights_of(model: Any) -> None:
-    for tensor in model.weights.values():
+    for tensor in model.encoder.weights().values():
         assert tensor.isfinite().all()
 
 

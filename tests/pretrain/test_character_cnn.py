@@ -12,6 +12,7 @@ from elmoc.__main__ import main as elmoc
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import read_original_elmo
+from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
@@ -44,7 +45,7 @@ def imported(tmp_path: Path) -> Path:
     """A model directory."""
     files = tmp_path / "options.json", tmp_path / "weights.hdf5"
     write_original(*files, char_cnn={"max_characters_per_token": 8})
-    read_original_elmo(*files).write(tmp_path / "imported")
+    write_model_directory(tmp_path / "imported", read_original_elmo(*files))
     return tmp_path / "imported"
 
 
@@ -87,7 +88,7 @@ def test_training_goes_on_and_its_models_keep_the_character_cnn(
     assert 1e-4 < (ours[2] - theirs[2]).abs().max() < 0.5, "trained on, but not from the start"
     arguments = [str(cnn_runs.folder / name) for name in ("run", "o.json", "w.hdf5")]
     assert elmoc(["export-elmo", *arguments]) == 0
-    read_original_elmo(*arguments[1:]).write(cnn_runs.folder / "again")
+    write_model_directory(cnn_runs.folder / "again", read_original_elmo(*arguments[1:]))
     torch.testing.assert_close(ElmoC.from_pretrained(cnn_runs.folder / "again").embed(WORDS), ours)
     with h5py.File(cnn_runs.folder / "weights.hdf5") as first, h5py.File(arguments[2]) as second:
         assert np.array_equal(first["CNN_proj/W_proj"], second["CNN_proj/W_proj"])

@@ -75,7 +75,8 @@ def test_the_state_is_carried_within_documents(
 @pytest.mark.parametrize("reference", ["allennlp", "bilm_tf"])
 def test_original_elmo_with_the_state_carried_is_what_the_original_tools_dumped(reference: str, tmp_path: Path) -> None:
     folder = DATA / reference
-    read_original_elmo(folder / "options.json", folder / "lm_weights.hdf5").write(tmp_path / "model")
+    original = read_original_elmo(folder / "options.json", folder / "lm_weights.hdf5")
+    write_model_directory(tmp_path / "model", original)
     groups = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
     (tmp_path / "in.txt").write_text("\n\n".join("\n".join(group) for group in groups[:2]) + "\n", encoding="utf-8")
     dumped(tmp_path / "model", tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--top")

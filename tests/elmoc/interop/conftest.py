@@ -48,7 +48,8 @@ def reference(request: pytest.FixtureRequest) -> Path:
 def imported(tmp_path: Path) -> Path:
     """The model directory of a reference model with skip connections."""
     path = tmp_path / "imported"
-    read_original_elmo(DATA / "allennlp/options.json", DATA / "allennlp/lm_weights.hdf5").write(path)
+    model = read_original_elmo(DATA / "allennlp/options.json", DATA / "allennlp/lm_weights.hdf5")
+    write_model_directory(path, model)
     return path
 
 

@@ -13,6 +13,7 @@ import torch
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
+from elmoc.model_directory import write_model_directory
 from tests.elmoc.interop.conftest import DATA
 from torch import Tensor
 
@@ -31,7 +32,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def imported(source: Path, folder: Path) -> ElmoC:
-    read_many_langs(source).write(folder)
+    write_model_directory(folder, read_many_langs(source))
     return ElmoC.from_pretrained(folder)
 
 
@@ -101,15 +102,15 @@ def test_the_config_is_found_where_the_package_finds_it(copied: Path, monkeypatc
         (copied / "config.json").write_text(json.dumps(record | {"config_path": path}))
 
     names("/home/somebody/configs/tiny.json")
-    assert read_many_langs(copied).sizes.layers == 2
+    assert read_many_langs(copied).encoder.config.sizes.layers == 2
     (copied / "configs").mkdir()
     (copied / "tiny.json").rename(copied / "configs/tiny.json")
-    assert read_many_langs(copied).sizes.layers == 2
+    assert read_many_langs(copied).encoder.config.sizes.layers == 2
     names("/home/somebody/cnn_50_100_512_4096_sample.json")
     with pytest.raises(InputError, match=r"token_embedder\.pkl"):
         read_many_langs(copied)
     monkeypatch.setattr(many_langs, "_PUBLISHED_CONFIG", config)
-    assert read_many_langs(copied).sizes.layers == 2
+    assert read_many_langs(copied).encoder.config.sizes.layers == 2
     names("../elsewhere.json")
     (copied.parent / "elsewhere.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"elsewhere\.json"):
@@ -165,4 +166,4 @@ def test_tensors_that_want_gradients_are_read(copied: Path, tmp_path: Path) -> N
 def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Path) -> None:
     path = copied / "char.dic"
     path.write_text(path.read_text(encoding="utf-8") + "\u3000\t3\n", encoding="utf-8")
-    assert read_many_langs(copied).character_cnn.lexicons["lexicon.characters"]["\u3000"] == 3
+    assert read_many_langs(copied).stored_vectors.lexicons["lexicon.characters"]["\u3000"] == 3

@@ -214,7 +214,6 @@ def test_files_that_cannot_be_are_refused(damage: Callable[[dict[str, np.ndarray
     [
         *({"kind": "other"}, {"kind": "filtered"}, {"kind": "summed"}, {"version": 9}, {"format": "other"}),
         *({"ngrams": {"buckets": 0}}, {"ngrams": None}, {"filters": 3}),
-        {"filters": {"size": 12, "filters": 8, "entries": 64, "seed": 1, "zeros": None}},
     ],
 )
 def test_other_descriptions_are_refused(info: dict[str, Any], tmp_path: Path) -> None:

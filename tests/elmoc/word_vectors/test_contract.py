@@ -82,20 +82,20 @@ SOURCES = {
     "random": Source(lambda folder: RandomVectors(seed=3, size=20), STRINGS, "vector"),
     "character CNN of bytes": Source(
         lambda folder: (
-            read_original_elmo(DATA / "bilm_tf/options.json", DATA / "bilm_tf/lm_weights.hdf5").character_cnn
+            read_original_elmo(DATA / "bilm_tf/options.json", DATA / "bilm_tf/lm_weights.hdf5").stored_vectors
         ),
         STRINGS,
         "vector",
         exact=False,
     ),
     "character CNN of a lexicon": Source(
-        lambda folder: read_many_langs(DATA / "many_langs/words_and_characters").character_cnn,
+        lambda folder: read_many_langs(DATA / "many_langs/words_and_characters").stored_vectors,
         STRINGS,
         "vector",
         exact=False,
     ),
     "words of a lexicon": Source(
-        lambda folder: read_many_langs(DATA / "many_langs/words").character_cnn, STRINGS, "vector", exact=False
+        lambda folder: read_many_langs(DATA / "many_langs/words").stored_vectors, STRINGS, "vector", exact=False
     ),
     "subwords": Source(subwords, units(), "refused"),
     "compact, with n-grams": Source(lambda folder: compact(), [*WORDS, "unheard-of"], "vector"),
