@@ -23,6 +23,7 @@ import torch
 
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.model import ElmoC
+from elmoc.model_directory import write_model_directory
 from experiments.peers.common import (
     ENDLESS,
     Clock,
@@ -178,7 +179,7 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
             training_module(clocked).train()
         except TimeIsOver:
             clocked.model.save_model(str(package), False)
-    read_many_langs(package).write(folder / "imported")
+    write_model_directory(folder / "imported", read_many_langs(package))
 
 
 def train_and_write(options: Options) -> None:
