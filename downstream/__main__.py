@@ -61,31 +61,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: by default those of this process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    module = "downstream.probing"
     # Commands import PyTorch, which reads then how its threads are to wait.
     wait_without_spinning()
-    if given == ["--json", "-"]:
-        return _run("downstream.probing", given)
-    parser = new_parser(
-        Command,
-        prog="python -m downstream",
-        description="Train and score a probe: the worth of frozen features on a task.",
-    )
-    texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
-    rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
-    parser.epilog = f"{rows}\n\nEach command has a --help of its own."
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    name = parser.parse_args(given[:1]).command
-    if name in TASKS:
-        return _run("downstream.probing", given)
-    if name not in COMMANDS:
-        parser.error(f"{name!r} is no task or command; choose from {', '.join(texts)}")
-    return _run(COMMANDS[name][0], given[1:])
-
-
-def _run(module: str, arguments: Sequence[str]) -> int:
+    if given != ["--json", "-"]:
+        parser = new_parser(
+            Command,
+            prog="python -m downstream",
+            description="Train and score a probe: the worth of frozen features on a "
+            "task.",
+        )
+        texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
+        rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
+        parser.epilog = f"{rows}\n\nEach command has a --help of its own."
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        name = parser.parse_args(given[:1]).command
+        if name not in texts:
+            parser.error(f"{name!r} is not one of {', '.join(texts)}")
+        if name in COMMANDS:
+            module = COMMANDS[name][0]
+            del given[0]
     # To be called before the command starts other threads.
     keep_freed_memory()
-    status: int = import_module(module).main(arguments)
+    status: int = import_module(module).main(given)
     return status
 
 

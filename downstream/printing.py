@@ -48,20 +48,22 @@ class Table:
 
 def text_table(table: Table, *, markdown: bool = False) -> str:
     """The lines of a table under its title, for a terminal or as Markdown."""
-    if markdown:
-        # The colon aligns a column to the right.
-        rules = ["---:" if each in table.right else "---" for each in table.headers]
-        lines = [f"| {' | '.join(cells)} |" for cells in (table.headers, rules)]
-        for row in table.rows:
-            cells = [cell.replace("|", "\\|") for cell in row]
-            lines.append(f"| {' | '.join(cells)} |")
-        return f"**{table.title}**\n\n" + "\n".join(lines)
     columns = []
-    for header, *cells in zip(table.headers, *table.rows, strict=True):
-        width = max(map(len, [header, *cells]))
-        side = ">" if header in table.right else "<"
-        columns.append(
-            [f"{each:{side}{width}}" for each in (header, "─" * width, *cells)]
-        )
-    rows = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return f"{table.title}\n\n" + "\n".join(rows)
+    for place, header in enumerate(table.headers):
+        cells = [row[place] for row in table.rows]
+        is_right = header in table.right
+        if markdown:
+            # The colon aligns a column to the right.
+            rule = "---:" if is_right else "---"
+            cells = [cell.replace("|", "\\|") for cell in cells]
+            columns.append([header, rule, *cells])
+        else:
+            width = max(map(len, [header, *cells]))
+            lines = [header, "─" * width, *cells]
+            aligned = str.rjust if is_right else str.ljust
+            columns.append([aligned(line, width) for line in lines])
+    rows = zip(*columns, strict=True)
+    if markdown:
+        lines = [f"| {' | '.join(cells)} |" for cells in rows]
+        return f"**{table.title}**\n\n" + "\n".join(lines)
+    return f"{table.title}\n\n" + "\n".join("  ".join(cells).rstrip() for cells in rows)

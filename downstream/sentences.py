@@ -53,15 +53,14 @@ def run(command: SentencesCommand) -> None:
     """Print each distinct sentence once, in the order of the files."""
     task = load_task(command.task)
     reader = with_changes(task.reader, command.reader)
-    # A terminal gets no characters that steer it; a file gets the words as they are.
-    is_terminal = sys.stdout.isatty()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Other programs read the lines, whatever characters the terminal shows.
-        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
     words: dict[tuple[str, ...], None] = {}
     for path in command.files:
         for example in task.read(path, reader, training=True):
             words |= {each.words: None for each in task.sentences(example)}
+    # Other programs read the lines, whatever characters the terminal shows.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+    # A terminal gets no characters that steer it; a file gets the words as they are.
+    shown = printable if sys.stdout.isatty() else str
     for each in words:
-        line = " ".join(each)
-        print(printable(line) if is_terminal else line)
+        print(shown(" ".join(each)))

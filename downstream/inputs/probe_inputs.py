@@ -114,7 +114,7 @@ class ProbeInputs(torch.nn.Module):
         if self._states is not None:
             parts.append(self._mixed(sentences))
         if self._words is not None:
-            rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
+            rows = self._words.rows(sentences).to(self.table.device)
             vectors = embedding(rows, self.table)  # [B, T, E]
             known = embedding(rows, self.known)  # [B, T, S]
             # Only words that a source knows are centred by its mean.

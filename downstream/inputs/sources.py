@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
 from downstream.inputs.sentence import TaskSentence
@@ -59,23 +61,19 @@ class FeatureStates:
         distinct = {sentence.words: sentence for sentence in sentences}
         for words, sentence in distinct.items():
             index = self._file.find(words)
-            if index is None:
-                raise self._unusable(sentence, "is not in the file")
-            view = self._file.view(index)
+            view = np.zeros(0) if index is None else self._file.view(index)
             is_whole = view.size == self.layers * len(words) * self.width
-            if view.shape[-2:] != (len(words), self.width) or not is_whole:
-                raise self._unusable(sentence, f"has the shape {view.shape} there")
+            is_right = is_whole and view.shape[-2:] == (len(words), self.width)
+            if index is None or not is_right:
+                text = shortened(" ".join(words))
+                raise InputError(
+                    f'{path}: the sentence "{text}" ({sentence.file}, line '
+                    f"{sentence.line}) is not in the file, or of another shape there: "
+                    "dump the features of what `python -m downstream sentences` prints"
+                )
             # An array with data of its own is a copy, which would fill the memory.
             is_copy = view.flags.owndata or not view.dtype.isnative
             self._places[words] = index if is_copy else view
-
-    def _unusable(self, sentence: TaskSentence, reason: str) -> InputError:
-        text = shortened(" ".join(sentence.words))
-        return InputError(
-            f'{self._file.path}: the sentence "{text}" ({sentence.file}, line '
-            f"{sentence.line}) {reason}: dump the features of what `python -m "
-            "downstream sentences` prints"
-        )
 
     def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence: views of the file where it
@@ -101,10 +99,11 @@ class FeatureStates:
 
         A foreign file, which names no model, is known by its size and time.
         """
-        described: dict[str, Any] = {}
-        for name, value in self._file.attributes.items():
-            # NumPy's numbers and arrays as Python's.
-            described[name] = np.asarray(value).tolist()
+        attributes = self._file.attributes
+        # NumPy's numbers and arrays as Python's.
+        described = {
+            name: np.asarray(each).tolist() for name, each in attributes.items()
+        }
         described["layers"] = self.names
         if self._directory is not None:
             return {"directory": str(self._directory), **described}
@@ -174,7 +173,8 @@ class WordTable:
     def __init__(self, *origins: str, sentences: Sequence[TaskSentence]) -> None:
         words = _distinct_words(sentences)
         self._rows = {word: row for row, word in enumerate(words)}
-        self._sentences: dict[tuple[str, ...], np.ndarray] = {}
+        # Every epoch reads them again.
+        self._sentences = {each.words: self._rows_of(each) for each in sentences}
         sources = [open_word_vectors(origin, only=words) for origin in origins]
         self._origins = origins
         self._fingerprints = [source.fingerprint for source in sources]
@@ -201,26 +201,21 @@ class WordTable:
         numbers of a source have one deviation.
         """
         rows = [self._rows[word] for word in _distinct_words(sentences)]
-        means = []
-        deviations = []
-        for block in self.vectors[rows].split(self.sizes, dim=1):
-            known = block[block.any(dim=1)]
-            mean = known.mean(dim=0)
-            means.append(mean)
-            deviations.append((known - mean).std().expand_as(mean))
+        blocks = self.vectors[rows].split(self.sizes, dim=1)
+        known = [block[block.any(dim=1)] for block in blocks]
+        means = [block.mean(dim=0) for block in known]
+        pairs = zip(known, means, strict=True)
+        deviations = [(block - mean).std().expand_as(mean) for block, mean in pairs]
         return torch.block_diag(*means), torch.cat(deviations)
 
-    def rows(self, sentences: Sequence[TaskSentence], time: int) -> Tensor:
-        """int32 [B, time]: the row of each word in `padded`."""
-        rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
-        for row, sentence in zip(rows, sentences, strict=True):
-            words = sentence.words
-            # Every epoch reads the sentence again.
-            if words not in self._sentences:
-                found = [self._rows[word] for word in words]
-                self._sentences[words] = np.array(found, dtype=np.int32)
-            row[: len(words)] = self._sentences[words]
-        return torch.from_numpy(rows)
+    def _rows_of(self, sentence: TaskSentence) -> Tensor:
+        rows = [self._rows[word] for word in sentence.words]
+        return torch.tensor(rows, dtype=torch.int32)
+
+    def rows(self, sentences: Sequence[TaskSentence]) -> Tensor:
+        """int32 [B, T]: the row of each word in `padded`."""
+        rows = [self._sentences[sentence.words] for sentence in sentences]
+        return pad_sequence(rows, batch_first=True, padding_value=len(self._rows))
 
     def describe(self) -> dict[str, Any]:
         """The part of a line of results about the word vectors."""
@@ -236,10 +231,8 @@ class WordTable:
 
 def _distinct_words(sentences: Sequence[TaskSentence]) -> list[str]:
     """The distinct words of sentences, in the order in which they come first."""
-    words: dict[str, None] = {}
-    for sentence in sentences:
-        words.update(dict.fromkeys(sentence.words))
-    return list(words)
+    words = chain.from_iterable(sentence.words for sentence in sentences)
+    return list(dict.fromkeys(words))
 
 
 @dataclass(frozen=True)

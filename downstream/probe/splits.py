@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,16 @@ def read_split(
         examples = task.training_examples(examples, options)
         part = f": {100 * fraction:.4g} % of them" if fraction != 1 else ""
     say(f"{name:6} {task.describe(examples)}{part}")
-    sentences: list[TaskSentence] = []
-    lengths = []
-    for example in examples:
-        of_example = task.sentences(example)
-        sentences += of_example
-        lengths.append(sum(len(sentence.words) for sentence in of_example))
-    # Results are compared by contents: runs may find a file in other folders.
-    hashes = [fingerprint([path.read_bytes()]) for path in paths]
-    return Split(name, examples, sentences, lengths, files, hashes)
+    sentences = [task.sentences(example) for example in examples]
+    return Split(
+        name=name,
+        examples=examples,
+        sentences=list(chain.from_iterable(sentences)),
+        lengths=[sum(len(each.words) for each in own) for own in sentences],
+        files=files,
+        # Results are compared by contents: runs may find a file in other folders.
+        fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
+    )
 
 
 def random_part(
@@ -103,5 +105,5 @@ def random_part(
     order = np.random.default_rng(SEED).permutation(len(distinct))
     count = max(1, round(fraction * len(distinct)))
     kept = {distinct[row] for row in order[:count]}
-    rows = [row for row, place in enumerate(places) if place in kept]
-    return [examples[row] for row in rows]
+    pairs = zip(examples, places, strict=True)
+    return [example for example, place in pairs if place in kept]

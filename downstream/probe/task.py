@@ -16,9 +16,6 @@ from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 
-# The same for every run, so that all seeds and kinds of inputs train on the same part.
-SEED = 13
-
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 

@@ -4,7 +4,8 @@ weights, and scores.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from elmoc.process import progress_bar
 CHUNK = 20
 # `decay` multiplies the learning rate once in this number of updates (Lee et al. 2018).
 DECAY_UPDATES = 100
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adadelta": partial(torch.optim.Adadelta, rho=0.95),
+}
 
 
 def evaluate(
@@ -133,23 +138,16 @@ class _Optimiser:
     def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
         self._probe = probe
         self._settings = settings
-        parameters = [each for each in probe.parameters() if each.requires_grad]
-        self._parameters = parameters
+        self._parameters = [each for each in probe.parameters() if each.requires_grad]
         # The mix has a rate of its own.
-        mix = set(probe.inputs.mix_parameters())
+        mix = probe.inputs.mix_parameters()
+        others = [each for each in self._parameters if each not in set(mix)]
         rate = settings.learning_rate
         groups = [
-            {"params": [each for each in parameters if each not in mix], "lr": rate},
-            {
-                "params": [each for each in parameters if each in mix],
-                "lr": settings.mix_rate * rate,
-            },
+            {"params": others, "lr": rate},
+            {"params": mix, "lr": settings.mix_rate * rate},
         ]
-        self._optimiser: torch.optim.Optimizer
-        if settings.optimiser == "adadelta":
-            self._optimiser = torch.optim.Adadelta(groups, rho=0.95)
-        else:
-            self._optimiser = torch.optim.Adam(groups)
+        self._optimiser = OPTIMISERS[settings.optimiser](groups)
         self._decay = torch.optim.lr_scheduler.StepLR(
             self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay
         )

@@ -22,6 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean, variance
 
 import numpy as np
@@ -155,7 +156,7 @@ def _error_by_seeds(
         In points; None where there are single seeds only.
     """
     # The variance is pooled: single groups have too few seeds to tell it.
-    told = [group for group in [*groups, *cancelled] if len(group) > 1]
+    told = [group for group in chain(groups, cancelled) if len(group) > 1]
     degrees = sum(len(group) - 1 for group in told)
     if not degrees:
         return None
@@ -183,16 +184,24 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
     if not found:
         return None
     first = next(iter(found))
+    width = 7 if len(found) > 1 else 6
     lines = []
     for name, merit in found.items():
         above = figure_of_merit(of_encoders[name], less=of_encoders[first])
-        cell = NONE
+        cells = [
+            name,
+            str(len(merit.shares)),
+            f"{merit.value:.2f}",
+            f"{merit.error:.2f}",
+            f"{merit.items_error:.2f}",
+            merit.by_seeds,
+            NONE,
+        ]
         if above and name != first:
-            cell = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
-        numbers = (merit.value, merit.error, merit.items_error)
-        shown = [f"{number:.2f}" for number in numbers]
-        lines.append([name, str(len(merit.shares)), *shown, merit.by_seeds, cell])
+            cells[-1] = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
+        # A single encoder is above no other.
+        lines.append(cells[:width])
     headers = ["encoder", "data sets", "figure of merit", "standard error"]
     headers += ["by items", "by seeds", f"− {first} (data sets of both)"]
     title = "Figure of merit: mean of (both − vectors) / the paper's gain"
-    return Table(title, headers, lines, right=headers[1:])
+    return Table(title, headers[:width], lines, right=headers[1:])

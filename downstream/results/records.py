@@ -52,9 +52,8 @@ class Result(ResultLine):
         """
         # Suites tune settings for each kind of inputs.
         settings = self.compared_as or without_state_settings(self.settings)
-        return _identity(
-            [*self.place, self.metric, self.fingerprints, self.reader, settings]
-        )
+        facts = [self.place, self.metric, self.fingerprints, self.reader, settings]
+        return _identity(facts)
 
     @property
     def state_settings(self) -> Facts:
@@ -103,8 +102,8 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
         for number, line in enumerate(read_lines(path), 1):
             with reading(f"{path}, line {number}"):
                 result = decoder.decode(line)
-                facts = [result.comparable, result.inputs, result.encoder]
-                key = _identity([*facts, result.word_vectors])
+                own = [result.inputs, result.encoder, result.word_vectors]
+                key = _identity([result.comparable, own])
                 for row, seed in enumerate(result.seeds):
                     runs.setdefault(key, {})[seed] = of_row(result, row)
     if not runs:

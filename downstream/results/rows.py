@@ -181,15 +181,15 @@ def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
         scores: np.ndarray = task.metrics(sums)[task.metric]
         return scores
 
-    # [seeds, N, K] each
+    # [seeds, N, K] each.
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
     resampled = resampled_scores(counts, metric=metric, resamples=resamples)
-    vectors, *others = results
+    baseline = results["vectors"].mean
     gains = {}
-    for kind, scores in zip(others, resampled[1:], strict=True):
+    for (kind, result), scores in zip(results.items(), resampled, strict=True):
         differences = np.round(scores - resampled[0], _DECIMALS)
-        points = results[kind].mean - results[vectors].mean
-        gains[kind] = Gain(points, interval(differences), differences)
+        gains[kind] = Gain(result.mean - baseline, interval(differences), differences)
+    del gains["vectors"]
     return gains
 
 

@@ -123,15 +123,15 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
         )
     names = ["task", "data", "metric", "encoder"]
     above = ["both − vectors", "features − vectors", "paper"]
-    of_runs = ["items", "seeds", "minutes a run"]
+    of_runs = ["task", "data", "items", "seeds", "minutes a run"]
     return [
-        Table("Scores", [*names, *KINDS], scores),
+        Table("Scores", names + list(KINDS), scores),
         Table("Gains over word vectors alone", names + above, gains, right=above),
         Table(
             f"Runs (three numbers: {' / '.join(KINDS)})",
-            ["task", "data", *of_runs, "encoder", "word vectors", "mix of layers"],
+            [*of_runs, "encoder", "word vectors", "mix of layers"],
             runs,
-            right=of_runs,
+            right=of_runs[2:],
         ),
     ]
 

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.options import SEPARATOR, InputKind
+from downstream.inputs.options import INPUT_KINDS, SEPARATOR, InputKind
 from downstream.inputs.sources import FeatureStates
 from downstream.probe.splits import Split
 from downstream.results.records import encoder_identity
@@ -38,6 +38,7 @@ class Job:
     """One probe on one kind of inputs with one seed.
 
     probe: of the suite.
+    kind: of its inputs.
     name: of the log file and, before a hash, of the result.
     command: options of `python -m downstream --json -`, but for the file of results.
     result: the file that keeps its line of results.
@@ -45,6 +46,7 @@ class Job:
     """
 
     probe: SuiteProbe
+    kind: InputKind
     name: str
     command: Mapping[str, Any]
     result: Path
@@ -53,7 +55,6 @@ class Job:
 
 def make_jobs(
     probes: Sequence[tuple[SuiteProbe, Sequence[Split]]],
-    kinds: Sequence[InputKind],
     *,
     vectors: Sequence[str],
     features: Path | None,
@@ -64,9 +65,9 @@ def make_jobs(
 
     Args:
         probes: with their data.
-        kinds: of inputs.
-        vectors: word vectors, for kinds that read any.
-        features: the file with the encoder's layer states, for kinds that read any.
+        vectors: word vectors; without them there are no jobs that read any.
+        features: the file with the encoder's layer states; without it there are no
+            jobs that read any.
         device: where probes are trained.
         out: the folder of results. The baseline folder is beside it.
     """
@@ -77,7 +78,9 @@ def make_jobs(
     if features is not None:
         encoder = encoder_identity(FeatureStates(features, sentences=[]).describe())
     jobs = []
-    for (probe, splits), kind in product(probes, kinds):
+    for (probe, splits), kind in product(probes, INPUT_KINDS.values()):
+        if (kind.states and features is None) or (kind.words and not vectors):
+            continue
         # Word vectors alone score the same beside every encoder.
         folder = out / "results" if kind.states else out.parent / "baseline"
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,15 +115,8 @@ def make_jobs(
                 },
                 "options": {**options, "device": device},
             }
-            jobs.append(
-                Job(
-                    probe,
-                    name,
-                    command,
-                    result=folder / f"{name}.{key}.json",
-                    words=words,
-                )
-            )
+            result = folder / f"{name}.{key}.json"
+            jobs.append(Job(probe, kind, name, command, result, words))
     return jobs
 
 

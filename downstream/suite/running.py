@@ -149,17 +149,18 @@ def run_suite(
         notes = overlap_notes(options.corpus, reported, training)
         jobs = make_jobs(
             list(zip(plan.probes, data, strict=True)),
-            kinds,
             vectors=vectors,
             features=features,
             device=options.device,
             out=out,
         )
-        done = sum(job.result.exists() for job in jobs)
+        asked = [job for job in jobs if job.kind in kinds]
+        done = sum(job.result.exists() for job in asked)
         at_once = options.jobs or available_cores()
-        runs = counted(len(jobs), "run")
+        runs = counted(len(asked), "run")
         say(f"{runs}, {done} done before, {at_once} at once: {out}")
-        failed = run_jobs(jobs, at_once=at_once, logs=out / "logs")
+        failed = run_jobs(asked, at_once=at_once, logs=out / "logs")
+        # Other kinds of inputs may have been run before.
         finished = [job for job in jobs if job.result.exists()]
         result = _report(finished, model, out, notes) if finished else None
     if failed or result is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import downstream.__main__
 import pytest
+from downstream.inputs.options import INPUT_KINDS
 from downstream.suite.jobs import Job, run_jobs
 from elmoc.errors import InputError, quiet
 from elmoc.features.reader import FeatureFile
@@ -128,7 +129,7 @@ def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     """A job that is a short program (see `stand_in`)."""
     probe: Any = None
     command = {"options": {"seconds": seconds}}
-    return Job(probe, name, command, folder / f"{name}.json", round(10 * seconds) + 1)
+    return Job(probe, INPUT_KINDS["both"], name, command, folder / f"{name}.json", round(10 * seconds) + 1)
 
 
 @pytest.fixture
