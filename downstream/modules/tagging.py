@@ -2,11 +2,18 @@
 search for the best tags under a CRF.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
+from allennlp_light.modules.conditional_random_field.conditional_random_field import (
+    allowed_transitions,
+)
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import (
+    pack_padded_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+)
 
 
 class BiLstm(torch.nn.Module):
@@ -52,18 +59,55 @@ class BiLstm(torch.nn.Module):
         return padded
 
 
-def transition_mask(allowed: Sequence[tuple[int, int]], tags: int) -> Tensor:
-    """[K + 2, K + 2], from row to column: 0 where `allowed`, else minus infinity; the
-    last two are start and end.
+class Tags(torch.nn.Module):
+    """K tags of words: their numbers, and the best sequences of them.
+
+    Args:
+        names: of the tags, in the order of their scores.
+        coding: which tags may follow each other: "BIO" or "BIOUL".
+
+    Attributes:
+        allowed: the pairs of tags that may follow each other; K is the start, K + 1 the
+            end of a sentence.
     """
-    mask = torch.full((tags + 2, tags + 2), -torch.inf)
-    mask[tuple(torch.tensor(allowed).T)] = 0.0
-    return mask
+
+    mask: Tensor
+
+    def __init__(self, names: Sequence[str], coding: str) -> None:
+        super().__init__()
+        self.names = names
+        self.allowed = allowed_transitions(coding, dict(enumerate(names)))
+        # Scores of transitions: 0 where they are allowed. They are made from the tags,
+        # so a saved probe does without them.
+        mask = torch.full((len(names) + 2, len(names) + 2), -torch.inf)
+        mask[tuple(torch.tensor(self.allowed).T)] = 0.0
+        self.register_buffer("mask", mask, persistent=False)
+
+    def numbers(self, sentences: Iterable[Sequence[str]], *, padding: int) -> Tensor:
+        """int64 [B, T]: the numbers of the tags of each sentence, then `padding`."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        ids = (list(map(numbers.__getitem__, tags)) for tags in sentences)
+        rows = [torch.tensor(row) for row in ids]
+        return pad_sequence(rows, batch_first=True, padding_value=padding)
+
+    def best(
+        self, scores: Tensor, lengths: Tensor, transitions: Tensor | float = 0.0
+    ) -> list[list[str]]:
+        """The best tags of each sentence among those that the coding allows.
+
+        Args:
+            scores: [B, T, K], of the tags of words.
+            lengths: see `viterbi`.
+            transitions: [K, K], scores of transitions, if there are some.
+        """
+        of_tags = slice(len(self.names))
+        mask = self.mask.clone()
+        mask[of_tags, of_tags] += transitions
+        paths = viterbi(scores, lengths, mask)
+        return [list(map(self.names.__getitem__, path)) for path in paths]
 
 
-def viterbi(
-    logits: Tensor, lengths: Tensor, *, transitions: Tensor, start: Tensor, end: Tensor
-) -> list[list[int]]:
+def viterbi(logits: Tensor, lengths: Tensor, transitions: Tensor) -> list[list[int]]:
     """The best tag sequence of each sentence of a batch under a linear-chain CRF.
 
     `allennlp_light`'s `viterbi_tags` gives the same, one sentence after the other, and
@@ -72,24 +116,23 @@ def viterbi(
     Args:
         logits: [B, T, K].
         lengths: [B], 1 … T, on any device.
-        transitions: [K, K], from row to column; minus infinity where one is not
-            allowed.
-        start: [K], of the first tag; minus infinity where it is not allowed.
-        end: [K], of the last tag, likewise.
+        transitions: [K + 2, K + 2], from row to column; minus infinity where one is not
+            allowed. Row K is for the first tag, column K + 1 for the last.
     """
     batch, steps, tags = logits.shape
     lengths = lengths.to(logits.device)
     stay = torch.arange(tags, device=logits.device).expand(batch, tags)
-    scores = start + logits[:, 0]  # [B, K]
+    scores = transitions[tags, :tags] + logits[:, 0]  # [B, K]
     pointers = []
     for step in range(1, steps):
-        reached = scores.unsqueeze(2) + transitions  # [B, K, K]
+        reached = scores.unsqueeze(2) + transitions[:tags, :tags]  # [B, K, K]
         best, previous = reached.max(dim=1)  # [B, K]
         # After its end a sentence keeps its scores, and each tag points to itself.
         inside = (step < lengths).unsqueeze(1)  # [B, 1]
         scores = torch.where(inside, best + logits[:, step], scores)
         pointers.append(torch.where(inside, previous, stay))
-    tag = (scores + end).argmax(dim=1, keepdim=True)  # [B, 1]
+    last = scores + transitions[:tags, tags + 1]
+    tag = last.argmax(dim=1, keepdim=True)  # [B, 1]
     backwards = [tag]
     for previous in reversed(pointers):
         tag = previous.gather(1, tag)

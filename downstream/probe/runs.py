@@ -14,7 +14,6 @@ from downstream.inputs.mixing import layer_rows
 from downstream.inputs.options import InputOptions
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
-from downstream.printing import say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.splits import Split, read_split
 from downstream.probe.task import Task
@@ -153,9 +152,6 @@ def _trained(
         title=name,
     )
     predictions, counts, metrics = evaluate(task, probe, reported, settings.batch_size)
-    details = task.details(reported.examples, predictions)
-    if details:
-        say_lines(details)
     if options.predictions is not None:
         path = options.predictions / f"{name}.{reported.name}{task.suffix}"
         task.write_predictions(path, reported.examples, predictions)

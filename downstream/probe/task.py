@@ -82,9 +82,7 @@ class Task(ABC, Generic[Example, Prediction]):
     small: TrainingSettings
 
     @abstractmethod
-    def read(
-        self, path: Path, options: ReaderOptions, *, training: bool
-    ) -> list[Example]:
+    def read(self, path: Path, options: Any, *, training: bool) -> list[Example]:
         """Read one file, for training or for scoring.
 
         Args:
@@ -102,9 +100,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """
         return [example.sentence]
 
-    def training_examples(
-        self, examples: list[Any], options: ReaderOptions
-    ) -> list[Any]:
+    def training_examples(self, examples: list[Any], options: Any) -> list[Any]:
         """The examples to train on, of those read for training; by default all."""
         return examples
 
@@ -129,14 +125,6 @@ class Task(ABC, Generic[Example, Prediction]):
         """Metrics in percent, [...] each, of summed counts [..., K]; one of them is
         named `metric`.
         """
-
-    def details(
-        self, examples: Sequence[Example], predictions: Sequence[Prediction]
-    ) -> str:
-        """More printed lines about the reported split, such as scores of each label; ""
-        for none.
-        """
-        return ""
 
     @abstractmethod
     def format_prediction(self, example: Example, prediction: Prediction) -> str:

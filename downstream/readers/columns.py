@@ -2,23 +2,26 @@
 like them.
 
 Columns are separated by tabs, or, in a line without a tab, by spaces. A line of white
-space ends a sentence. Lines with `-DOCSTART-` are skipped.
+space ends a sentence, and so does a line with `-DOCSTART-`.
 
 Words are in the first column that neither counts them (0, 1, 2 … or 1, 2, 3 …) nor is
 the same all through each sentence, such as the name of a document. A note says which,
 unless it is column 0.
 
 Comments begin with `# key = `, or they begin with #, stand before the words of a
-sentence, and are no row of them: they have another number of columns, or no label in
-the column of the labels. So a tweet's first word may begin with #.
+sentence, and are no row of them: they have another number of columns, or no label. So a
+tweet's first word may begin with #.
 """
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import note
@@ -30,12 +33,17 @@ DOCUMENT_START = "-DOCSTART-"
 DOCUMENT_MARKS = ("#begin document", "#end document")
 
 # What stands for every word in files that are handed out without their text.
-SKELETON_WORDS = ("[WORD]", "_")
+SKELETON_WORDS = {"[WORD]", "_"}
 
 # At the beginning of a line.
 _COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
-_ANYTHING = re.compile(r"(?s).*")
-_BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)(\*?)(\)*)")
+# Cells of brackets, and examples of them: labels at the opening bracket alone, or
+# clusters of coreference at both.
+_LABELLED = (re.compile(r"(?!$)(\([^()*|\s]{1,100})*\*?\)*"), "(ARG0* or *)")
+_PART = r"(\(\d{1,100}\)?|\d{1,100}\))"
+_CLUSTERS = (re.compile(rf"-|{_PART}(\|{_PART})*"), "-, (12, 12), (12) or (12|(3)")
+# An opening bracket, a label and a closing bracket, or some of them.
+_BRACKET = re.compile(r"(\(?)([^()*|]*)(\)?)")
 
 
 class Span(NamedTuple):
@@ -74,44 +82,38 @@ class ColumnSentence:
         """An error about one of its words, with file and line."""
         return InputError(f"{self.file}, line {self.lines[word]}: {reason(what)}")
 
-    def bracketed(self, index: int) -> list[Span]:
-        """The spans of a column of brackets, such as `(ARG0*`, `*`, `*)` and `(GPE)`,
-        outer ones before inner ones.
+    def bracketed(self, index: int, *, clusters: bool = False) -> list[Span]:
+        """The spans of a column of brackets in the order in which they open, so that
+        outer ones come before inner ones.
+
+        Args:
+            index: of the column.
+            clusters: whether cells are such as `(12`, `12)`, `(12)|(3` and `-`, where a
+                bracket closes the span of its cluster that was opened last; else they
+                are such as `(ARG0*`, `*`, `*)` and `(GPE)`.
         """
+        form, example = _CLUSTERS if clusters else _LABELLED
         spans: list[Span] = []
-        opened: list[tuple[str, int]] = []
+        # The numbers of the open spans, by the label at a closing bracket.
+        opened: defaultdict[str, list[int]] = defaultdict(list)
         for place, cell in enumerate(self.column(index)):
-            match = _BRACKETS.fullmatch(cell)
-            labels = match[1].split("(")[1:] if match else []
-            opened += [(label, place) for label in labels]
-            if not match or not cell or len(match[3]) > len(opened):
-                raise self.error(
-                    place,
-                    f"column {index}: {cell!r} is no (ARG0* or *), "
-                    "or closes a span not open",
-                )
-            for _ in match[3]:
-                label, first = opened.pop()
-                spans.append(Span(label, first, place))
-        if opened:
-            _, place = opened[-1]
-            raise self.error(
-                place, f"a bracket of column {index} is not closed in its sentence"
-            )
-        # The outer one of two spans of the same words was closed last.
-        spans.reverse()
-        return sorted(spans, key=lambda span: (span.first, -span.last))
-
-
-@dataclass(frozen=True)
-class ColumnFile:
-    """The sentences of a file, its comments by their lines, and the column of the
-    words.
-    """
-
-    sentences: list[ColumnSentence]
-    comments: dict[int, str]
-    word_column: int
+            is_valid = form.fullmatch(cell)
+            for opening, label, closing in _BRACKET.findall(cell):
+                numbers = opened[label if clusters else ""]
+                if opening:
+                    numbers.append(len(spans))
+                    # The end is known when the bracket is closed.
+                    spans.append(Span(label, place, place))
+                if not is_valid or (closing and not numbers):
+                    what = f"column {index}: {cell!r} is no {example}"
+                    raise self.error(place, f"{what}, or closes a span not open")
+                if closing:
+                    number = numbers.pop()
+                    spans[number] = spans[number]._replace(last=place)
+        for number in chain.from_iterable(opened.values()):
+            what = f"a bracket of column {index} is not closed in its sentence"
+            raise self.error(spans[number].first, what)
+        return spans
 
 
 def outermost(spans: Sequence[Span]) -> list[Span]:
@@ -123,7 +125,7 @@ def outermost(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-def bio_tags(spans: Sequence[Span], length: int) -> list[str]:
+def bio_tags(spans: Iterable[Span], length: int) -> list[str]:
     """BIO tags of a sentence of `length` words for spans that do not overlap."""
     tags = ["O"] * length
     for label, first, last in spans:
@@ -132,130 +134,123 @@ def bio_tags(spans: Sequence[Span], length: int) -> list[str]:
     return tags
 
 
+def bio_spans(tags: Sequence[str]) -> list[Span]:
+    """The spans of BIO tags as conlleval sees them: an `I-X` begins one where the word
+    before is in no span of label X.
+    """
+    return [Span(*entity) for entity in get_entities(list(tags))]
+
+
 def read_columns(
-    path: Path,
-    *,
-    word_column: int | None = None,
-    column: int = -1,
-    labels: re.Pattern[str] = _ANYTHING,
-    ragged: bool = False,
-) -> ColumnFile:
-    """Read a file (plain or `.gz`).
+    path: Path, *, labels: re.Pattern[str] | None = None
+) -> tuple[list[ColumnSentence], dict[int, str]]:
+    """The sentences of a file (plain or `.gz`), and its comments by their lines.
 
     Args:
         path: the file.
-        word_column: where the words are, if that is known.
-        column: where the labels are.
-        labels: the form of a label.
-        ragged: whether sentences have different numbers of columns, as those of
-            CoNLL-2012 do.
+        labels: the form of a label, by which words with # are told from comments; None
+            where all comments are of the form `# key = ` or lines around documents, and
+            where sentences may have different numbers of columns, as in CoNLL-2012.
 
     Raises:
-        InputError: a file without sentences, a line with another number of columns than
-            the lines before, or numbers in place of words.
+        InputError: a file without sentences, or a line with another number of columns
+            than the lines before.
     """
     lines = list(read_lines(path))
     rows = [split_columns(line) for line in lines]
-    ragged = ragged or any(line.startswith(DOCUMENT_MARKS) for line in lines)
-    # Numbers of columns of the lines that are surely words: a comment has others.
-    widths = set()
-    for line, columns in zip(lines, rows, strict=True):
-        if columns and not line.startswith("#"):
-            widths.add(len(columns))
+    is_ragged = labels is None or any(line.startswith(DOCUMENT_MARKS) for line in lines)
+    # The number of columns of a line that is surely words: a comment has another.
+    surely = [row for row in rows if row and not row[0].startswith("#")]
+    width = len(surely[0]) if surely else 0
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
-    # Whether the line before is a word of a sentence.
-    inside = False
+    # The sentence that the line before belongs to.
+    sentence: ColumnSentence | None = None
     for number, (line, columns) in enumerate(zip(lines, rows, strict=True), 1):
         is_comment = bool(_COMMENT.match(line))
         # A tweet's first word may begin with #: a row of words has a label.
-        if line.startswith("#") and not inside and not is_comment:
-            has_width = len(columns) in widths or not widths
-            has_column = -len(columns) <= column < len(columns)
-            has_label = has_column and labels.fullmatch(columns[column])
-            is_comment = not (has_width and has_label)
+        if labels and line.startswith("#") and sentence is None:
+            has_width = width in (0, len(columns))
+            has_label = any(map(labels.fullmatch, columns))
+            is_comment = is_comment or not (has_width and has_label)
         if is_comment:
             comments[number] = line
-            inside = False
+        if is_comment or not columns:
+            sentence = None
             continue
-        if not columns or DOCUMENT_START in columns:
-            inside = False
-            continue
-        if not inside:
-            sentences.append(ColumnSentence(path, [], []))
-        inside = True
-        sentence = sentences[-1]
+        if sentence is None:
+            sentence = ColumnSentence(path, [], [])
+            sentences.append(sentence)
         sentence.rows.append(columns)
         sentence.lines.append(number)
         # Columns of arguments differ from sentence to sentence, others do not.
-        like = sentence if ragged else sentences[0]
-        width = len(like.rows[0])
-        if len(columns) != width:
-            raise sentence.error(
-                -1, f"{len(columns)} columns where the lines before have {width}"
-            )
+        before = len((sentence if is_ragged else sentences[0]).rows[0])
+        if len(columns) != before:
+            what = f"{len(columns)} columns where the lines before have {before}"
+            raise sentence.error(-1, what)
     if not sentences:
         raise InputError(
             f"{path} holds no sentences: a word and its labels a line are expected"
         )
-    found = _find_words(sentences) if word_column is None else word_column
-    _check_words(path, sentences, found, is_given=word_column is not None)
-    return ColumnFile(sentences, comments, found)
+    return sentences, comments
 
 
-def _check_words(
-    path: Path, sentences: Sequence[ColumnSentence], column: int, *, is_given: bool
-) -> None:
-    words: set[str] = set()
-    for sentence in sentences:
-        words.update(sentence.column(column))
-    if words <= set(SKELETON_WORDS):
+def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:
+    """The column of the words: `given`, or where that is negative the first column that
+    neither counts the words nor is the same all through each sentence, else 0.
+
+    Raises:
+        InputError: there are no words, or numbers in a column that is not given.
+    """
+    path = sentences[0].file
+    found = given
+    if given < 0:
+        columns = range(min(len(each.rows[0]) for each in sentences) - 1)
+        words_first = (index for index in columns if not _is_of_order(sentences, index))
+        found = next(words_first, 0)
+    if found > 0 > given:
+        note(
+            f"{path}: columns before column {found} number the words, or name their "
+            f"document: words are read from column {found}"
+        )
+    words = set(chain.from_iterable(each.column(found) for each in sentences))
+    if words <= SKELETON_WORDS:
         raise InputError(
             f"{path} has {words.pop()} in the place of every word: "
             "the corpus's own script puts them in"
         )
     # Numbers are words where the user says so.
-    if not is_given and all(map(str.isdecimal, words)):
+    if given < 0 and all(map(str.isdecimal, words)):
         raise InputError(
-            f"{path}: column {column} holds numbers, no words: "
+            f"{path}: column {found} holds numbers, no words: "
             "name their column with --word-column"
         )
+    return found
 
 
-def _find_words(sentences: Sequence[ColumnSentence]) -> int:
-    """The first column that neither counts the words nor is the same all through each
-    sentence; 0 if there is none.
+def _is_of_order(sentences: Sequence[ColumnSentence], index: int) -> bool:
+    """Whether a column counts the words of each sentence, or is the same all through
+    each.
     """
+    columns = [each.column(index) for each in sentences]
     # Columns of single words are always "the same all through".
-    several = any(len(each.rows) > 1 for each in sentences)
-    for index in range(min(len(each.rows[0]) for each in sentences) - 1):
-        columns = [each.column(index) for each in sentences]
-        same = several and all(len(set(cells)) == 1 for cells in columns)
-        if not same and not all(map(_counts, columns)):
-            if index:
-                note(
-                    f"{sentences[0].file}: columns before column {index} number the "
-                    "words, or name their document: "
-                    f"words are read from column {index}"
-                )
-            return index
-    return 0
+    several = any(len(cells) > 1 for cells in columns)
+    same = several and all(len(set(cells)) == 1 for cells in columns)
+    return same or all(map(_counts, columns))
 
 
 def _counts(cells: Sequence[str]) -> bool:
     """Whether these are whole numbers, each one more than that before."""
-    if not all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
-        return False
-    return all(int(after) == int(before) + 1 for before, after in pairwise(cells))
+    numbers = [int(cell) for cell in cells if re.fullmatch(r"\d{1,9}", cell)]
+    steps = {after - before for before, after in pairwise(numbers)}
+    return len(numbers) == len(cells) and steps <= {1}
 
 
 def split_columns(line: str) -> list[str]:
-    """The columns of a line, white space at their edges removed; none for a line of
-    white space.
+    """The columns of a line, white space at their edges removed; none for a line
+    between sentences.
     """
-    if not line.strip():
-        return []
     # Words with blanks are found in columns between tabs alone.
-    if "\t" in line:
-        return [column.strip() for column in line.split("\t")]
-    return [column.strip() for column in line.split(" ") if column]
+    cells = line.split("\t") if "\t" in line else filter(None, line.split(" "))
+    columns = [cell.strip() for cell in cells]
+    return columns if any(columns) and DOCUMENT_START not in columns else []

@@ -1,17 +1,17 @@
 """Labelled pairs of sentences, from SNLI's JSON lines, from tab-separated text, or from
 what data hubs export.
 
-JSON lines: an object a line. Tab- or comma-separated: the first line names the columns;
-without such a line, the three columns are label, premise, hypothesis, with tabs between
-them. Names are `gold_label` or `label`, `sentence1` or `premise`, `sentence2` or
+JSON lines: an object a line. Tab- or comma-separated: the first line names the columns.
+Names are `gold_label` or `label`, `sentence1` or `premise`, `sentence2` or
 `hypothesis`; others are ignored. Texts are tokenised by `elmoc.text.tokenizer`, which
 leaves tokenised text nearly as it is.
 """
 
 import csv
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -29,16 +29,9 @@ UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "none", "null", "nan", "na", "n/a
 # whole files.
 LONGEST = 300
 
-# The names of label, premise and hypothesis.
-_NAMES = (
-    ("gold_label", "label"),
-    ("sentence1", "premise"),
-    ("sentence2", "hypothesis"),
-)
-# More names of columns: a first line that holds some is a heading, and no pair.
-_OTHERS = ("text", "text1", "text2", "sentence", "pairid", "index")
-# The columns of a table without a heading.
-_COLUMNS = ("label", "premise", "hypothesis")
+# The names of label, premise and hypothesis in SNLI, and in other data.
+_NAMES = {"gold_label": "label", "sentence1": "premise", "sentence2": "hypothesis"}
+_NEEDED = set(_NAMES.values())
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class SentencePair:
     premise: TaskSentence
     hypothesis: TaskSentence
     label: str
-    texts: tuple[str, str]
+    texts: list[str]
 
 
 def read_sentence_pairs(path: Path) -> list[SentencePair]:
@@ -68,11 +61,14 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
     rows = progress_bar(
         iterable=_rows(path), desc="reading", unit=" pairs", leave=False, delay=2
     )
-    for line, label, *texts in rows:
+    for line, cells in rows:
+        # `None` and JSON's null are spellings of a missing label.
+        label = str(cells["label"]).strip()
         if label.lower() in UNLABELLED:
             unlabelled += 1
             continue
         sentences = []
+        texts = [cells["premise"], cells["hypothesis"]]
         with reading(f"{path}, line {line}"):
             for text in texts:
                 words = tokenise_sentence(text)
@@ -82,7 +78,7 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
             first, second = sentences
             if not (first.words and second.words and len(label.split()) == 1):
                 raise InputError("a label of one word and two sentences are needed")
-        pairs.append(SentencePair(first, second, label, (texts[0], texts[1])))
+        pairs.append(SentencePair(first, second, label, texts))
     if not pairs:
         raise InputError(f"{path} holds no pair with a gold label")
     if unlabelled or cut:
@@ -91,66 +87,38 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
     return pairs
 
 
-def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Line, label ("" where there is none) and texts of each pair."""
-    # Of the columns, where the file is a table.
-    names: Sequence[str] = ()
-    commas = False
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and cells of each pair, by the names of `_NEEDED`."""
+    # Of the columns of a table, which are separated by commas or tabs.
+    names: list[str] = []
+    separator = ""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
+        is_heading = False
         with reading(f"{path}, line {number}"):
-            if line.lstrip().startswith("{") and not names:
+            if not separator and line.lstrip().startswith("{"):
                 # It refuses half a surrogate pair, too.
-                cells = msgspec.json.decode(line)
+                record = msgspec.json.decode(line)
+                cells = {_NAMES.get(name, name): cell for name, cell in record.items()}
             else:
-                if not names:
-                    commas = "\t" not in line
-                columns = next(csv.reader([line])) if commas else line.split("\t")
-                if not names:
-                    names = _heading(columns, commas)
-                    if names:
-                        continue
-                    names = _COLUMNS
-                if len(columns) != len(names):
-                    raise InputError(
-                        f"{len(columns)} columns where the first line has {len(names)}"
-                    )
-                texts = [unquoted(column.strip()) for column in columns]
+                separator = separator or ("\t" if "\t" in line else ",")
+                row = next(csv.reader([line])) if separator == "," else line.split("\t")
+                texts = [unquoted(cell.strip()) for cell in row]
+                is_heading = not names
+                lowered = map(str.lower, texts)
+                names = names or [_NAMES.get(name, name) for name in lowered]
+                if len(texts) != len(names):
+                    what = f"{len(texts)} columns where the first line has {len(names)}"
+                    raise InputError(what)
                 cells = dict(zip(names, texts, strict=True))
-            chosen = _chosen(cells)
-            if not chosen:
-                raise InputError("sentence1, sentence2 and gold_label are needed")
-            label, premise, hypothesis = [cells[name] for name in chosen]
-        yield number, "" if label is None else str(label).strip(), premise, hypothesis
-
-
-def _heading(columns: Sequence[str], commas: bool) -> list[str]:
-    """The names of the columns in the first line of a table; none where it is a pair.
-
-    Raises:
-        InputError: neither names nor a pair.
-    """
-    names = [name.strip().lower() for name in columns]
-    if _chosen(names):
-        return names
-    known = set(_OTHERS).union(*_NAMES)
-    if commas or len(names) != 3 or known & set(names):
-        raise InputError(
-            "JSON is needed, or names of columns (sentence1, sentence2, gold_label), "
-            "or a label, a premise and a hypothesis with tabs between them"
-        )
-    return []
-
-
-def _chosen(names: Collection[str]) -> list[str]:
-    """The columns of label, premise and hypothesis, by a file's names for them; none
-    where one is missing.
-    """
-    chosen = []
-    for alike in _NAMES:
-        chosen += [name for name in alike if name in names][:1]
-    return chosen if len(chosen) == len(_NAMES) else []
+            if not cells.keys() >= _NEEDED:
+                raise InputError(
+                    "sentence1, sentence2 and gold_label are needed in JSON, or as "
+                    "names of columns in the first line"
+                )
+        if not is_heading:
+            yield number, cells
 
 
 def unquoted(cell: str) -> str:

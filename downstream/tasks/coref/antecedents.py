@@ -9,13 +9,14 @@ import math
 from dataclasses import dataclass
 
 import torch
+from allennlp_light.nn.util import bucket_values
 from torch import Tensor
 from torch.nn.functional import embedding, pad
 
 from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
 
 # Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64
-# and more.
+# and more (`bucket_values`).
 DISTANCES = 10
 
 # The parts of the representation of a pair, in their order; from the last on, one for
@@ -58,14 +59,14 @@ class AntecedentScorer(torch.nn.Module):
         super().__init__()
         self._antecedents = settings.antecedents
         self._depth = settings.depth
+        self._speakers = speakers
+        self._genres = genres > 0
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
-        self.gate: torch.nn.Linear | None = None
+        # Spans that are scored once are not refined.
         if settings.depth > 1:
             self.gate = torch.nn.Linear(2 * span_size, span_size)
-        self._speakers = speakers
-        self._genres = genres > 0
         choices = [DISTANCES]
         if speakers:
             choices.append(2)
@@ -98,26 +99,17 @@ class AntecedentScorer(torch.nn.Module):
             scores = self._scores(spans, antecedents, coarse, features)
         return AntecedentScores(antecedents, scores)
 
-    def forget_unknown_genre(self) -> None:
-        """Make the feature of an unknown genre zero; training changes it only if its
-        documents lack genres.
-        """
-        if self._genres:
-            with torch.no_grad():
-                self.features[-1].get_parameter("weight")[0].zero_()
-
     def prune(self, spans: Tensor, mention_scores: Tensor) -> tuple[Tensor, Tensor]:
         """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞
         where there are fewer.
         """
-        count = len(spans)
         left = self.dropout(self.bilinear(spans))
         scores = left @ self.dropout(spans).T / self._scale  # [K, K]
         scores = scores + mention_scores.unsqueeze(1) + mention_scores
-        everywhere = torch.ones(count, count, dtype=torch.bool, device=spans.device)
-        earlier = everywhere.tril(-1)
-        scores = scores.masked_fill(~earlier, -torch.inf)
-        best, antecedents = scores.topk(min(self._antecedents, count), dim=1)
+        # Earlier spans alone.
+        later = torch.ones_like(scores, dtype=torch.bool).triu()
+        scores = scores.masked_fill(later, -torch.inf)
+        best, antecedents = scores.topk(min(self._antecedents, len(spans)), dim=1)
         return antecedents, best
 
     def refine(self, spans: Tensor, antecedents: Tensor, scores: Tensor) -> Tensor:
@@ -126,7 +118,6 @@ class AntecedentScorer(torch.nn.Module):
 
         A span without antecedent is its own: equations 4 to 6 of the paper.
         """
-        assert self.gate is not None, "spans that are scored once are not refined"
         shares = scores.softmax(dim=1)  # [K, 1 + C]
         # One product with the K × K shares is faster than K gathered antecedents.
         whole = shares.new_zeros(len(spans), len(spans))
@@ -153,7 +144,7 @@ class AntecedentScorer(torch.nn.Module):
     ) -> Tensor:
         """[K, C, H]: the features of pairs, projected by the first layer of the net."""
         places = torch.arange(len(antecedents), device=antecedents.device).unsqueeze(1)
-        choices = [distance_bucket(places - antecedents)]
+        choices = [bucket_values(places - antecedents)]
         if self._speakers:
             choices.append((speakers.unsqueeze(1) == speakers[antecedents]).long())
         if self._genres:
@@ -163,18 +154,7 @@ class AntecedentScorer(torch.nn.Module):
             weight = self.dropout(table.get_parameter("weight"))
             projected = self.score.project(FEATURES + number, weight)
             parts.append(embedding(choices[number], projected))
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return total
-
-
-def distance_bucket(distances: Tensor) -> Tensor:
-    """The bucket, 0 … 9, of each distance in spans; negative distances belong to no
-    pair.
-    """
-    large = distances.clamp(min=1).log2().floor().long() + 3
-    return torch.where(distances <= 4, distances, large).clamp(0, DISTANCES - 1)
+        return sum(parts[1:], start=parts[0])
 
 
 def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
+from allennlp_light.modules.feedforward import FeedForward
 from msgspec import Meta
 from torch import Tensor
 
@@ -134,18 +135,21 @@ class PartwiseFeedForward(torch.nn.Module):
 
     def __init__(self, *, sizes: Sequence[int], settings: CorefSettings) -> None:
         super().__init__()
-        hidden_size = settings.feed_forward_size
-        dropout = settings.dropout
+        hidden = settings.feed_forward_layers - 1
         self._sizes = list(sizes)
-        self.first = torch.nn.Linear(sum(sizes), hidden_size)
+        self.first = torch.nn.Linear(sum(sizes), settings.feed_forward_size)
         # What follows the first layer, which is linear alone.
-        rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
-        for _ in range(settings.feed_forward_layers - 1):
-            rest.append(torch.nn.Linear(hidden_size, hidden_size))
-            rest.append(torch.nn.ReLU())
-            rest.append(torch.nn.Dropout(dropout))
-        rest.append(torch.nn.Linear(hidden_size, 1))
-        self.rest = torch.nn.Sequential(*rest)
+        self.rest = torch.nn.Sequential(
+            torch.nn.ReLU(),
+            torch.nn.Dropout(settings.dropout),
+            FeedForward(
+                settings.feed_forward_size,
+                hidden + 1,
+                [settings.feed_forward_size] * hidden + [1],
+                [torch.nn.ReLU()] * hidden + [torch.nn.Identity()],
+                [settings.dropout] * hidden + [0.0],
+            ),
+        )
 
     def project(self, part: int, x: Tensor) -> Tensor:
         """[..., size of the part] → [..., H]; part 0 has the bias of the layer."""

@@ -8,8 +8,8 @@ chains.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,10 +78,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             layers=settings.layers,
             dropout=settings.lstm_dropout,
         )
-        self.heads: torch.nn.Sequential | None = None
+        self.heads: torch.nn.Linear | None = None
         if settings.head_size:
-            projection = torch.nn.Linear(inputs.size, settings.head_size)
-            self.heads = torch.nn.Sequential(self.lexical_dropout, projection)
+            self.heads = torch.nn.Linear(inputs.size, settings.head_size)
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=settings.head_size or inputs.size,
@@ -98,7 +97,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             for module in part.modules():
                 if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
                     torch.nn.init.xavier_uniform_(module.weight)
-        self.antecedents.forget_unknown_genre()
+        if genres:
+            # Of an unknown genre: training without such documents does not change it.
+            self.antecedents.features[-1].get_parameter("weight").data[0] = 0.0
 
     def score(
         self, example: CorefDocument, sentences: range
@@ -107,27 +108,23 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         of them, and their scores.
         """
         chosen = example.sentences[sentences.start : sentences.stop]
-        lengths = [len(sentence.words) for sentence in chosen]
-        encoded, x = self._words(chosen, lengths)
+        encoded, x = self._words(chosen)
         if self.heads:
-            heads = self.heads(x)
+            heads = self.heads(self.lexical_dropout(x))
         else:
             heads = self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
-        parts = self.spans.parts(encoded, heads)
         # How many words a span may have that begins at each word of its sentence.
+        lengths = [len(sentence.words) for sentence in chosen]
         rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
-        room = torch.cat(rooms)  # [N]
-        candidates = self.spans.candidates(parts, room)
-        # As many as a share of the words, one at least.
-        rows = keep_best(candidates, max(1, int(self._span_ratio * len(room))))
-        kept = Spans(
-            candidates.starts[rows], candidates.ends[rows], candidates.scores[rows]
-        )
+        # As many spans as a share of the words, one at least.
+        count = max(1, int(self._span_ratio * len(x)))
+        parts = self.spans.parts(encoded, heads)
+        candidates = self.spans.candidates(parts, torch.cat(rooms))
+        kept = keep_best(candidates, count)
         # The speaker of a span is that of its first word.
         before = _words_before(example, sentences.start)
-        names = example.speakers[before : before + len(room)]
-        numbers: dict[str, int] = {}
-        speakers = [numbers.setdefault(name, len(numbers)) for name in names]
+        names = example.speakers[before : before + len(x)]
+        _, speakers = np.unique(names, return_inverse=True)
         scores = self.antecedents(
             self.spans.represent(parts, kept),
             kept.scores,
@@ -173,33 +170,26 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             predictions.append(chains_of_links(mentions, links.tolist()))
         return predictions
 
-    def _words(
-        self, sentences: Sequence[TaskSentence], lengths: Sequence[int]
-    ) -> tuple[Tensor, Tensor]:
+    def _words(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
         """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads
         them before dropout, [N, D].
 
         Sentences of like length are encoded together: a document has long ones and
         short ones, and most of one padded batch would be padding.
         """
-        starts = list(accumulate(lengths, initial=0))
-        # The place of each word among all places of the batches, padding among them.
-        places = torch.empty(starts[-1], dtype=torch.long)
-        encoded = []
-        inputs = []
-        before = 0
-        for rows in like_length(lengths):
-            x, sizes = self.inputs([sentences[row] for row in rows])  # [B, T, D]
-            encoded.append(self.encoder(self.lexical_dropout(x), sizes).flatten(0, 1))
-            inputs.append(x.flatten(0, 1))
-            for number, row in enumerate(rows):
-                first = before + number * x.shape[1]
-                own = torch.arange(first, first + lengths[row])
-                places[starts[row] : starts[row + 1]] = own
-            before += len(inputs[-1])
-        places = places.to(inputs[0].device)
-        words = torch.cat(encoded).index_select(0, places)
-        return words, torch.cat(inputs).index_select(0, places)
+        encoded: dict[int, Tensor] = {}
+        inputs: dict[int, Tensor] = {}
+        for rows in like_length([len(sentence.words) for sentence in sentences]):
+            x, lengths = self.inputs([sentences[row] for row in rows])  # [B, T, D]
+            states = self.encoder(self.lexical_dropout(x), lengths)  # [B, T, 2H]
+            # Padding is cut off.
+            cuts = zip(rows, lengths.tolist(), states, x, strict=True)
+            for row, length, state, words in cuts:
+                encoded[row] = state[:length]
+                inputs[row] = words[:length]
+        order = range(len(sentences))
+        read = torch.cat([inputs[row] for row in order])
+        return torch.cat([encoded[row] for row in order]), read
 
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of a long document's."""

@@ -59,13 +59,11 @@ def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
     return np.array([muc, b_cubed, ceaf, mentions], dtype=np.float64)
 
 
-def chain_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 for
-    an empty denominator.
-    """
+def chain_f1(counts: np.ndarray) -> np.ndarray:
+    """Summed counts [..., 4] → F1 [...] in percent; 0 for an empty denominator."""
     recall = ratio(counts[..., 0], counts[..., 1])
     precision = ratio(counts[..., 2], counts[..., 3])
-    return precision, recall, ratio(2 * precision * recall, precision + recall) / 100
+    return ratio(2 * precision * recall, precision + recall) / 100
 
 
 def without_singletons(chains: Sequence[Chain]) -> list[Chain]:

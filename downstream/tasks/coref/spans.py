@@ -135,9 +135,9 @@ class SpanScorer(torch.nn.Module):
         return torch.cat([start, end, weights @ parts.heads, widths], dim=1)
 
 
-def keep_best(spans: Spans, count: int) -> Tensor:
-    """The numbers of up to `count` spans, best first taken, none crossing one taken
-    before; in textual order, [K].
+def keep_best(spans: Spans, count: int) -> Spans:
+    """Up to `count` spans, best first taken, none crossing one taken before; in textual
+    order.
 
     Two spans cross when each has a word that the other has not, and they have a word in
     common.
@@ -158,10 +158,9 @@ def keep_best(spans: Spans, count: int) -> Tensor:
         end = ends[number]
         begins_inside = (latest_end[start + 1 : end + 1] > end).any()
         ends_inside = (earliest_start[start:end] < start).any()
-        if begins_inside or ends_inside:
-            continue
-        kept.append(number)
-        latest_end[start] = max(latest_end[start], end)
-        earliest_start[end] = min(earliest_start[end], start)
+        if not begins_inside and not ends_inside:
+            kept.append(number)
+            latest_end[start] = max(latest_end[start], end)
+            earliest_start[end] = min(earliest_start[end], start)
     kept.sort(key=lambda number: (starts[number], ends[number]))
-    return torch.tensor(kept, device=spans.starts.device)
+    return Spans(spans.starts[kept], spans.ends[kept], spans.scores[kept])

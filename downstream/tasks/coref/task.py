@@ -10,6 +10,7 @@ it.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -22,13 +23,11 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
-    CONLL_2012,
     COREFERENCE,
     NOTHING,
     SPEAKER,
     WORD,
     Document,
-    mentions_of,
     read_documents,
 )
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
@@ -37,16 +36,15 @@ from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
     METRICS,
     Mention,
-    chain_metrics,
+    chain_f1,
     count_chains,
     without_singletons,
 )
 from elmoc.errors import InputError
 
-# Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000`
-# (OntoNotes), `GUM_academic_art`.
-_GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
-_OPENING = re.compile(r"\((\d+)(\)?)")
+# Names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes),
+# `GUM_academic_art`.
+_GENRE = re.compile(r"#begin document \((?:GUM_([^_/)]+)_|([^/)]+)/)")
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
@@ -99,33 +97,14 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """F1 of each metric and the mean of the three, without singletons; the mean
         with them.
         """
-        _, _, f1 = chain_metrics(_table(counts))  # [..., 2, 4]
+        table = counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
+        f1 = chain_f1(table)  # [..., 2, 4]
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
         found = {self.metric: means[..., 0]}
         for row, name in enumerate(METRICS):
             found[f"{name} F1"] = f1[..., 0, row]
         found["mean F1 with singletons"] = means[..., 1]
         return found
-
-    def details(
-        self,
-        examples: Sequence[CorefDocument],
-        predictions: Sequence[list[list[Mention]]],
-    ) -> str:
-        """Precision, recall and F1 of each metric, without and with singletons in the
-        key.
-        """
-        each = map(self.count, examples, predictions)
-        counts = sum(each, np.zeros(2 * len(METRICS) * 4))
-        lines = []
-        titles = ("without singletons", "with singletons")
-        for title, table in zip(titles, _table(counts), strict=True):
-            lines.append(f"{title:20} precision  recall      F1")
-            precision, recall, f1 = chain_metrics(table)
-            for row, name in enumerate(METRICS):
-                numbers = f"{precision[row]:10.2f}{recall[row]:8.2f}{f1[row]:8.2f}"
-                lines.append(f"  {name:18}{numbers}")
-        return "\n".join(lines)
 
     def format_prediction(
         self, example: CorefDocument, prediction: list[list[Mention]]
@@ -150,20 +129,19 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
     """The last column of a document of `words` words; a chain's number is its place,
     from 0.
     """
-    # Of the spans that begin at a word the longest comes first, of those that end there
-    # the shortest: so brackets are nested.
-    opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
-    closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
+    # Opening brackets come before closing ones. Of the spans that begin at a word the
+    # longest comes first, of those that end there the shortest: so brackets are nested.
+    brackets: list[list[tuple[int, int, str]]] = [[] for _ in range(words)]
     for number, mentions in enumerate(chains):
         for start, end in mentions:
             if start == end:
-                opened[start].append((-end, f"({number})"))
+                brackets[start].append((0, -end, f"({number})"))
             else:
-                opened[start].append((-end, f"({number}"))
-                closed[end].append((-start, f"{number})"))
+                brackets[start].append((0, -end, f"({number}"))
+                brackets[end].append((1, -start, f"{number})"))
     cells = []
-    for first, last in zip(opened, closed, strict=True):
-        parts = [part for _, part in sorted(first) + sorted(last)]
+    for own in brackets:
+        parts = [part for _, _, part in sorted(own)]
         cells.append("|".join(parts) or NOTHING)
     return cells
 
@@ -172,34 +150,24 @@ def _read_document(document: Document) -> CorefDocument:
     """The chains are in the order in which they begin, as the official scorer numbers
     them.
     """
-    chains: dict[str, list[Mention]] = {}
+    chains: defaultdict[str, list[Mention]] = defaultdict(list)
     sentences: list[TaskSentence] = []
     speakers: list[str] = []
     for sentence in document.sentences:
-        for cell in sentence.column(COREFERENCE):
-            # Spans of one word, which have a closing bracket here, come first.
-            openings = sorted(
-                _OPENING.findall(cell), key=lambda opening: not opening[1]
-            )
-            for label, _ in openings:
-                chains.setdefault(label, [])
         before = len(speakers)
-        for mention in mentions_of(sentence):
-            span = (before + mention.first, before + mention.last)
-            chains[mention.label].append(span)
+        mentions = sentence.bracketed(COREFERENCE, clusters=True)
+        # Of those that begin at a word, mentions of one word come first.
+        mentions.sort(key=lambda mention: (mention.first, mention.first < mention.last))
+        for cluster, first, last in mentions:
+            chains[cluster].append((before + first, before + last))
         sentences.append(sentence.sentence(WORD))
-        if len(sentence.rows[0]) >= CONLL_2012:
-            speakers += sentence.column(SPEAKER)
-        else:
-            speakers += [NOTHING] * len(sentence.rows)
-    match = _GENRE.match(document.name)
+        # Files of coreference alone have no column of speakers.
+        has_speakers = len(sentence.rows[0]) > SPEAKER + 1
+        speakers += [row[SPEAKER] if has_speakers else NOTHING for row in sentence.rows]
+    match = _GENRE.match(document.heading)
     genre = "" if match is None else match[1] or match[2]
-    return CorefDocument(document, sentences, speakers, genre, list(chains.values()))
-
-
-def _table(counts: np.ndarray) -> np.ndarray:
-    """Counts [..., 32] → [..., 2, 4, 4]: key, metric, count."""
-    return counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
+    ordered = [sorted(chain) for chain in chains.values()]
+    return CorefDocument(document, sentences, speakers, genre, ordered)
 
 
 PUBLISHED = CorefSettings(

@@ -23,7 +23,7 @@ from downstream.settings import (
     Size,
     TrainingSettings,
 )
-from downstream.tasks.sst5.task import Phrase, Sst5Probe, Sst5Task
+from downstream.tasks.sst5.task import Phrase, PhraseTask, Sst5Probe
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
@@ -61,8 +61,7 @@ class LastStateClassifier(torch.nn.Module):
         # Padding comes after the words, and cannot change their states.
         states, _ = self.lstm(x)  # [B, T, H]
         last = states[torch.arange(len(x)), lengths - 1]  # [B, H]
-        scores: Tensor = self.output(last)
-        return scores
+        return self.output(last)
 
 
 class ImdbProbe(Sst5Probe):
@@ -72,14 +71,13 @@ class ImdbProbe(Sst5Probe):
     network = LastStateClassifier
 
 
-class ImdbTask(Sst5Task):
+class ImdbTask(PhraseTask):
     def read(
-        self, path: Path, options: ReaderOptions, *, training: bool
+        self, path: Path, options: ImdbReaderOptions, *, training: bool
     ) -> list[Phrase]:
         """Read JSON lines with `text` (raw, with `<br />`) and `label` (`pos` or
         `neg`): each review is one phrase.
         """
-        assert isinstance(options, ImdbReaderOptions)
         split = sentence_splitter("")
         reviews = []
         lines = progress_bar(
@@ -100,11 +98,6 @@ class ImdbTask(Sst5Task):
         if not reviews:
             raise InputError(f"{path} holds no reviews: JSON lines are expected")
         return reviews
-
-    def training_examples(
-        self, examples: list[Phrase], options: ReaderOptions
-    ) -> list[Phrase]:
-        return examples
 
 
 # Batch size and learning rate are not in the paper.

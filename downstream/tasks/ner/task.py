@@ -14,24 +14,139 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import torch
+from allennlp_light.modules.conditional_random_field import ConditionalRandomField
 from msgspec import Meta
-from seqeval.metrics.sequence_labeling import get_entities
+from torch import Tensor
 
-from downstream.metrics import count_labels, label_table, precision_recall_f1
+from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
+from downstream.inputs.sentence import TaskSentence
+from downstream.metrics import count_items, precision_recall_f1
+from downstream.modules.tagging import BiLstm, Tags
 from downstream.printing import counted, note
-from downstream.probe.task import Task
-from downstream.readers.columns import bio_tags, outermost, read_columns
+from downstream.probe.task import Probe, Task, require_numbers
+from downstream.readers.columns import (
+    bio_spans,
+    bio_tags,
+    find_words,
+    outermost,
+    read_columns,
+)
 from downstream.settings import (
     SMALL_MIX_RATE,
+    Dropout,
     ReaderOptions,
+    Size,
+    TrainingSettings,
 )
-from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence
-from downstream.tasks.ner.tags import iob_to_bio
 from elmoc.errors import InputError
 
 # O, the place of a word in its entity and the entity's type where there are several, or
 # a bracket: (GPE*, *, *), (GPE).
 _TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
+# Letters of BIOLU, BMES and BMEWO → letters of BIOES.
+_AS_BIOES = {"L": "E", "U": "S", "M": "I", "W": "S"}
+# The type of entities whose tags name none.
+UNTYPED = "-ENTITY"
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """A sentence and its BIO tags."""
+
+    sentence: TaskSentence
+    tags: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NerSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    hidden_size: Annotated[
+        Size, Meta(description="units of the LSTM, each direction")
+    ] = 200
+    layers: Annotated[int, Meta(ge=1, le=100, description="layers of the LSTM")] = 2
+    dropout: Annotated[
+        Dropout, Meta(description="dropout before, between and after the LSTM's layers")
+    ] = 0.5
+
+
+class NerProbe(Probe[TaggedSentence, list[str]]):
+    """biLSTM-CRF tagger. Predictions are BIO tags.
+
+    Args:
+        inputs: of a batch of sentences.
+        settings: the hyper-parameters.
+        types: of the entities that it can predict.
+    """
+
+    def __init__(
+        self,
+        *,
+        inputs: ProbeInputs,
+        settings: NerSettings,
+        types: Sequence[str],
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        # B begins an entity, I is inside, L is its last word, U its only one.
+        labels = ["O"]
+        for name in types:
+            labels += [f"{place}-{name}" for place in "BILU"]
+        self.tags = Tags(labels, "BIOUL")
+        self.dropout = torch.nn.Dropout(settings.dropout)
+        self.lstm = BiLstm(
+            input_size=inputs.size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.dropout,
+        )
+        self.output = torch.nn.Linear(self.lstm.output_size, len(labels))
+        self.crf = ConditionalRandomField(
+            len(labels), self.tags.allowed, include_start_end_transitions=False
+        )
+
+    def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
+        """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the
+        CPU.
+        """
+        sentences = [example.sentence for example in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
+        states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
+        return self.output(self.dropout(states)), lengths
+
+    def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
+        """Negative log-likelihood, summed over the sentences of the batch."""
+        logits, lengths = self.logits(examples)
+        tags = [bio_to_bioul(example.tags) for example in examples]
+        labels = self.tags.numbers(tags, padding=0).to(logits.device)  # [B, T]
+        return -self.crf(logits, labels, valid_mask(lengths, logits.device))
+
+    def predict(self, examples: Sequence[TaggedSentence]) -> list[list[str]]:
+        """The BIO tags of each sentence's best path."""
+        logits, lengths = self.logits(examples)
+        scores = require_numbers(logits)
+        return list(map(to_bio, self.tags.best(scores, lengths, self.crf.transitions)))
+
+
+def bio_to_bioul(tags: Sequence[str]) -> list[str]:
+    """BIO → BIOUL: the last word of an entity is L, an entity of one word is U."""
+    coded = ["O"] * len(tags)
+    for name, first, last in bio_spans(tags):
+        places = "U" if first == last else f"B{'I' * (last - first - 1)}L"
+        coded[first : last + 1] = [f"{place}-{name}" for place in places]
+    return coded
+
+
+def to_bio(tags: Sequence[str]) -> list[str]:
+    """BIO tags of the entities that conlleval sees in BIO, IOB1, BIOES, BIOLU or BMES
+    tags, which may be without types.
+
+    An `I-X` that does not follow an entity word of type X begins an entity.
+    """
+    typed = [tag if tag == "O" or "-" in tag else tag + UNTYPED for tag in tags]
+    known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in typed]
+    return bio_tags(bio_spans(known), len(tags))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +163,24 @@ class NerReaderOptions(ReaderOptions):
 
 class NerTask(Task[TaggedSentence, list[str]]):
     def read(
-        self, path: Path, options: ReaderOptions, *, training: bool
+        self, path: Path, options: NerReaderOptions, *, training: bool
     ) -> list[TaggedSentence]:
         """Read a file of columns; tags are BIO, IOB1, BIOES, BIOLU, BMES or OntoNotes'
         brackets, and become BIO.
         """
-        assert isinstance(options, NerReaderOptions)
-        # A negative column is to be found.
-        word_column = None if options.word_column < 0 else options.word_column
-        file = read_columns(
-            path, word_column=word_column, column=options.column, labels=_TAG
-        )
+        columns, _ = read_columns(path, labels=_TAG)
+        word_column = find_words(columns, options.word_column)
         sentences = []
         inner = 0
-        for columns in file.sentences:
-            tags = columns.column(options.column)
-            words = columns.sentence(file.word_column)
-            if options.column % len(columns.rows[0]) == file.word_column:
-                raise columns.error(
-                    0,
-                    f"column {file.word_column} has the words: "
-                    "name the tags' with --column",
-                )
+        for each in columns:
+            tags = each.column(options.column)
+            words = each.sentence(word_column)
+            if options.column % len(each.rows[0]) == word_column:
+                what = f"column {word_column} has the words"
+                raise each.error(0, f"{what}: name the tags' with --column")
             for place, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
-                    raise columns.error(
+                    raise each.error(
                         place,
                         f"{reprlib.repr(tag)} is no tag like O, B-TYPE, I-TYPE "
                         "(nor E-, S-, L-, U-, M- or W-TYPE), and no bracket like "
@@ -80,11 +188,11 @@ class NerTask(Task[TaggedSentence, list[str]]):
                     )
             # OntoNotes nests entities; a tagger gives a word one tag.
             if any(tag[0] in "(*" for tag in tags):
-                spans = columns.bracketed(options.column)
+                spans = each.bracketed(options.column)
                 outer = outermost(spans)
                 tags = bio_tags(outer, len(tags))
                 inner += len(spans) - len(outer)
-            sentences.append(TaggedSentence(words, iob_to_bio(tags)))
+            sentences.append(TaggedSentence(words, to_bio(tags)))
         if inner:
             left_out = counted(inner, "entity", "entities")
             note(f"{path}: {left_out} inside others are left out")
@@ -112,18 +220,10 @@ class NerTask(Task[TaggedSentence, list[str]]):
         """[right, gold, predicted] entities, as conlleval counts: type and both
         boundaries must be right.
         """
-        counts = count_labels(get_entities(example.tags), get_entities(prediction))
-        return sum(counts.values(), np.zeros(3))
+        return count_items(bio_spans(example.tags), bio_spans(prediction))
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return precision_recall_f1(counts, "entity")
-
-    def details(
-        self, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]
-    ) -> str:
-        """Precision, recall and F1 of each entity type."""
-        gold = get_entities([example.tags for example in examples])
-        return label_table(count_labels(gold, get_entities(list(predictions))))
 
     def format_prediction(self, example: TaggedSentence, prediction: list[str]) -> str:
         """Word, gold tag and predicted tag a line, as conlleval reads them."""

@@ -18,6 +18,7 @@ import torch
 from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.modules.input_variational_dropout import InputVariationalDropout
 from allennlp_light.modules.matrix_attention import DotProductMatrixAttention
+from allennlp_light.nn.initializers import lstm_hidden_bias
 from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weighted_sum
 from msgspec import Meta
 from torch import Tensor
@@ -40,6 +41,15 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
+
+# How weights start, as published, by a part of their names: the first one counts. Of an
+# LSTM's two biases, one is 1 at the forget gate.
+_STARTS = {
+    "weight_hh": torch.nn.init.orthogonal_,
+    "weight": torch.nn.init.xavier_uniform_,
+    "bias_hh": lstm_hidden_bias,
+    "bias": torch.nn.init.zeros_,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,16 +114,15 @@ class Esim(torch.nn.Module):
 
     def __init__(self, *, input_size: int, labels: int, settings: SnliSettings) -> None:
         super().__init__()
-        projection_size = settings.projection_size
         hidden_size = settings.hidden_size
         dropout = settings.dropout
-        projected_size = projection_size or input_size
+        projected_size = settings.projection_size or input_size
         self.shortcut = settings.shortcut
         # One mask for all words of a sentence.
         self.input_dropout = InputVariationalDropout(dropout)
         self.projection: torch.nn.Module = torch.nn.Identity()
-        if projection_size:
-            self.projection = torch.nn.Linear(input_size, projection_size)
+        if settings.projection_size:
+            self.projection = torch.nn.Linear(input_size, projected_size)
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
         width = self.encoder.output_size  # E
         if self.shortcut:
@@ -128,7 +137,9 @@ class Esim(torch.nn.Module):
             ),
             torch.nn.Linear(hidden_size, labels),
         )
-        self.apply(initialise)
+        for name, weight in self.named_parameters():
+            start = next(_STARTS[part] for part in _STARTS if part in name)
+            start(weight)
 
     def forward(
         self,
@@ -171,27 +182,6 @@ class Esim(torch.nn.Module):
         states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
         words = mask.unsqueeze(2)
         return masked_mean(states, words, dim=1), masked_max(states, words, dim=1)
-
-
-def initialise(layer: torch.nn.Module) -> None:
-    """Random weights as published: Glorot's, recurrent ones orthogonal, biases 0 but
-    for a forget gate's 1.
-    """
-    if isinstance(layer, torch.nn.Linear):
-        torch.nn.init.xavier_uniform_(layer.weight)
-        torch.nn.init.zeros_(layer.bias)
-    elif isinstance(layer, torch.nn.LSTM):
-        for name, weight in layer.named_parameters():
-            if name.startswith("weight_ih"):
-                torch.nn.init.xavier_uniform_(weight)
-            elif name.startswith("weight_hh"):
-                torch.nn.init.orthogonal_(weight)
-            else:
-                torch.nn.init.zeros_(weight)
-                # PyTorch adds two biases: one of them is 1 at the forget gate.
-                if name.startswith("bias_hh"):
-                    with torch.no_grad():
-                        weight[layer.hidden_size : 2 * layer.hidden_size] = 1.0
 
 
 # SNLI's labels, in the order of the scores where the data has no others.

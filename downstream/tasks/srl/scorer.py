@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.metrics import count_labels
+from downstream.metrics import count_items
 from downstream.readers.columns import Span
 
 CONTINUED = "C-"
@@ -51,23 +51,13 @@ def count_arguments(
     """float64 [3]: how many arguments are correct, gold and predicted in all of the
     propositions, without V.
     """
-    return sum(count_roles(gold, predicted).values(), np.zeros(3))
-
-
-def count_roles(
-    gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Span]]
-) -> dict[str, np.ndarray]:
-    """For each role but V, float64 [3]: how many arguments are correct, gold and
-    predicted.
-    """
-    counts = count_labels(_all_arguments(gold), _all_arguments(predicted))
-    counts.pop(PREDICATE, None)
-    return counts
+    return count_items(_all_arguments(gold), _all_arguments(predicted))
 
 
 def _all_arguments(propositions: Sequence[Iterable[Span]]) -> list[tuple[Any, ...]]:
-    """Role, pieces and the number of its proposition of each argument."""
+    """The number of its proposition, role and pieces of each argument but V."""
     found = []
     for place, spans in enumerate(propositions):
-        found += [(role, pieces, place) for role, pieces in whole_arguments(spans)]
+        arguments = whole_arguments(spans)
+        found += [(place, *each) for each in arguments if each[0] != PREDICATE]
     return found

@@ -1,29 +1,50 @@
 """Semantic role labelling: who does what to whom, for each predicate of a sentence.
 
-The deep tagger of He et al. (2017) on CoNLL-2012 documents with gold predicates;
-hyper-parameters are those published for ELMo on OntoNotes, the score is the F1 of
-`srl-eval.pl`. An example is a sentence with all of its predicates, for which its inputs
-are looked up and projected once. The published batch of 80 predicates is therefore one
-of 21 sentences, which have 80 on average in PropBank's English Web Treebank.
+The model is the deep tagger of He et al. (2017), with the hyper-parameters published
+for ELMo on OntoNotes: inputs and an embedding that tells the predicate's word from the
+others → highway LSTM layers of alternating direction → scores of BIO tags. There are no
+weights of transitions: decoding finds the best path that BIO tags allow (section 2.3),
+as in AllenNLP's model. The embedding of the predicate's flag starts from PyTorch's
+N(0, 1), which is larger than AllenNLP's start. The score is the F1 of `srl-eval.pl`.
 
-Predicates are the words with a sense: verbs, and in PropBank's later releases nouns,
-adjectives and auxiliaries. Predictions are written in the columns of CoNLL-2005, which
-`srl-eval.pl` reads: a predicate's lemma or `-`, then one column of brackets for each
-predicate.
+Data are CoNLL-2012 documents with gold predicates: words with a sense, which are verbs,
+and in PropBank's later releases nouns, adjectives and auxiliaries. An example is a
+sentence with all of its predicates, for which its inputs are looked up and projected
+once. The published batch of 80 predicates is therefore one of 21 sentences, which have
+80 on average in PropBank's English Web Treebank.
+
+Predictions are written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a
+predicate's lemma or `-`, then one column of brackets for each predicate.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import torch
+from allennlp_light.nn.util import sequence_cross_entropy_with_logits
+from msgspec import Meta
+from torch import Tensor
+from torch.nn.functional import linear
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from downstream.metrics import label_table, precision_recall_f1
+from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
+from downstream.inputs.sentence import TaskSentence
+from downstream.metrics import precision_recall_f1
+from downstream.modules.highway_lstm import AlternatingLstm
+from downstream.modules.tagging import Tags
 from downstream.printing import counted, note
-from downstream.probe.task import Task
-from downstream.readers.columns import ColumnSentence, Span, outermost
+from downstream.probe.task import Probe, Task, require_numbers
+from downstream.readers.columns import (
+    ColumnSentence,
+    Span,
+    bio_spans,
+    bio_tags,
+    outermost,
+)
 from downstream.readers.conll2012 import (
     LEMMA,
     NOTHING,
@@ -32,114 +53,172 @@ from downstream.readers.conll2012 import (
     arguments_of,
     read_documents,
 )
-from downstream.settings import SMALL_MIX_RATE, ReaderOptions
-from downstream.tasks.srl.model import (
-    Proposition,
-    Roles,
-    SrlProbe,
-    SrlSentence,
-    SrlSettings,
+from downstream.settings import (
+    SMALL_MIX_RATE,
+    Dropout,
+    ReaderOptions,
+    Size,
+    TrainingSettings,
 )
-from downstream.tasks.srl.scorer import count_arguments, count_roles
+from downstream.tasks.srl.scorer import count_arguments
 from elmoc.errors import InputError
 
 
-def read_propositions(path: Path) -> list[SrlSentence]:
-    """The sentences of a file of CoNLL-2012 documents, or of PropBank's own release,
-    that have a predicate.
-
-    Of arguments inside others the outer one is read, as a tagger gives a word one role.
-    A note counts the others, and the sentences without a predicate, of which nothing is
-    learned. Raises `InputError` with the line where predicates, lemmas and columns of
-    arguments do not fit; and for a file without predicates.
+@dataclass(frozen=True)
+class Proposition:
+    """A predicate's word and lemma, and the spans of its roles by their first words,
+    `V` among them.
     """
-    sentences: list[SrlSentence] = []
-    inner = 0
-    without = 0
-    for document in read_documents(path, arguments=True):
-        for columns in document.sentences:
-            spans = arguments_of(columns, document)
-            # A tagger gives a word one role.
-            kept = [outermost(each) for each in spans]
-            inner += sum(map(len, spans)) - sum(map(len, kept))
-            propositions = _propositions(columns, kept)
-            if propositions:
-                sentences.append(SrlSentence(columns.sentence(WORD), propositions))
-            else:
-                without += 1
-    if not sentences:
-        raise InputError(
-            f"{path} has no predicates: words with a sense in column {SENSE} are needed"
-        )
-    if inner or without:
-        note(
-            f"{path}: {counted(without, 'sentence')} without a predicate and "
-            f"{counted(inner, 'argument')} inside others are left out"
-        )
-    return sentences
+
+    predicate: int
+    lemma: str
+    spans: Sequence[Span]
 
 
-def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) -> str:
-    """The columns of CoNLL-2005 for the spans of each proposition, which do not
-    overlap.
+@dataclass(frozen=True)
+class SrlSentence:
+    """A sentence with a proposition for each of its predicates, one at least."""
+
+    sentence: TaskSentence
+    propositions: Sequence[Proposition]
+
+
+# A prediction: the spans of each proposition of a sentence.
+Roles = list[Sequence[Span]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    flag_size: Annotated[
+        Size, Meta(description="numbers of the embedding that marks the predicate")
+    ] = 100
+    hidden_size: Annotated[Size, Meta(description="units of a layer of the LSTM")] = 300
+    layers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="layers of the LSTM, forwards and backwards in turn",
+        ),
+    ] = 8
+    dropout: Annotated[Dropout, Meta(description="dropout on the inputs")] = 0.1
+    recurrent_dropout: Annotated[
+        Dropout, Meta(description="dropout on the states that go from word to word")
+    ] = 0.1
+
+
+class SrlProbe(Probe[SrlSentence, Roles]):
+    """Tagger for `labels` of spans: roles, their C- and R- forms, and V.
+
+    The dropout on the inputs has one mask for all propositions of a sentence.
     """
-    length = len(sentence.sentence.words)
-    lemmas = [NOTHING] * length
-    for proposition in sentence.propositions:
-        lemmas[proposition.predicate] = proposition.lemma
-    # A column for each proposition, in the order of the predicates' words.
-    brackets = [_brackets(each, length) for each in spans]
-    rows = zip(lemmas, *brackets, strict=True)
-    return "".join("\t".join(row) + "\n" for row in rows) + "\n"
 
-
-def _propositions(
-    columns: ColumnSentence, roles: Sequence[Sequence[Span]]
-) -> tuple[Proposition, ...]:
-    """A proposition for each word with a sense in the frame files; each of them has a
-    column of `roles`.
-    """
-    senses = enumerate(columns.column(SENSE))
-    predicates = [row for row, cell in senses if cell != NOTHING]
-    if len(predicates) != len(roles):
-        raise columns.error(
-            0,
-            f"{len(predicates)} predicates (column {SENSE}), "
-            f"but {len(roles)} columns of arguments",
+    def __init__(
+        self, *, inputs: ProbeInputs, settings: SrlSettings, labels: Sequence[str]
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        tags = ["O"]
+        for label in labels:
+            tags += [f"B-{label}", f"I-{label}"]
+        self.tags = Tags(tags, "BIO")
+        self.dropout = torch.nn.Dropout(settings.dropout)
+        self.flag = torch.nn.Embedding(2, settings.flag_size)
+        self.lstm = AlternatingLstm(
+            input_size=inputs.size + settings.flag_size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.recurrent_dropout,
         )
-    propositions = []
-    for place, spans in zip(predicates, roles, strict=True):
-        # A lemma of several words is one cell in the columns of CoNLL-2005.
-        lemma = "_".join(columns.rows[place][LEMMA].split())
-        if lemma in ("", NOTHING):
-            raise columns.error(
-                place, f"the predicate has a sense, but no lemma (column {LEMMA})"
-            )
-        propositions.append(Proposition(place, lemma, tuple(spans)))
-    return tuple(propositions)
+        self.output = torch.nn.Linear(settings.hidden_size, len(tags))
+        # As in He et al.'s tagger.
+        torch.nn.init.orthogonal_(self.output.weight)
 
+    def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
+        """Negative log-likelihood of the tags: the mean over a sentence's words, and of
+        that over the propositions.
+        """
+        scores, lengths = self._scores(examples)
+        tags = []
+        for example in examples:
+            words = len(example.sentence.words)
+            tags += [bio_tags(each.spans, words) for each in example.propositions]
+        targets = self.tags.numbers(tags, padding=0).to(scores.device)  # [R, T]
+        mask = valid_mask(lengths, scores.device)
+        return sequence_cross_entropy_with_logits(scores, targets, mask)
 
-def _brackets(spans: Sequence[Span], length: int) -> list[str]:
-    cells = ["*"] * length
-    for label, first, last in spans:
-        # A span of one word is `(V*)`.
-        cells[first] = f"({label}{cells[first]}"
-        cells[last] += ")"
-    return cells
+    def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
+        """For each sentence, the spans of each of its propositions."""
+        scores, lengths = self._scores(examples)
+        # A path is a proposition's: sentences take theirs in turn.
+        spans = map(bio_spans, self.tags.best(require_numbers(scores), lengths))
+        return [list(islice(spans, len(each.propositions))) for each in examples]
 
-
-def _spans(examples: Sequence[SrlSentence]) -> Roles:
-    """The spans of each proposition of sentences, one behind the other."""
-    propositions = chain.from_iterable(example.propositions for example in examples)
-    return [proposition.spans for proposition in propositions]
+    def _scores(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, Tensor]:
+        """Scores of the tags, [R, T, K], of the R propositions of a batch, sentence
+        after sentence, and the lengths of their sentences, int64 [R] on the CPU.
+        """
+        x, lengths = self.inputs([example.sentence for example in examples])
+        numbers = torch.tensor([len(example.propositions) for example in examples])
+        sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
+        propositions = _propositions(examples)
+        predicate = torch.tensor([each.predicate for each in propositions])  # [R]
+        flag = predicate.unsqueeze(1) == torch.arange(x.shape[1])  # [R, T]
+        # The first layer's product with its inputs is the words' product, made once a
+        # sentence, plus the flag's: sentences have four predicates on average.
+        first = self.lstm.first
+        widths = [x.shape[2], self.flag.embedding_dim]
+        of_words, of_flags = first.weight.split(widths, dim=1)
+        words = linear(self.dropout(x), of_words, first.bias)  # [B, T, 6H]
+        flags = linear(self.flag.weight, of_flags)  # [2, 6H]
+        own_words = words[sentence.to(words.device)]  # [R, T, 6H]
+        own_flags = flags[flag.long().to(flags.device)]
+        packed = pack_padded_sequence(
+            own_words + own_flags,
+            lengths[sentence],
+            batch_first=True,
+            enforce_sorted=False,
+        )
+        states = self.lstm(packed)
+        scores = states._replace(data=self.output(states.data))  # [N, K]
+        return pad_packed_sequence(scores, batch_first=True)
 
 
 class SrlTask(Task[SrlSentence, Roles]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[SrlSentence]:
-        """Read a file of CoNLL-2012 documents: its sentences with a predicate."""
-        return read_propositions(path)
+        """Read CoNLL-2012 documents, or PropBank's own release: the sentences that have
+        a predicate.
+
+        Of arguments inside others the outer one is read, as a tagger gives a word one
+        role. A note counts the others, and the sentences without a predicate, of which
+        nothing is learned. Raises `InputError` with the line where predicates, lemmas
+        and columns of arguments do not fit; and for a file without predicates.
+        """
+        sentences: list[SrlSentence] = []
+        inner = 0
+        without = 0
+        for document in read_documents(path, arguments=True):
+            for columns in document.sentences:
+                spans = arguments_of(columns, document)
+                kept = [outermost(each) for each in spans]
+                inner += sum(map(len, spans)) - sum(map(len, kept))
+                propositions = _read_propositions(columns, kept)
+                without += not propositions
+                if propositions:
+                    sentences.append(SrlSentence(columns.sentence(WORD), propositions))
+        if not sentences:
+            what = f"words with a sense in column {SENSE} are needed"
+            raise InputError(f"{path} has no predicates: {what}")
+        if inner or without:
+            note(
+                f"{path}: {counted(without, 'sentence')} without a predicate and "
+                f"{counted(inner, 'argument')} inside others are left out"
+            )
+        return sentences
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
         spans = _spans(examples)
@@ -164,13 +243,6 @@ class SrlTask(Task[SrlSentence, Roles]):
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return precision_recall_f1(counts, "argument")
 
-    def details(
-        self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]
-    ) -> str:
-        """Precision, recall and F1 of each role."""
-        predicted = list(chain.from_iterable(predictions))
-        return label_table(count_roles(_spans(examples), predicted))
-
     def write_predictions(
         self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]
     ) -> None:
@@ -183,7 +255,54 @@ class SrlTask(Task[SrlSentence, Roles]):
         super().write_predictions(path, examples, predictions)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
-        return format_propositions(example, prediction)
+        """The columns of CoNLL-2005 for the spans of each proposition, which do not
+        overlap.
+        """
+        lemmas = [NOTHING] * len(example.sentence.words)
+        for proposition in example.propositions:
+            lemmas[proposition.predicate] = proposition.lemma
+        # A column for each proposition, in the order of the predicates' words.
+        columns = [lemmas]
+        for spans in prediction:
+            cells = ["*"] * len(lemmas)
+            for label, first, last in spans:
+                # A span of one word is `(V*)`.
+                cells[first] = f"({label}{cells[first]}"
+                cells[last] += ")"
+            columns.append(cells)
+        rows = zip(*columns, strict=True)
+        return "".join("\t".join(row) + "\n" for row in rows) + "\n"
+
+
+def _read_propositions(
+    columns: ColumnSentence, roles: Sequence[Sequence[Span]]
+) -> list[Proposition]:
+    """A proposition for each word with a sense in the frame files; each of them has a
+    column of `roles`.
+    """
+    senses = enumerate(columns.column(SENSE))
+    predicates = [row for row, cell in senses if cell != NOTHING]
+    if len(predicates) != len(roles):
+        what = f"{len(predicates)} predicates (column {SENSE})"
+        raise columns.error(0, f"{what}, but {len(roles)} columns of arguments")
+    propositions = []
+    for place, spans in zip(predicates, roles, strict=True):
+        # A lemma of several words is one cell in the columns of CoNLL-2005.
+        lemma = "_".join(columns.rows[place][LEMMA].split())
+        if lemma in ("", NOTHING):
+            what = f"the predicate has a sense, but no lemma (column {LEMMA})"
+            raise columns.error(place, what)
+        propositions.append(Proposition(place, lemma, spans))
+    return propositions
+
+
+def _propositions(examples: Sequence[SrlSentence]) -> list[Proposition]:
+    return list(chain.from_iterable(example.propositions for example in examples))
+
+
+def _spans(examples: Sequence[SrlSentence]) -> Roles:
+    """The spans of each proposition of sentences, one behind the other."""
+    return [proposition.spans for proposition in _propositions(examples)]
 
 
 PUBLISHED = SrlSettings(

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from downstream.__main__ import main
-from downstream.tasks.ner.model import TaggedSentence
-from downstream.tasks.ner.tags import bio_to_bioul, iob_to_bio
-from downstream.tasks.ner.task import TASK, NerReaderOptions
+from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, to_bio
 from elmoc.errors import InputError
 
 CONLL_2003 = """\
@@ -101,9 +99,9 @@ def test_bioes_and_biolu_are_read(tmp_path: Path, tags: str) -> None:
     ],
 )
 def test_tags(tags: str, bio: str, bioul: str) -> None:
-    assert iob_to_bio(bioul.split()) == bio.split(), "also called BIOLU"
-    assert iob_to_bio(bioul.replace("L-", "E-").replace("U-", "S-").split()) == bio.split(), "BIOES"
-    assert iob_to_bio(tags.split()) == bio.split()
+    assert to_bio(bioul.split()) == bio.split(), "also called BIOLU"
+    assert to_bio(bioul.replace("L-", "E-").replace("U-", "S-").split()) == bio.split(), "BIOES"
+    assert to_bio(tags.split()) == bio.split()
     assert bio_to_bioul(bio.split()) == bioul.split()
 
 
@@ -246,4 +244,3 @@ def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: p
     assert main(["table", str(tmp_path / "r.jsonl")]) == 0
     printed = capsys.readouterr()
     assert not {"\x1b", "\u202e"} & {*printed.out, *printed.err.replace("\x1b[A", "")}
-    assert "\\x1b[31m\\u202ePER" in printed.out

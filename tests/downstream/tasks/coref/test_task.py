@@ -174,7 +174,7 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     documents = read(ten)[:1]
     probe = tiny_probe(documents, training_sentences=2, head_size=3, dropout=0.0, lexical_dropout=0.0, lstm_dropout=0.0)
     assert probe.heads
-    assert probe.heads[1].out_features == 3
+    assert probe.heads.out_features == 3
     losses = {round(probe.loss(documents).item(), 4) for _ in range(20)}
     assert len(losses) == 3, "three windows of two sentences of four"
     whole = tiny_probe(documents, head_size=0)

@@ -11,9 +11,7 @@ from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.tasks.ner.model import NerProbe, TaggedSentence
-from downstream.tasks.ner.tags import bio_to_bioul
-from downstream.tasks.ner.task import TASK
+from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
 from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
@@ -69,13 +67,13 @@ def test_loss_is_the_likelihood_of_all_paths_enumerated() -> None:
         TaggedSentence(TaskSentence(("met", "Ada"), "f", 7), ["O", "B-PER"]),
     ]
     probe = probe_of(examples)
-    assert probe.labels == ["O", "B-PER", "I-PER", "L-PER", "U-PER"]
+    assert probe.tags.names == ["O", "B-PER", "I-PER", "L-PER", "U-PER"]
     logits, _ = probe.logits(examples)
     expected = sum(
         crf_negative_log_likelihood(
             logits[row, : len(example.tags)].detach().numpy().astype(np.float64),
             probe.crf.transitions.detach().numpy().astype(np.float64),
-            [probe.labels.index(tag) for tag in bio_to_bioul(example.tags)],
+            [probe.tags.names.index(tag) for tag in bio_to_bioul(example.tags)],
         )
         for row, example in enumerate(examples)
     )

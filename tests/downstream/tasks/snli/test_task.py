@@ -29,6 +29,8 @@ TEN_PAIRS = [
     ("neutral", "Nobody", "somebody"),
 ]
 
+HEADING = "label\tpremise\thypothesis\n"
+
 
 def json_lines(pairs: list[tuple[str, str, str]]) -> str:
     rows = ({"gold_label": label, "sentence1": first, "sentence2": second} for label, first, second in pairs)
@@ -75,7 +77,7 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     ]
     assert [pair.premise.line for pair in examples] == [2, 5]
     assert {pair.hypothesis.file for pair in examples} == {str(path)}
-    assert examples[0].texts == ("He can't; he said “no”.", "It's (maybe) 5% of -LRB-.")
+    assert examples[0].texts == ["He can't; he said “no”.", "It's (maybe) 5% of -LRB-."]
     assert TASK.describe(examples) == "2 pairs (1 entailment, 1 neutral), 27 words"
     assert "4 pairs without a gold label" in capsys.readouterr().err
     assert [sentence.words[0] for sentence in TASK.sentences(examples[1])] == ["A", '"']
@@ -87,14 +89,13 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "sentence1\tsentence2\tgold_label\nA man, he.\tA \"B\".\tneutral\nx\ty\t-\n\"C \"\"d\"\" e\"\tf\tentailment\n",
         "genre\tlabel\tSentence2\tid\tsentence1\r\nx\tneutral\tA \"B\".\t\tA man, he.\r\n\t-\ty\t1\tx\r\n"
         "z\tentailment\tf\t2\tC \"d\" e\r\n",
-        "neutral\tA man, he.\tA \"B\".\n-\tx\ty\nentailment\tC \"d\" e\tf\n",
     ],
-    ids=["header", "other columns", "no header"],
+    ids=["header", "other columns"],
 )  # fmt: skip
 def test_tab_separated_text(tmp_path: Path, text: str) -> None:
     path = written(tmp_path / "pairs.tsv", text)
     assert summary(path) == [("neutral", "A man , he .", 'A " B " .'), ("entailment", 'C " d " e', "f")]
-    assert read(path)[0].premise.line == (1 if text.startswith("neutral") else 2)
+    assert read(path)[0].premise.line == 2
 
 
 @pytest.mark.parametrize(
@@ -104,9 +105,8 @@ def test_tab_separated_text(tmp_path: Path, text: str) -> None:
         '{"hypothesis": "y", "label": null, "premise": "x"}\n{"premise": "x", "hypothesis": "y", "label": ""}\n',
         'premise,hypothesis,label\n"A man, he.",B,1\nx,"y ""z"" ",-1\nx,y,\nx,y,-\n',
         "premise\thypothesis\tlabel\nA man, he.\tB\t1\nx\ty\t-1.0\nx\ty\tNaN\nx\ty\tNone\n",
-        "1\tA man, he.\tB\n-1\tx\ty\n\tx\ty\n-\tx\ty\n",
     ],
-    ids=["json", "commas", "tabs", "no header"],
+    ids=["json", "commas", "tabs"],
 )
 def test_missing_labels_of_data_hubs_are_left_out_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
@@ -116,7 +116,7 @@ def test_missing_labels_of_data_hubs_are_left_out_and_counted(
 
 
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "long.tsv", f"neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
+    path = written(tmp_path / "long.tsv", f"{HEADING}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
     assert [len(sentence.words) for pair in examples for sentence in TASK.sentences(pair)] == [LONGEST, 1, 1, LONGEST]
     assert "1 sentences cut to 300 words" in capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsy
         (json_lines([*TEN_PAIRS[:2], ("neutral", "a", " ")]), ", line 3"),
         ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
         ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", ", line 2"),
-        ("neutral\ta\tb\nneutral\ta\n", ", line 2"),
+        ("neutral\ta\tb\nneutral\ta\tc\n", ", line 1"),
         ("text1\ttext2\tlabel\na\tb\tneutral\n", ", line 1"),
         ("yes, he did, or not\n", ", line 1"),
         ("premise,hypothesis,label\na,b,neutral\na,b, c,neutral\n", ", line 3"),
@@ -147,7 +147,7 @@ def test_bad_input(tmp_path: Path, fails: Callable[..., str], text: str, line: s
 
 def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path) -> None:
     def labels(*found: str) -> list[str]:
-        path = written(tmp_path / "pairs.tsv", "".join(f"{label}\ta\tb\n" for label in found))
+        path = written(tmp_path / "pairs.tsv", HEADING + "".join(f"{label}\ta\tb\n" for label in found))
         return TASK.vocabulary(read(path))["labels"]
 
     assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
@@ -179,7 +179,7 @@ def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
 
 
 def test_a_gold_label_that_training_lacked_counts_as_wrong(tmp_path: Path) -> None:
-    (example,) = read(written(tmp_path / "odd.tsv", "maybe\ta\tb\n"))
+    (example,) = read(written(tmp_path / "odd.tsv", HEADING + "maybe\ta\tb\n"))
     prediction = {"no": 0.4, "yes": 0.6}
     assert TASK.count(example, prediction).tolist() == [0, 1]
 

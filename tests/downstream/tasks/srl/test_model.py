@@ -9,8 +9,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import make_sentence
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence
-from downstream.tasks.srl.task import PUBLISHED
+from downstream.tasks.srl.task import PUBLISHED, Proposition, SrlProbe, SrlSentence
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -57,7 +56,7 @@ def test_the_loss_is_that_of_the_plain_model() -> None:
     assert len(propositions) == 8
     losses = []
     for example, one in propositions:
-        targets = [probe.tags.index(tag) for tag in bio_tags(one.spans, len(example.sentence.words))]
+        targets = [probe.tags.names.index(tag) for tag in bio_tags(one.spans, len(example.sentence.words))]
         scores = plain_scores(probe, example, one.predicate)
         losses.append(torch.nn.functional.cross_entropy(scores, torch.tensor(targets)))
     loss = probe.loss(EXAMPLES)
@@ -78,14 +77,14 @@ def test_predictions_are_the_best_paths_of_the_plain_model_for_any_batch() -> No
             tags = bio_tags(spans, length)
             assert total(scores, probe, tags) >= total(scores, probe, ["O"] * length)
             for place in range(length):  # no better path one change away
-                for other in probe.tags:
+                for other in probe.tags.names:
                     changed = [*tags[:place], other, *tags[place + 1 :]]
                     if well_formed(changed):
                         assert total(scores, probe, tags) >= total(scores, probe, changed) - 1e-4
 
 
 def total(scores: Tensor, probe: SrlProbe, tags: list[str]) -> float:
-    return float(sum(scores[place, probe.tags.index(tag)] for place, tag in enumerate(tags)))
+    return float(sum(scores[place, probe.tags.names.index(tag)] for place, tag in enumerate(tags)))
 
 
 def well_formed(tags: list[str]) -> bool:
@@ -98,6 +97,7 @@ def may_follow(tag: str, before: str) -> bool:
 
 def test_transitions_are_those_of_bio() -> None:
     probe = make_probe()
-    allowed = probe.transition_mask[:-1, :-2] == 0  # [K + 1, K]: a sentence begins as after O
-    assert allowed.tolist() == [[may_follow(tag, before) for tag in probe.tags] for before in [*probe.tags, "O"]]
-    assert set(probe.transition_mask.flatten().tolist()) == {0.0, -torch.inf}
+    names = probe.tags.names
+    allowed = probe.tags.mask[:-1, :-2] == 0  # [K + 1, K]: a sentence begins as after O
+    assert allowed.tolist() == [[may_follow(tag, before) for tag in names] for before in [*names, "O"]]
+    assert set(probe.tags.mask.flatten().tolist()) == {0.0, -torch.inf}

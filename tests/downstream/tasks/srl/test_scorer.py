@@ -2,7 +2,7 @@
 
 import pytest
 from downstream.readers.columns import Span
-from downstream.tasks.srl.scorer import count_arguments, count_roles, whole_arguments
+from downstream.tasks.srl.scorer import count_arguments, whole_arguments
 
 
 def spans(text: str) -> list[Span]:
@@ -74,14 +74,7 @@ def test_propositions_are_compared_one_by_one() -> None:
     assert count_arguments(gold, gold[::-1]).tolist() == [0, 3, 3]
 
 
-def test_counts_of_roles() -> None:
+def test_arguments_of_several_propositions_are_summed() -> None:
     gold = [spans("ARG0:0 V:1 ARG1:2-4"), spans("ARG1:0-2 V:3 ARGM-TMP:4")]
     predicted = [spans("ARG0:0 V:1 ARG1:2-3"), spans("ARG1:0-2 V:3 ARG2:4")]
-    roles = count_roles(gold, predicted)
-    assert {role: row.tolist() for role, row in roles.items()} == {
-        "ARG0": [1, 1, 1],
-        "ARG1": [1, 2, 2],
-        "ARGM-TMP": [0, 1, 0],
-        "ARG2": [0, 0, 1],
-    }
     assert count_arguments(gold, predicted).tolist() == [2, 4, 4]

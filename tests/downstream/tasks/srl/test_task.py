@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.model import Proposition, SrlSentence, bio_to_spans
-from downstream.tasks.srl.task import TASK, format_propositions
+from downstream.readers.columns import Span, bio_spans, bio_tags
+from downstream.tasks.srl.task import TASK, Proposition, SrlSentence
 from elmoc.errors import InputError
 
 # a sentence, then a proposition a line: the predicate's place and lemma, and its spans
@@ -40,9 +39,9 @@ Nobody
 """
 
 
-def spans_of(text: str) -> tuple[Span, ...]:
+def spans_of(text: str) -> list[Span]:
     found = re.findall(r"(\S+):(\d+)(?:-(\d+))?", text)
-    return tuple(Span(label, int(first), int(last or first)) for label, first, last in found)
+    return [Span(label, int(first), int(last or first)) for label, first, last in found]
 
 
 def document(text: str = TEN) -> str:
@@ -85,10 +84,10 @@ def test_reading(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(sentences) == 8
     assert sentences[0].sentence.words == ("Ada", "gave", "Charles", "the", "books", "that", "he", "wanted", ".")
     assert (sentences[0].sentence.file, sentences[0].sentence.line) == (str(ten), 2)
-    assert sentences[0].propositions == (
+    assert sentences[0].propositions == [
         Proposition(1, "give", spans_of("ARG0:0 V:1 ARG2:2 ARG1:3-7")),
         Proposition(7, "want", spans_of("ARG1:3-4 R-ARG1:5 ARG0:6 V:7")),
-    )
+    ]
     assert sentences[2].sentence.line == 31
     assert TASK.describe(sentences) == "8 sentences, 50 tokens, 13 predicates, 20 arguments"
     assert "4 sentences without a predicate" in capsys.readouterr().err
@@ -141,11 +140,11 @@ def test_propbanks_own_release_is_read(tmp_path: Path) -> None:
     path.write_text(RELEASE, encoding="utf-8")
     first, second = read(path)
     assert first.sentence.words == ("Shops", "close", "to", "stock")
-    assert first.propositions == (
+    assert first.propositions == [
         Proposition(1, "close", spans_of("ARG1:0 V:1 C-ARG1:2-3")),
         Proposition(3, "stock", spans_of("ARGM-ADV:1-2 V:3")),
-    )
-    assert (second.sentence.words, second.propositions) == (("Go",), (Proposition(0, "go", spans_of("V:0")),))
+    ]
+    assert (second.sentence.words, second.propositions) == (("Go",), [Proposition(0, "go", spans_of("V:0"))])
 
 
 def test_data_without_predicates(tmp_path: Path) -> None:
@@ -161,13 +160,13 @@ def test_tags_and_back(ten: Path) -> None:
     ]
     for sentence in read(ten):
         for one in sentence.propositions:
-            assert bio_to_spans(bio_tags(one.spans, len(sentence.sentence.words))) == one.spans
-    assert bio_to_spans(["O", "O"]) == ()
+            assert bio_spans(bio_tags(one.spans, len(sentence.sentence.words))) == one.spans
+    assert bio_spans(["O", "O"]) == []
 
 
 def test_written_propositions(ten: Path) -> None:
     sentences = read(ten)[-1:] + read(ten)[2:4]
-    written = [format_propositions(each, [one.spans for one in each.propositions]) for each in sentences]
+    written = [TASK.format_prediction(each, [one.spans for one in each.propositions]) for each in sentences]
     assert "".join(written) == (
         "-\t(ARG1*)\nbe\t(V*)\n\n"
         "-\t(ARG0*)\ngive\t(V*\n-\t*)\n-\t*\n\n"
