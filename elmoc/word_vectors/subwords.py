@@ -32,12 +32,6 @@ _FORMAT = "elmoc-subwords"
 _VERSION = 1
 
 
-def begins_word(units: Sequence[str]) -> np.ndarray:
-    """bool [U]: whether a word, or the boundary of a sentence, begins with a unit."""
-    marks = (BEGIN, END, UNKNOWN)
-    return np.array([unit in marks or unit.startswith(BOUNDARY) for unit in units])
-
-
 class Subwords:
     """How words are split into units.
 

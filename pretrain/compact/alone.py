@@ -84,12 +84,11 @@ def learn_alone(
         total = sum(error_of(block) * len(block) for block in blocks)
         return float(total) / len(words)
 
-    updates_of_epoch = math.ceil(len(words) / BATCH)
     learn(
         network,
         loss,
         error,
-        steps=settings.epochs * updates_of_epoch,
+        steps=settings.epochs * math.ceil(len(words) / BATCH),
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
@@ -100,6 +99,5 @@ def learn_alone(
         inner=network.inner.weight.detach().numpy().astype(np.float16),
         outer=network.outer.weight.detach().numpy().astype(np.float16),
     )
-    distinct = np.unique(filters.numbers(hashes), axis=0)
-    same = len(words) - len(distinct)
+    same = len(words) - len(np.unique(filters.numbers(hashes), axis=0))
     return learned, f"words with the filter of another: {same}"

@@ -17,18 +17,15 @@ from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from pretrain.compact.learning import learn, squared_distance
 from pretrain.compact.options import CompactOptions
 
-# Words of an update, Adam's rate, and τ, in the paper.
+# Words of an update, and Adam's rate, in the paper.
 BATCH = 128
 LEARNING_RATE = 1e-4
-TEMPERATURE = 1.0
 # Weights begin uniform within it, as in the authors' code.
 FIRST_WEIGHTS = 0.01
 # The mean square of a number that vectors are scaled to before they are learned, about
 # as in the GloVe vectors for which the paper's rate and temperature were chosen.
 MEAN_SQUARE = 0.13
-# Words that the error is measured on after each part.
-VALIDATED = 4_096
-# Words that are encoded at once.
+# Words that are encoded at once, and that the error is measured on after each part.
 ENCODED = 4_096
 # What keeps the logarithm of a score finite, as in the authors' code.
 LEAST_SCORE = 1e-8
@@ -55,10 +52,9 @@ class CodeLearner(nn.Module):
 
     def forward(self, vectors: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors [n, E] and noise G [n, M, K] → reconstructions [n, E], and the
-        choices d [n, M, K].
+        choices d [n, M, K], with the paper's temperature of 1.
         """
-        scores = (self.log_scores(vectors) + noise) / TEMPERATURE
-        choices = scores.softmax(dim=2)
+        choices = (self.log_scores(vectors) + noise).softmax(dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
     def encode(self, vectors: Tensor) -> Tensor:
@@ -89,13 +85,14 @@ def learn_codes(
     """
     settings = options.codes
     mean = rows.mean(axis=0)
-    mean_square = float(np.square(rows - mean).mean())
+    centred = rows - mean
     # vectors that are all the same have no scale
-    scale = float(np.sqrt(MEAN_SQUARE / max(mean_square, 1e-30)))
-    vectors = torch.from_numpy((rows - mean) * np.float32(scale))
+    mean_square = max(float(np.square(centred).mean()), 1e-30)
+    scale = float(np.sqrt(MEAN_SQUARE / mean_square))
+    vectors = torch.from_numpy(centred * np.float32(scale))
     torch.manual_seed(options.seed)
     learner = CodeLearner(rows.shape[1], settings.codebooks, settings.entries)
-    validated = vectors[torch.randperm(len(vectors))[:VALIDATED]]
+    validated = vectors[torch.randperm(len(vectors))[:ENCODED]]
     books = torch.arange(settings.codebooks)
 
     def loss(generator: Generator) -> Tensor:

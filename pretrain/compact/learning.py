@@ -1,7 +1,8 @@
-"""What both learners share: the loop that they train by, and the errors of vectors that
-are made again.
+"""What both learners share: the vectors that they read, the loop that they train by,
+and the errors of vectors that are made again.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 
@@ -9,8 +10,12 @@ import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
+from elmoc.errors import InputError, say
+from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
+from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import WordVectors
+from pretrain.compact.options import CompactOptions
 
 # Steps of a part, after which the error is measured (Shu and Nakayama 2018, Section
 # 5.1).
@@ -18,6 +23,25 @@ PART = 1_000
 # Between the seeds of the parts of two runs: PyTorch's generator takes the last 32 bits
 # of a seed alone.
 SEEDS_APART = 15_485_863
+
+
+def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
+    """Words and their vectors, float32 [n, E]; words without a vector, which are zeros,
+    are left out.
+    """
+    # each word once, in the order of the file
+    distinct = dict.fromkeys(word for word in read_lines(options.words) if word)
+    words = list(distinct)[: options.most or None]
+    rows = open_word_vectors(options.vectors, only=words).lookup(words)
+    known = np.flatnonzero(rows.any(axis=1))
+    if not len(known):
+        raise InputError(
+            f"{options.vectors} has no vector for any of the {len(words):,} words"
+        )
+    missing = len(words) - len(known)
+    if missing:
+        say(f"note: {missing:,} words without a vector are left out", file=sys.stderr)
+    return [words[row] for row in known.tolist()], rows[known]
 
 
 def learn(

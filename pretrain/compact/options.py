@@ -43,18 +43,18 @@ class CompactOptions:
     kind: Annotated[
         Literal["codes", "alone"], Meta(description="what is learned: codes or alone")
     ]
-    table: Annotated[
-        str,
-        Meta(description="CORPUS/vectors/NAME.npy, or any word vectors with --words"),
+    vectors: Annotated[
+        str, Meta(description="word vectors: a fastText .bin, a .vec, a model, …")
     ]
     out: Annotated[Path, Meta(description="the file to make, a .safetensors")]
     words: Annotated[
-        Path | None,
+        Path,
         Meta(
-            description="words, one a line, most frequent first",
-            extra={"metavar": "FILE"},
+            description="words, one a line, most frequent first, such as the "
+            "lexicon.txt of a corpus",
+            extra={"option": "--words", "metavar": "FILE"},
         ),
-    ] = None
+    ]
     most: Annotated[int, Meta(ge=0, description="the first N words alone (0: all)")] = 0
     learning_rate: Annotated[
         float,

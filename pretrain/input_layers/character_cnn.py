@@ -5,7 +5,7 @@ Both directions share it. The words of the lexicon are spelled once, at the begi
 the run.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.weights import check_weights
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     UTF8_PADDING,
@@ -82,18 +81,12 @@ class CharacterNetwork(InputNetwork):
             raise InputError(
                 "the model has no character CNN: choose its input_layer.kind"
             )
-        ours = asdict(self.network.config) | {"spelling": UTF8}
-        theirs = asdict(stored.record.network) | {"spelling": stored.record.spelling}
-        differing = [
-            f"{name} (here {value}, there {theirs[name]})"
-            for name, value in ours.items()
-            if value != theirs[name]
-        ]
-        if differing:
+        record = CharacterCnnRecord(self.network.config, UTF8)
+        if record != stored.record:
             raise InputError(
-                f"the character CNN has other sizes: {', '.join(differing)}"
+                f"the character CNN is another one: here {record}, there "
+                f"{stored.record}"
             )
-        check_weights(stored.weights, self.network.state_dict())
         self.network.load_state_dict(stored.weights)
 
 

@@ -97,10 +97,9 @@ class SubwordNetwork(LookupNetwork):
             raise InputError(
                 "the model has no lookup of subwords: choose its input_layer.kind"
             )
-        mine = self._subwords
         theirs = stored.subwords
-        same_merges = list(theirs.merges) == list(mine.merges)
-        if not same_merges or theirs.row_of.keys() != mine.row_of.keys():
+        same_units = theirs.row_of.keys() == self._subwords.row_of.keys()
+        if not same_units or list(theirs.merges) != list(self._subwords.merges):
             raise InputError(
                 "the subwords of the corpus are not the model's: make the corpus by "
                 "`python -m data_scripts.build_subwords … --like MODEL`"

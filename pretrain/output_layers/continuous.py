@@ -25,16 +25,11 @@ from pretrain.output_layers import (
     Loss,
     OutputLayer,
     OutputLayerSettings,
-    Scorer,
     Targets,
 )
-from pretrain.output_layers.retrieval import Retriever
+from pretrain.output_layers.retrieval import NORM, Retriever, unit
 from pretrain.output_layers.von_mises_fisher import log_partition
 
-LossKind = Literal["cosine", "l2", "von_mises_fisher", "max_margin"]
-# Norms are bounded from below, as in `F.cosine_similarity`, so that a vector of zeros
-# has finite gradients.
-NORM = 1e-8
 # The score of a type that is no candidate; finite, so that a window without any
 # candidate has finite gradients.
 NO_CANDIDATE = -1e9
@@ -42,9 +37,13 @@ NO_CANDIDATE = -1e9
 
 @dataclass(frozen=True)
 class LinearSettings(OutputLayerSettings):
-    """What layers that predict vectors of `data.target_vectors` have in common."""
+    """What layers that predict vectors of `data.target_vectors` have in common.
+
+    retriever: scores their predictions.
+    """
 
     reads_target_vectors: ClassVar[bool] = True
+    retriever: ClassVar[type[Retriever]] = Retriever
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """The target vectors by origin and fingerprint, and how they were processed."""
@@ -57,9 +56,9 @@ class LinearSettings(OutputLayerSettings):
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
-    ) -> Scorer:
-        """Cosines, and ranks by cosine."""
-        return Retriever(corpus, targets, candidates, device)
+    ) -> Retriever:
+        """Cosines and ranks."""
+        return self.retriever(corpus, targets, candidates, device)
 
 
 class LinearOutput(OutputLayer, nn.Linear):  # type: ignore[misc]
@@ -74,11 +73,6 @@ class LinearOutput(OutputLayer, nn.Linear):  # type: ignore[misc]
     def predict(self, states: Tensor) -> Tensor:
         """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
         return nn.Linear.forward(self, states).float()
-
-
-def unit(vectors: Tensor) -> Tensor:
-    """Vectors [..., E] divided by their lengths."""
-    return F.normalize(vectors, dim=-1, eps=NORM)
 
 
 def sum_of_known(losses: Tensor, targets: Tensor) -> Loss:
@@ -146,8 +140,7 @@ def max_margin_loss(
     with torch.autocast(predictions.device.type, enabled=False):
         cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]
         with torch.no_grad():
-            places = torch.arange(len(rows), device=rows.device)
-            itself = places == labels.unsqueeze(1)
+            itself = torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1)
             none = ~known | itself  # [N, U]
             misled = cosines - (rows @ rows.T)[labels]
             misled = misled.masked_fill(none, NO_CANDIDATE)
@@ -195,7 +188,7 @@ class ContinuousSettings(LinearSettings):
     kind: ClassVar[str] = "continuous"
 
     loss: Annotated[
-        LossKind,
+        Literal["cosine", "l2", "von_mises_fisher", "max_margin"],
         Meta(
             description="`cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; `von_mises_fisher`, "
             "the negative log-likelihood of w's direction; `max_margin`, by how much "

@@ -22,11 +22,9 @@ candidates.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
@@ -34,30 +32,15 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import (
-    TYPES_OF_TARGETS,
-    Loss,
-    OutputLayer,
-    Targets,
-    log_frequencies,
-)
-from pretrain.output_layers.continuous import (
-    NO_CANDIDATE,
-    LinearOutput,
-    LinearSettings,
-    unit,
-)
-from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
+from pretrain.output_layers import TYPES_OF_TARGETS, Loss, OutputLayer, Targets
+from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
+from pretrain.output_layers.retrieval import Retriever, ScoreRetriever, unit
 
 # Below, one candidate takes all of the softmax; above, cosines hardly tell candidates
 # apart.
 LEAST_TEMPERATURE = 0.01
 MOST_TEMPERATURE = 1.0
 LOG_SPAN = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
-# The label of a target that is left out of the loss.
-MASKED = -100
-# The metrics of ranks.
-RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 
 
 class ContrastiveOutput(LinearOutput):
@@ -98,66 +81,24 @@ class ContrastiveOutput(LinearOutput):
         logits = cosines / self.temperature + bias  # [N, U]
         labels = candidates.labels.flatten()
         counted = known[labels]  # [N]
-        true = torch.where(counted, labels, MASKED)
-        total = F.cross_entropy(logits, true, ignore_index=MASKED, reduction="sum")
+        # the label that PyTorch leaves out
+        true = torch.where(counted, labels, -100)
+        total = F.cross_entropy(logits, true, reduction="sum")
         if self.settings.cosine_weight:
             own = cosines.gather(1, labels.unsqueeze(1))[:, 0]  # [N]
             total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()
         return Loss(total, counted.sum(), (~counted).sum())
 
 
-class ContrastiveScorer:
-    """Ranks and perplexity by the layer's own scores f_u, beside ranks by cosine alone,
-    and cosines.
-    """
+class ContrastiveScorer(ScoreRetriever):
+    """Ranks and perplexity by the scores f_u, beside cosines."""
 
-    def __init__(self, corpus: Corpus, retriever: Retriever) -> None:
-        self.retriever = retriever
-        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)]
-        self.log_frequency = torch.from_numpy(frequencies.astype(np.float32))  # [K]
-
-    def score(
-        self,
-        layer: OutputLayer,
-        predictions: Tensor,
-        ids: np.ndarray,
-        parts: Mapping[str, slice],
-    ) -> dict[str, dict[str, float]]:
-        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone
-        are named `cosine_…`.
-
-        The perplexity is of the targets among the candidates; the constant prediction
-        is their frequencies.
-        """
+    def own_scores(
+        self, layer: OutputLayer, cosines: Tensor, predictions: Tensor
+    ) -> Tensor:
         assert isinstance(layer, ContrastiveOutput)
-        retriever = self.retriever
-        frequencies = self.log_frequency.to(retriever.candidates.device)
-        bias = layer.frequency_weight * frequencies  # [K]
-        targets = torch.from_numpy(ids.astype(np.int64))
-        # of each target by cosine and by score, 0 where it is no candidate
-        by_cosine = torch.zeros_like(targets)
-        ranks = torch.zeros_like(targets)
-        likelihoods = torch.zeros(len(ids))
-        for block, cosines, true in retriever.scores(unit(predictions), ids):
-            by_cosine[block] = (cosines >= true).sum(dim=1).cpu()
-            # in place: a block is hundreds of MB
-            scores = cosines.div_(layer.temperature).add_(bias)
-            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
-            ranks[block] = (scores >= true).sum(dim=1).cpu()
-            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
-        metrics = retriever.metrics(by_cosine, predictions, ids, parts)
-        known = self.log_frequency[retriever.known]
-        constants = self.log_frequency - known.logsumexp(dim=0)  # [K]
-        inside = ranks > 0  # targets that are candidates
-        for name, part in parts.items():
-            ranked = inside[part]
-            own = metrics[name]
-            own |= {f"cosine_{metric}": own[metric] for metric in RANKED}
-            own |= retrieval(ranks[part])
-            own["perplexity"] = perplexity(likelihoods[part][ranked])
-            constant = constants[targets[part][ranked]]
-            own["constant_perplexity"] = perplexity(constant)
-        return metrics
+        bias = layer.frequency_weight * self.log_frequency.to(cosines.device)  # [K]
+        return cosines.div_(layer.temperature).add_(bias)
 
 
 @dataclass(frozen=True)
@@ -165,6 +106,7 @@ class ContrastiveSettings(LinearSettings):
     """The contrastive output for the target table `data.target_vectors`."""
 
     kind: ClassVar[str] = "contrastive"
+    retriever: ClassVar[type[Retriever]] = ContrastiveScorer
 
     temperature: Annotated[
         float,
@@ -192,13 +134,3 @@ class ContrastiveSettings(LinearSettings):
         self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
     ) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
-
-    def scorer(
-        self,
-        *,
-        corpus: Corpus,
-        targets: LexiconTable,
-        candidates: int,
-        device: torch.device,
-    ) -> ContrastiveScorer:
-        return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))

@@ -6,6 +6,7 @@ word is also ranked among the most frequent types. Retrieval ranks in the target
 own space and counts every target, so that it compares across choices of targets.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import OutputLayer
+from pretrain.output_layers import OutputLayer, log_frequencies
 
 # Predictions that are multiplied with the candidates at once.
 BLOCK = 1024
@@ -24,42 +25,32 @@ BLOCK = 1024
 CPU_ROWS = 16
 # Rows of a table that are read at once: 80 MB of 300 float32 numbers each.
 ROWS_READ = 65_536
+# Norms are bounded from below, as in `F.cosine_similarity`, so that a vector of zeros
+# has finite gradients.
+NORM = 1e-8
 
 
-def retrieval(ranks: Tensor) -> dict[str, float]:
+def unit(vectors: Tensor) -> Tensor:
+    """Vectors [..., E] divided by their lengths."""
+    return F.normalize(vectors, dim=-1, eps=NORM)
+
+
+def retrieval(ranks: Tensor, prefix: str = "") -> dict[str, float]:
     """How well targets are found: from ranks [N], 1 the best, 0 (a miss) for a target
     outside the candidates.
 
-    The mean reciprocal rank counts a miss as 0; `outside` is the share of misses.
+    The mean reciprocal rank counts a miss as 0; `outside` is the share of misses. The
+    names of the metrics begin with the prefix.
     """
     ranks = ranks.double()
     inside = ranks > 0
     reciprocal = torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks))
     return {
-        "accuracy_at_1": float((ranks == 1).double().mean()),
-        "accuracy_at_10": float((inside & (ranks <= 10)).double().mean()),
-        "reciprocal_rank": float(reciprocal.mean()),
-        "outside": float((~inside).double().mean()),
+        f"{prefix}accuracy_at_1": float((ranks == 1).double().mean()),
+        f"{prefix}accuracy_at_10": float((inside & (ranks <= 10)).double().mean()),
+        f"{prefix}reciprocal_rank": float(reciprocal.mean()),
+        f"{prefix}outside": float((~inside).double().mean()),
     }
-
-
-def constant_retrieval(ranks: Tensor) -> dict[str, float]:
-    """The same of the best constant prediction, by the names `constant_…`."""
-    return {f"constant_{name}": value for name, value in retrieval(ranks).items()}
-
-
-def ranks_by_frequency(targets: Tensor, known: Tensor) -> Tensor:
-    """int64 [N]: the ranks of targets [N] in the best constant ranking, 1 the best, 0
-    for one outside the candidates.
-
-    That is the order of frequency, which is the order of ids.
-
-    Args:
-        targets: ids of types.
-        known: bool [K], which of the K most frequent types are candidates.
-    """
-    ranks = known.cumsum(dim=0) * known  # [K]
-    return ranks[targets.clamp(max=len(known) - 1)] * (targets < len(known))
 
 
 def perplexity(likelihoods: Tensor) -> float:
@@ -77,10 +68,12 @@ class Retriever:
     def __init__(
         self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device
     ) -> None:
-        rows = first_rows(corpus, table, candidates)
+        first = table.rows[: min(candidates, corpus.types)]
+        rows = torch.from_numpy(np.array(first, dtype=np.float32))  # [K, E]
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
+        self.lengths = rows.norm(dim=1).to(device)  # [K]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
 
     def score(
@@ -103,8 +96,11 @@ class Retriever:
         """The metrics of parts of predictions [N, E] of the types `ids` [N], which have
         these `ranks` [N] by cosine.
         """
+        # The best constant ranking is the order of frequency, which is that of ids.
+        by_frequency = self.known.cumsum(dim=0) * self.known  # [K]
         targets = torch.from_numpy(ids.astype(np.int64))
-        constant_ranks = ranks_by_frequency(targets, self.known)
+        among = targets < len(self.known)
+        constant_ranks = by_frequency[targets.clamp(max=len(self.known) - 1)] * among
         metrics = {}
         for name, part in parts.items():
             own = ids[part]
@@ -114,7 +110,7 @@ class Retriever:
                 "cosine": float(self.cosines(predictions[part], own).mean()),
                 "constant_cosine": float(self.cosines(constant, own).mean()),
                 **retrieval(ranks[part]),
-                **constant_retrieval(constant_ranks[part]),
+                **retrieval(constant_ranks[part], "constant_"),
             }
         return metrics
 
@@ -164,10 +160,57 @@ class Retriever:
                 yield block[rows], scores, scores.gather(1, own[rows])
 
 
-def first_rows(corpus: Corpus, table: LexiconTable, candidates: int) -> Tensor:
-    """float32 [K, E]: vectors of the K most frequent types, at most `candidates`."""
-    rows = table.rows[: min(candidates, corpus.types)]
-    return torch.from_numpy(np.array(rows, dtype=np.float32))
+class ScoreRetriever(Retriever, ABC):
+    """Ranks and perplexity by the scores that a layer itself gives the candidates,
+    beside cosines.
+
+    log_frequency: float32 [K], the log of the share of each in the training text.
+    """
+
+    def __init__(
+        self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device
+    ) -> None:
+        super().__init__(corpus, table, candidates, device)
+        frequencies = log_frequencies(corpus.counts)[: len(self.known)]
+        self.log_frequency = torch.from_numpy(frequencies.astype(np.float32))
+
+    @abstractmethod
+    def own_scores(
+        self, layer: OutputLayer, cosines: Tensor, predictions: Tensor
+    ) -> Tensor:
+        """The scores [N', K] of a layer, from the cosines [N', K] of its predictions
+        [N', E] with the candidates, which may change: a block is hundreds of MB.
+
+        A cosine is −∞ for a candidate without a vector, and so has to be its score.
+        """
+
+    def score(
+        self,
+        layer: OutputLayer,
+        predictions: Tensor,
+        ids: np.ndarray,
+        parts: Mapping[str, slice],
+    ) -> dict[str, dict[str, float]]:
+        """See `Scorer`. The perplexity is of the targets among the candidates; the
+        constant prediction is their frequencies.
+        """
+        targets = torch.from_numpy(ids.astype(np.int64))
+        ranks = torch.zeros_like(targets)
+        likelihoods = torch.zeros(len(ids))
+        for block, cosines, _ in self.scores(unit(predictions), ids):
+            scores = self.own_scores(layer, cosines, predictions[block])
+            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            ranks[block] = (scores >= true).sum(dim=1).cpu()
+            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
+        metrics = self.metrics(ranks, predictions, ids, parts)
+        known = self.log_frequency[self.known]
+        constants = self.log_frequency - known.logsumexp(dim=0)  # [K]
+        for name, part in parts.items():
+            inside = ranks[part] > 0  # targets that are candidates
+            constant = constants[targets[part][inside]]
+            metrics[name]["perplexity"] = perplexity(likelihoods[part][inside])
+            metrics[name]["constant_perplexity"] = perplexity(constant)
+        return metrics
 
 
 def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:

@@ -12,7 +12,6 @@ that are drawn.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
@@ -28,11 +27,19 @@ from pretrain.output_layers import (
     Targets,
 )
 from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
-from pretrain.output_layers.retrieval import first_rows
-from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
+from pretrain.output_layers.retrieval import NORM, Retriever, ScoreRetriever
+from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
-# A bound for mistakes: the vectors of more would fill the memory.
-MOST_SAMPLES = 2**24
+Samples = Annotated[
+    int,
+    Meta(
+        ge=1,
+        # A bound for mistakes: the vectors of more would fill the memory.
+        le=2**24,
+        description="distinct types that are drawn for each window and direction, on "
+        "average; half of all types or more: all",
+    ),
+]
 
 
 def sampled_loss(
@@ -108,15 +115,7 @@ class SampledSettings(SoftmaxSettings):
 
     kind: ClassVar[str] = "sampled"
 
-    samples: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=MOST_SAMPLES,
-            description="distinct types that are drawn for each window and "
-            "direction, on average; half of all types or more: all",
-        ),
-    ] = 8192
+    samples: Samples = 8192
     rate_factor: Annotated[
         float,
         Meta(
@@ -160,23 +159,16 @@ class FixedOutput(LinearOutput):
         return sampled_loss(predictions, candidates.vectors, no_bias, candidates)
 
 
-class FixedScorer(SoftmaxScorer):
-    """Scores by ŷ · w among the types of `rows` [K, E] that have a vector; others are
-    no candidates.
-    """
+class FixedScorer(ScoreRetriever):
+    """Ranks and perplexity by the scores ŷ · w, beside cosines."""
 
-    is_closed: ClassVar[bool] = False
-
-    def __init__(self, rows: Tensor, counts: np.ndarray, device: torch.device) -> None:
-        super().__init__(counts, candidates=len(rows), known=rows.any(dim=1))
-        # the vocabulary is open: no type outside of the candidates has a probability
-        self.constant = self.constant[: len(rows)]
-        self._rows = rows.to(device)
-
-    def log_probabilities(self, layer: OutputLayer, predictions: Tensor) -> Tensor:
-        scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
-        unknown = ~self.known.to(scores.device)
-        return scores.masked_fill(unknown, -torch.inf).log_softmax(dim=1)
+    def own_scores(
+        self, layer: OutputLayer, cosines: Tensor, predictions: Tensor
+    ) -> Tensor:
+        # lengths are never 0, so that −∞ stays −∞
+        lengths = predictions.norm(dim=1, keepdim=True).clamp(min=NORM)
+        cosines.mul_(lengths.to(cosines.device))
+        return cosines.mul_(self.lengths.clamp(min=NORM))
 
 
 @dataclass(frozen=True)
@@ -184,16 +176,9 @@ class FixedSettings(LinearSettings):
     """The sampled softmax with the frozen vectors of `data.target_vectors`."""
 
     kind: ClassVar[str] = "fixed"
+    retriever: ClassVar[type[Retriever]] = FixedScorer
 
-    samples: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=MOST_SAMPLES,
-            description="distinct types that are drawn for each window and "
-            "direction, on average",
-        ),
-    ] = 8192
+    samples: Samples = 8192
 
     @property
     def candidates(self) -> SampleSettings:
@@ -204,14 +189,3 @@ class FixedSettings(LinearSettings):
         self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
     ) -> FixedOutput:
         return FixedOutput(projection_size, targets.size)
-
-    def scorer(
-        self,
-        *,
-        corpus: Corpus,
-        targets: LexiconTable,
-        candidates: int,
-        device: torch.device,
-    ) -> FixedScorer:
-        rows = first_rows(corpus, targets, candidates)
-        return FixedScorer(rows, corpus.counts, device)

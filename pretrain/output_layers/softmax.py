@@ -17,7 +17,6 @@ from msgspec import Meta
 from torch import Tensor
 
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.subwords import begins_word
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import (
     Loss,
@@ -26,12 +25,7 @@ from pretrain.output_layers import (
     class_counts,
     log_frequencies,
 )
-from pretrain.output_layers.retrieval import (
-    constant_retrieval,
-    perplexity,
-    ranks_by_frequency,
-    retrieval,
-)
+from pretrain.output_layers.retrieval import perplexity, retrieval
 
 # Log-probabilities that are computed at once in evaluation: 64 MiB of float32.
 SCORES = 2**24
@@ -80,12 +74,10 @@ class SoftmaxSettings(OutputLayerSettings):
     ) -> "SoftmaxScorer":
         asked = min(candidates, corpus.types)
         types = self.types_of(corpus)
-        begins = begins_word(corpus.lexicon) if corpus.record.subwords else None
         return SoftmaxScorer(
             class_counts(corpus.counts, self.types),
             candidates=min(asked, types),
             compares=asked <= types,
-            begins_word=begins,
         )
 
 
@@ -122,45 +114,21 @@ class SoftmaxScorer:
     are among the K. `perplexity` takes targets among the candidates, and these alone as
     classes, so that output layers compare on one corpus; where K is smaller and other
     layers have more candidates, it would not compare, and is left out.
-    `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them, and
-    `word_perplexity`, where types are subwords, words with all their units.
-
-    is_closed: whether all classes have a probability, not the candidates alone.
+    `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them.
 
     Args:
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
         compares: whether these are all candidates that other output layers have;
             without, `perplexity` is left out.
-        known: bool [candidates], on the CPU: those that can be predicted at all; None:
-            all.
-        begins_word: bool [V], where types are subwords: whether a word, or the boundary
-            of a sentence, begins with it.
     """
 
-    is_closed: ClassVar[bool] = True
-
     def __init__(
-        self,
-        counts: np.ndarray,
-        *,
-        candidates: int,
-        compares: bool = True,
-        known: Tensor | None = None,
-        begins_word: np.ndarray | None = None,
+        self, counts: np.ndarray, *, candidates: int, compares: bool = True
     ) -> None:
-        if known is None:
-            known = torch.ones(candidates, dtype=torch.bool)
         self.candidates = candidates
-        self.known = known
-        self.constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
+        self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
         self._compares = compares
-        self._begins_word = begins_word
-
-    def log_probabilities(self, layer: OutputLayer, predictions: Tensor) -> Tensor:
-        """float32 [N, C] of the predictions [N, D] of a layer."""
-        assert isinstance(layer, SoftmaxOutput)
-        return layer.log_probabilities(predictions)
 
     def score(
         self,
@@ -170,48 +138,35 @@ class SoftmaxScorer:
         parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
         """See `Scorer`."""
+        assert isinstance(layer, SoftmaxOutput)
         targets = torch.from_numpy(ids.astype(np.int64))  # [N]
-        # `<unk>` is the last class
-        classes = targets.clamp(max=len(self.constant) - 1)
-        known = self.known[classes.clamp(max=self.candidates - 1)]
-        inside = (targets < self.candidates) & known
+        inside = targets < self.candidates
         ranks = torch.zeros_like(targets)
         # log-likelihoods among the candidates, and among all classes
         among = torch.zeros(len(targets))
         overall = torch.zeros(len(targets))
-        at_once = max(1, SCORES // len(self.constant))
-        for block in torch.arange(len(targets)).split(at_once):
-            scores = self.log_probabilities(layer, predictions[block])  # [N', C]
-            true = scores.gather(1, classes[block].to(scores.device).unsqueeze(1))
+        for block in torch.arange(len(targets)).split(max(1, SCORES // layer.classes)):
+            scores = layer.log_probabilities(predictions[block])  # [N', C]
+            classes = layer.class_of(targets[block]).to(scores.device)
+            true = scores.gather(1, classes.unsqueeze(1))
             overall[block] = true[:, 0].cpu()
             scores = scores[:, : self.candidates]
             ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
             among[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
-        # of the best constant prediction: the frequencies
-        constants = self.constant[classes]
-        candidates = self.constant[: self.candidates][self.known]
-        constants_among = constants - candidates.logsumexp(dim=0)
-        constant_ranks = ranks_by_frequency(targets, self.known)
+        # The best constant prediction are the frequencies, whose order is that of ids.
+        constants = self._constant[layer.class_of(targets)]
+        whole = self._constant[: self.candidates].logsumexp(dim=0)
+        constant_ranks = (targets + 1) * inside
         metrics: dict[str, dict[str, float]] = {}
         for name, part in parts.items():
-            found = inside[part]
-            # of the layer and of the constant, by the name of their perplexity
-            likelihoods: dict[str, tuple[Tensor, Tensor]] = {}
+            own = retrieval(ranks[part])
+            own |= retrieval(constant_ranks[part], "constant_")
             if self._compares:
-                pair = (among[part][found], constants_among[part][found])
-                likelihoods["perplexity"] = pair
-            if self.is_closed:
-                pair = (overall[part], constants[part])
-                likelihoods["vocabulary_perplexity"] = pair
-            if self._begins_word is not None:
-                # a word has the likelihood of all its units together
-                words = max(1, int(self._begins_word[ids[part]].sum()))
-                units = len(ids[part]) / words
-                pair = (units * overall[part], units * constants[part])
-                likelihoods["word_perplexity"] = pair
-            metrics[name] = retrieval(ranks[part])
-            metrics[name] |= constant_retrieval(constant_ranks[part])
-            for metric, (own, constant) in likelihoods.items():
-                metrics[name][metric] = perplexity(own)
-                metrics[name][f"constant_{metric}"] = perplexity(constant)
+                found = inside[part]
+                constant = constants[part][found] - whole
+                own["perplexity"] = perplexity(among[part][found])
+                own["constant_perplexity"] = perplexity(constant)
+            own["vocabulary_perplexity"] = perplexity(overall[part])
+            own["constant_vocabulary_perplexity"] = perplexity(constants[part])
+            metrics[name] = own
         return metrics

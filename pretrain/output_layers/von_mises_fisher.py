@@ -10,7 +10,7 @@ device.
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -26,8 +26,7 @@ def log_partition(squared: Tensor, size: int) -> Tensor:
 
     Its derivative by κ² is I_{v+1}(κ) / (2 κ I_v(κ)), which has no singularity.
     """
-    result: Tensor = _LogPartition.apply(squared, size)
-    return result
+    return cast("Tensor", _LogPartition.apply(squared, size))
 
 
 class _LogPartition(torch.autograd.Function):

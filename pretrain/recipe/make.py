@@ -1,14 +1,54 @@
-"""Making a model: from text to a model by one call."""
+"""Making a model, from text to a model by one call: which steps lead there, and with
+which settings is it trained?
+"""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from elmoc.errors import say
+from elmoc.corpus import Corpus
+from elmoc.devices import accelerator
+from elmoc.errors import InputError, say
+from elmoc.files.compression import open_binary
+from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import locked
-from pretrain.recipe.options import RecipeOptions
-from pretrain.recipe.plan import Recipe
-from pretrain.recipe.steps import run_steps
-from pretrain.trained_run import TrainedRun
+from elmoc.jobs import run_job
+from elmoc.settings import checked, convert, option_name, parse_duration
+from elmoc.text.documents import estimate_text_bytes
+from elmoc.text.named_files import find_named_files
+from elmoc.word_vectors.opening import open_word_vectors
+from pretrain.config import CONFIGS, differences, load_config
+from pretrain.options import TrainOptions
+from pretrain.recipe.adapting import (
+    GENERAL_HELD_OUT,
+    GENERAL_TEXT,
+    Material,
+    material_of_model,
+)
+from pretrain.recipe.options import ContentOptions, RecipeOptions
+from pretrain.recipe.steps import Step, run_steps
+from pretrain.trained_run import TrainedRun, train_encoder
+
+# small.toml (9.8 million parameters) reads a quarter to a half of the words that
+# fast.toml (2.5 million) reads in the same time, and is ahead once it has read some ten
+# million: in twenty minutes of one core it read 1.5 million and was behind (reciprocal
+# rank .324 and .332); in an hour of two fast cores 30 million, and was ahead (.374 and
+# .360, of other text). At its slowest, 1,700 words/s of two cores, ten million words
+# take 100 minutes.
+SMALL_FROM_WORDS = 10_000_000
+SMALL_FROM_SECONDS = 2 * 3600
+# The words of text are estimated by the bytes a word takes at its beginning: 5 in
+# English, 12 in Russian.
+SAMPLE_BYTES = 1_000_000
+# An epoch has at least this number of updates: of a small text fewer streams are read
+# at once.
+UPDATES_AT_LEAST = 40
+STREAMS_AT_LEAST = 4
+# Held-out tokens of general text, at most, that an adapted model is evaluated on.
+GENERAL_HELD_OUT_TOKENS = 50_000
+
 
 DEFAULT = RecipeOptions()
 
@@ -53,3 +93,219 @@ def make_model(
         trained: TrainedRun = run_steps(recipe.steps())
     say(f"give {out} wherever a model is asked for; its card is {out}/model/README.md")
     return trained
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun(ContentOptions):
+    """The content of `begun.json`: all that decides what is made.
+
+    text: the files of text, as they were given.
+    config: the config of the training; None where the model that is adapted gives it.
+    """
+
+    text: list[str]
+    config: str | None
+
+
+class Recipe:
+    """The steps to a model.
+
+    Args:
+        text: files of tokenised text, each PATH or NAME=PATH.
+        output: the run directory.
+        options: see `RecipeOptions`.
+
+    Raises:
+        InputError: for impossible options, before anything is made.
+    """
+
+    def __init__(self, text: list[str], output: Path, options: RecipeOptions) -> None:
+        self.record = output / "begun.json"
+        self._text = text
+        self._output = output
+        self._options = options = checked(options, option_name)
+        self._corpus = output / "corpus"
+        if options.init_from is None:
+            vectors = options.vectors or str(output / "vectors.bin")
+            self._material = Material(
+                texts=text,
+                held_out=options.held_out,
+                vectors=vectors,
+                target_vectors=vectors,
+                targets=options.targets,
+            )
+        else:
+            self._material = material_of_model(options.init_from, text, output, options)
+        self._makes_vectors = options.vectors is None and options.init_from is None
+        self._require_possible()
+        self._before = None
+        self.config = options.config
+        if self.record.exists():
+            before = read_json(self.record)
+            self._before = convert(before, Begun, where=str(self.record))
+            self.config = self.config or self._before.config
+        if self.config is None and options.init_from is None:
+            self.config = self._suitable_config()
+        # A mistake in the settings is told before the corpus is built.
+        config = load_config(self.config or self._material.settings, options.overrides)
+        data = replace(config.data, corpus=str(self._corpus))
+        self._run_config = replace(config, data=data)
+
+    def _require_possible(self) -> None:
+        """Raise an `InputError` for options that do not go together, a wrong time, or
+        word vectors that cannot be read.
+        """
+        options = self._options
+        overridden = [each.partition("=")[0].strip() for each in options.overrides]
+        if "data.corpus" in overridden:
+            raise InputError(
+                "--set data.corpus: the corpus is made here, of the text: leave it out"
+            )
+        if options.fasttext and not self._makes_vectors:
+            raise InputError(
+                "--fasttext is for word vectors that are trained here, without "
+                "--vectors and --init-from"
+            )
+        if options.max_time is not None:
+            parse_duration(options.max_time)
+        # Once the tables are made, the word vectors may be moved away.
+        tables_are_made = (self._corpus / "vectors/target.json").exists()
+        if not self._makes_vectors and not tables_are_made:
+            open_word_vectors(self._material.vectors, only=[])
+
+    def begin(self) -> None:
+        """Write down how the output was begun.
+
+        Raises:
+            InputError: the output was begun otherwise, or by something else.
+        """
+        content = {
+            each.name: getattr(self._options, each.name)
+            for each in fields(ContentOptions)
+        }
+        now = Begun(text=self._text, config=self.config, **content)
+        # Files that are there before the first step is done: a mistake can be mended.
+        not_made = (".begun.json.lock", self.record.name)
+        if any(each.name not in not_made for each in self._output.iterdir()):
+            before = self._before
+            if before is None:
+                raise InputError(
+                    f"{self._output} is not empty, and not begun by this command: "
+                    "choose another directory"
+                )
+            # Options of fastText decide nothing until it has trained: a mistake in them
+            # can be mended.
+            if not Path(self._material.vectors).exists():
+                before = replace(before, fasttext=now.fasttext)
+            differing = differences(asdict(before), asdict(now))
+            if differing:
+                raise InputError(
+                    f"{self._output} was begun with another {', '.join(differing)}: "
+                    "choose another one"
+                )
+        write_json(self.record, asdict(now))
+
+    def _suitable_config(self) -> str:
+        """The config that suits the text and the time; says which."""
+        words = self._words()
+        is_large = words >= SMALL_FROM_WORDS
+        limit = self._options.max_time
+        has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
+        name = "fast.toml"
+        # A GPU is fast enough for its config in any time.
+        if is_large and accelerator() is not None:
+            name = "gpu.toml"
+        elif is_large and has_time:
+            name = "small.toml"
+        say(
+            f"config: {name}, for about {words / 1e6:,.1f} million words and "
+            f"{limit or 'no limit of time'} (--config takes another)"
+        )
+        return str(CONFIGS / name)
+
+    def _words(self) -> int:
+        """About how many words the text has, by the bytes that a word takes at its
+        beginning.
+        """
+        files = find_named_files(self._text)
+        with open_binary(next(iter(files))) as text:
+            start = text.read(SAMPLE_BYTES)
+        total = sum(map(estimate_text_bytes, files))
+        return total * len(start.split()) // max(1, len(start))
+
+    def steps(self) -> list[Step]:
+        """The steps in their order. Other rooms' commands are processes of their own,
+        since rooms do not import each other.
+        """
+        material = self._material
+        corpus = self._corpus
+        steps = self._steps_of_general_text()
+        text = {
+            "files": material.texts,
+            "corpus": corpus,
+            "tokenised": self._options.tokenised,
+            "held_out": material.held_out,
+            "leave_out": self._options.leave_out,
+        }
+        title = "a corpus of the text"
+        steps.append(job_step(title, "build_corpus", text, corpus / "corpus.json"))
+        if self._makes_vectors:
+            vectors = {"corpus": corpus, "output": material.vectors}
+            vectors |= self._options.fasttext or {}
+            file = Path(material.vectors)
+            title = "fastText vectors of the corpus"
+            steps.append(job_step(title, "train_fasttext", vectors, file))
+        # An adapted model reads its inputs as they were transformed before; targets are
+        # transformed anew for the new text.
+        tables: dict[str, dict[str, Any]] = {
+            "input": {"origin": material.vectors, "like": self._options.init_from},
+            "target": {
+                "origin": material.target_vectors,
+                "transform": material.targets,
+            },
+        }
+        for name, table in tables.items():
+            table |= {"corpus": corpus, "name": name}
+            file = corpus / f"vectors/{name}.json"
+            title = f"{name} vectors of every word type"
+            steps.append(job_step(title, "build_vectors", table, file))
+        return [*steps, Step("training", self._train)]
+
+    def _steps_of_general_text(self) -> list[Step]:
+        """Samples of the general text, and of its held-out part."""
+        general = self._material.general
+        if general is None:
+            return []
+        share = self._options.general_share / (1 - self._options.general_share)
+        text = {
+            "corpus": general,
+            "target": self._output / GENERAL_TEXT,
+            "tokens": max(1, round(share * self._words())),
+        }
+        held_out = {
+            "corpus": general,
+            "target": self._output / GENERAL_HELD_OUT,
+            "tokens": GENERAL_HELD_OUT_TOKENS,
+            "held_out": True,
+        }
+        parts = {"general text": text, "general text, held out": held_out}
+        return [
+            job_step(title, "write_text", part, part["target"])
+            for title, part in parts.items()
+        ]
+
+    def _train(self) -> TrainedRun:
+        train = self._run_config.train
+        tokens = Corpus(self._corpus).train_tokens
+        enough = tokens // (train.window * UPDATES_AT_LEAST)
+        streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
+        config = replace(self._run_config, train=replace(train, streams=streams))
+        options = TrainOptions(
+            init_from=self._options.init_from, max_time=self._options.max_time
+        )
+        return train_encoder(config, self._output, options)
+
+
+def job_step(title: str, command: str, options: dict[str, Any], made: Path) -> Step:
+    """A step that a command of `data_scripts` does with options."""
+    return Step(title, partial(run_job, f"data_scripts.{command}", options), made)

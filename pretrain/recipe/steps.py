@@ -39,11 +39,12 @@ def run_steps(steps: Sequence[Step]) -> Any:
         if step.output is not None and step.output.exists():
             say(f"── {place}: {step.title}: done before")
             continue
-        say(f"\n── {place}: {step.title}")
+        say("")
+        say(f"── {place}: {step.title}")
         try:
             result = step.run()
         except KeyboardInterrupt:
             say(f"stopped in {place}: give the same command again, and it goes on")
             raise
-    say(f"\n── all {len(steps)} steps are done")
+    say(f"── all {len(steps)} steps are done")
     return result

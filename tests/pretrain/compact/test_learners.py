@@ -169,9 +169,10 @@ def test_words_with_the_hash_or_the_filter_of_another_are_counted(
         np.testing.assert_array_equal(vectors[10:20], np.tile(vectors[1], (10, 1)))
 
 
-def test_a_table_of_a_corpus_has_its_words(tmp_path: Path, tiny_corpus: Corpus) -> None:
+def test_the_words_of_a_corpus_get_a_table_of_it(tmp_path: Path, tiny_corpus: Corpus) -> None:
     out = tmp_path / "out.safetensors"
-    assert main([*CODES[:1], str(tiny_corpus.path / "vectors/raw.npy"), str(out), *CODES[1:], "--most", "9"]) == 0
+    given = ["random:1:8", str(out), "--words", str(tiny_corpus.path / "lexicon.txt"), "--most", "9"]
+    assert main([*CODES[:1], *given, *CODES[1:]]) == 0
     found = open_word_vectors(out).lookup(tiny_corpus.lexicon)
     assert found.any(axis=1).tolist() == [row < 9 for row in range(tiny_corpus.types)]
     assert build_vectors([str(tiny_corpus.path), str(out), "--name", "coded", "--workers", "1"]) == 0
@@ -182,7 +183,6 @@ def test_a_table_of_a_corpus_has_its_words(tmp_path: Path, tiny_corpus: Corpus) 
 
 def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:
     for arguments, said in (
-        ([table[0], str(tmp_path / "o.safetensors")], "--words"),
         ([table[0], str(tmp_path / "o.bin"), *table[1:]], ".safetensors"),
         ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries must be"),
     ):

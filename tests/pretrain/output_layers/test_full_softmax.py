@@ -1,15 +1,11 @@
-"""Full softmax: values and gradients of a plain twin, projection regularisation, and metrics."""
+"""Full softmax: values and gradients of a plain twin, and projection regularisation."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
-from pretrain.output_layers.softmax import SoftmaxScorer
 from torch import Tensor
 
-from pretrain.output_layers import Targets, class_counts
+from pretrain.output_layers import Targets
 
 PROJECTION, TYPES = 6, 9
 
@@ -51,18 +47,10 @@ def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], regu
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
-    """Words are written as 1, 2 and 3 units: 0 | 1 5 | 2 6 7, where 0, 1 and 2 begin a word."""
-    layer = layer_of(FullSoftmaxSettings(), lexicon=TYPES).float()
-    ids = np.array([0, 1, 5, 2, 6, 7], dtype=np.uint32)
-    states = torch.randn(6, PROJECTION)
-    counts = class_counts(np.arange(TYPES, 0, -1), TYPES)
-    scorer = SoftmaxScorer(counts, candidates=TYPES, begins_word=np.arange(TYPES) < 3)
-    with torch.no_grad():
-        values = scorer.score(layer, states, ids, {"": slice(None), "last": slice(3, 6)})
-        rows = layer.log_probabilities(states)
-    overall = np.array([row[target].item() for row, target in zip(rows, ids.tolist(), strict=True)])
-    assert values[""]["word_perplexity"] == pytest.approx(math.exp(-overall.sum() / 3), rel=1e-5)
-    assert values["last"]["word_perplexity"] == pytest.approx(math.exp(-overall[3:].sum()), rel=1e-5)
-    unigrams = np.log(counts / counts.sum())[ids]
-    assert values[""]["constant_word_perplexity"] == pytest.approx(math.exp(-unigrams.sum() / 3), rel=1e-5)
+def test_the_loss_is_by_its_log_probabilities() -> None:
+    layer = layer_of(FullSoftmaxSettings(types=TYPES))
+    ids = torch.tensor([[0, 4, 8], [11, 9, 3]])
+    states = torch.randn(2, 3, PROJECTION, dtype=torch.float64)
+    rows = layer.log_probabilities(states.flatten(0, 1)).detach()
+    expected = -sum(float(row[min(target, TYPES)]) for row, target in zip(rows, ids.flatten().tolist(), strict=True))
+    assert layer(states, Targets(ids, None)).total.item() == pytest.approx(expected, rel=1e-5)

@@ -24,8 +24,8 @@ from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
+from pretrain.recipe.make import Recipe
 from pretrain.recipe.options import RecipeOptions, options_in
-from pretrain.recipe.plan import Recipe
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.pretrain.conftest import TinyRuns
@@ -33,7 +33,7 @@ from tests.tiny import learnable_sentences
 
 from elmoc import ElmoC
 from pretrain import TrainedRun, make_model, train_encoder
-from pretrain.recipe import plan
+from pretrain.recipe import make
 
 Fails = Callable[[int], str]
 OF_RUN = {
@@ -75,8 +75,8 @@ def jobs_here(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         jobs.append(("pretrain", {}))
         return train_encoder(*arguments)
 
-    monkeypatch.setattr(plan, "run_job", run_here)
-    monkeypatch.setattr(plan, "train_encoder", train_here)
+    monkeypatch.setattr(make, "run_job", run_here)
+    monkeypatch.setattr(make, "train_encoder", train_here)
     return jobs
 
 
@@ -190,15 +190,15 @@ def test_own_vectors_are_trained(
 def test_the_config_follows_from_text_time_and_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool, words: int, time: str | None, config: str
 ) -> None:
-    monkeypatch.setattr("pretrain.recipe.plan.accelerator", lambda: torch.device("cuda") if gpu else None)
-    monkeypatch.setattr("pretrain.recipe.plan.estimate_text_bytes", lambda _file: 4 * words)
+    monkeypatch.setattr("pretrain.recipe.make.accelerator", lambda: torch.device("cuda") if gpu else None)
+    monkeypatch.setattr("pretrain.recipe.make.estimate_text_bytes", lambda _file: 4 * words)
     (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
     recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions(max_time=time))
     assert Path(recipe.config).name == config
 
 
 def test_words_of_more_bytes_are_not_taken_for_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pretrain.recipe.plan.SMALL_FROM_WORDS", 1000)
+    monkeypatch.setattr("pretrain.recipe.make.SMALL_FROM_WORDS", 1000)
     (tmp_path / "text.txt").write_text("предложение .\n" * 300)  # 600 words, 7,500 bytes
     recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions())
     assert Path(recipe.config).name == "fast.toml"
