@@ -99,12 +99,7 @@ class FeatureStates:
 
         A foreign file, which names no model, is known by its size and time.
         """
-        attributes = self._file.attributes
-        # NumPy's numbers and arrays as Python's.
-        described = {
-            name: np.asarray(each).tolist() for name, each in attributes.items()
-        }
-        described["layers"] = self.names
+        described = self._file.attributes | {"layers": self.names}
         if self._directory is not None:
             return {"directory": str(self._directory), **described}
         path = os.path.realpath(self._file.path)

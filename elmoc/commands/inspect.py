@@ -50,7 +50,6 @@ def _description(features: "FeatureFile") -> dict[str, str]:
         "numbers": features.dtype.name,
         "sentences": f"{len(features):,}, {found} found by their words",
         "size": human_bytes(features.path.stat().st_size),
-        "documents": f"{len(features.documents):,}",
         "words": f"{features.lengths.sum():,}, at most {longest:,} a sentence",
     }
     # What the file was made from.

@@ -26,9 +26,8 @@ from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.hdf5_output import converted
 from elmoc.features.layouts import Entry, FeatureShape
-from elmoc.features.layouts.choose import LAYOUTS
 from elmoc.features.options import DumpOptions
-from elmoc.features.reader import FeatureFile
+from elmoc.features.reader import LAYOUTS, FeatureFile
 from elmoc.files.compression import require_file
 from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC

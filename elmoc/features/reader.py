@@ -4,6 +4,7 @@ and read.
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from elmoc.errors import reading, shortened
-from elmoc.features.layouts import FeatureRecord, LayoutReader
-from elmoc.features.layouts.choose import choose_layout
+from elmoc.errors import InputError, reading, shortened
+from elmoc.features.layouts import (
+    FORMAT_VERSION,
+    FeatureRecord,
+    LayoutReader,
+    LayoutWriter,
+)
+from elmoc.features.layouts.allennlp import AllennlpWriter, BilmWriter, is_group
+from elmoc.features.layouts.e2e_coref import E2eCorefWriter
+from elmoc.features.layouts.flat import OFFSETS, STATES, FlatWriter
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.limits import MOST_SENTENCES
@@ -27,7 +35,14 @@ MOST_WORD_BYTES = 1 << 24
 FORM_ATTRIBUTES = ("layout", "format_version", "single")
 
 
-class FeatureFile:
+# By the names of `LayoutName`; each writer has its reader.
+LAYOUTS: dict[str, type[LayoutWriter]] = {
+    writer.layout: writer
+    for writer in (AllennlpWriter, BilmWriter, E2eCorefWriter, FlatWriter)
+}
+
+
+class FeatureFile(AbstractContextManager["FeatureFile"]):
     """Reads a feature file of any layout: `file[i]` is line i's array,
     `file.find(words)` the index of a sentence.
 
@@ -51,33 +66,23 @@ class FeatureFile:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        reader = self._open()
-        first = reader.first
-        self.layers = reader.layers
-        self.width = reader.width
-        self.has_map = reader.has_map
-        self.dtype: np.dtype = first.dtype
-        is_one = self.record.single and self.layers == 1
-        self.single = len(first.shape) == 2 or is_one
+        self._open()
 
-    def _open(self) -> LayoutReader:
+    def _open(self) -> None:
         # Mapped into memory: pages that several processes read are there once.
         self._file = CheckedFile(self.path)
         self._process = os.getpid()
         with reading(self.path):
             attributes = self._file.attributes()
-            self.record = FeatureRecord()
-            if "layout" in attributes:
-                # NumPy's numbers and arrays as Python's.
-                plain = {
-                    name: np.asarray(attributes[name]).tolist() for name in attributes
-                }
-                self.record = msgspec.convert(plain, FeatureRecord)
-            layout = choose_layout(self._file, self.record)
+            # Attributes of other tools say nothing here.
+            own = attributes if "layout" in attributes else {}
+            self.record = msgspec.convert(own, FeatureRecord)
+            layout = _choose_layout(self._file, self.record)
             reader = layout.reader(self._file, attributes)
-            if reader.first.dtype.kind != "f":
+            self.dtype: np.dtype = reader.first.dtype
+            if self.dtype.kind != "f":
                 raise ValueError(
-                    f"its numbers are {reader.first.dtype}, which are no layer states"
+                    f"its numbers are {self.dtype}, which are no layer states"
                 )
             word_bytes = reader.layers * reader.width * 8
             if len(reader) > MOST_SENTENCES or word_bytes > MOST_WORD_BYTES:
@@ -89,8 +94,12 @@ class FeatureFile:
             name: attributes[name] for name in attributes if name not in FORM_ATTRIBUTES
         }
         self.layout = layout.layout
+        self.layers = reader.layers
+        self.width = reader.width
+        self.has_map = reader.has_map
+        is_one = self.record.single and self.layers == 1
+        self.single = len(reader.first.shape) == 2 or is_one
         self._opened = reader
-        return reader
 
     @property
     def _reader(self) -> LayoutReader:
@@ -178,14 +187,6 @@ class FeatureFile:
         return [str(name) for name in names]
 
     @cached_property
-    def documents(self) -> dict[str, range]:
-        """The indices of the sentences of each document, by its key; empty in a file
-        that tells no documents apart.
-        """
-        with reading(self.path):
-            return self._reader.documents()
-
-    @cached_property
     def lengths(self) -> np.ndarray:
         """int64 [sentences]: the number of words of each."""
         views = map(self.view, range(len(self)))
@@ -216,9 +217,6 @@ class FeatureFile:
         """Close the file; views of it stay good, and nothing else is read from it."""
         self._file.file.close()
 
-    def __enter__(self) -> "FeatureFile":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -233,3 +231,30 @@ class FeatureFile:
                 )
             if not all_finite(array):
                 raise ValueError(f"sentence {index} has numbers that are not finite")
+
+
+def _choose_layout(file: CheckedFile, record: FeatureRecord) -> type[LayoutWriter]:
+    """The layout of a file, as it says itself; that of a file of another tool is known
+    by its members.
+
+    Raises:
+        InputError: the layout or its version is not known here.
+    """
+    name = record.layout or _foreign_layout(file)
+    if name not in LAYOUTS or record.format_version != FORMAT_VERSION:
+        raise InputError(
+            f"it has the layout {shortened(name)} in version {record.format_version}, "
+            f"this elmoc reads {', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use "
+            "the elmoc that wrote it"
+        )
+    return LAYOUTS[name]
+
+
+def _foreign_layout(file: CheckedFile) -> str:
+    if STATES in file and OFFSETS in file:
+        return "flat"
+    # Lazily: a file of sentences is known by its first member.
+    are_documents = (
+        is_group(file, name) and f"{name}/0" in file for name in file.names()
+    )
+    return "e2e-coref" if all(are_documents) else "allennlp"

@@ -61,28 +61,22 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         return [name.decode() for name in names]
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the root: strings, numbers, and arrays of them; bytes that
+        """The attributes of the root: strings, numbers, and lists of them; bytes that
         are not UTF-8 become `\\xff`.
         """
         attributes = {}
         for name in self.file.attrs:
-            shown = _text(name)
             attribute = self.file.attrs.get_id(name)
             kind = attribute.get_type().get_class()
             count = math.prod(attribute.shape or ())
             is_long = kind == h5py.h5t.STRING and count > _MOST_TEXTS
             if kind not in _ATTRIBUTE_CLASSES or is_long:
                 raise ValueError(
-                    f"the attribute {shown} is neither numbers nor some texts"
+                    f"the attribute {name} is neither numbers nor some texts"
                 )
-            value = self.file.attrs[name]
-            if isinstance(value, (str, bytes)):
-                value = _text(value)
-            elif isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-                texts = [_text(each) for each in value.flat]
-                flat = np.array(texts, dtype=h5py.string_dtype())
-                value = flat.reshape(value.shape)
-            attributes[shown] = value
+            # NumPy's numbers and arrays as Python's.
+            value = np.asarray(self.file.attrs[name]).tolist()
+            attributes[_plain(name)] = _plain(value)
         return attributes
 
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
@@ -166,8 +160,14 @@ def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
         )
 
 
-def _text(text: str | bytes) -> str:
-    """Text for which h5py has bytes, or surrogates, where it is not UTF-8."""
-    if isinstance(text, str):
-        text = text.encode("utf-8", "surrogateescape")
-    return text.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+def _plain(value: Any) -> Any:
+    """A value or lists of values; text for which h5py has bytes, or surrogates, is
+    escaped where it is not UTF-8.
+    """
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    return value

@@ -1,16 +1,14 @@
 """Layouts of feature files: what the reader and the writer of one form on disk give.
 
     allennlp, e2e_coref, flat   the layouts; `bilm` is allennlp's without a map
-    choose                      the table of layouts, and the layout of a file
 
 Letters: n words of a sentence, L' layers in the file, P projection.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -85,12 +83,6 @@ class FeatureRecord:
     dump: str | None = None
 
 
-def document_ranges(sizes: Mapping[str, int]) -> dict[str, range]:
-    """The indices of the sentences of each document, from their numbers."""
-    bounds = pairwise(accumulate(sizes.values(), initial=0))
-    return {key: range(*bound) for key, bound in zip(sizes, bounds, strict=True)}
-
-
 class LayoutReader(ABC):
     """Finds sentences in an open file.
 
@@ -127,12 +119,6 @@ class LayoutReader(ABC):
             InputError: the file has no map.
         """
         raise InputError("it has no map of sentences: they are found by number alone")
-
-    def documents(self) -> dict[str, range]:
-        """The sentences of each document by its key, in order; empty in a file that
-        does not tell documents apart.
-        """
-        return {}
 
 
 class LayoutWriter(ABC):

@@ -12,12 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.features.layouts import (
-    Entry,
-    LayoutReader,
-    LayoutWriter,
-    document_ranges,
-)
+from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
 
@@ -26,12 +21,9 @@ class E2eCorefReader(LayoutReader):
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
-        # Numbers of sentences by the names of the groups.
-        self._sizes: dict[str, int] = {}
         self._keys: list[str] = []
         for name in file.names():
             size = h5py.h5g.open(file.root, file.own(name)).get_num_objs()
-            self._sizes[name] = size
             self._keys += [f"{name}/{index}" for index in range(size)]
         self.first = file.stored(self._keys[0])
         _, self.width, self.layers = self.first.shape
@@ -41,10 +33,6 @@ class E2eCorefReader(LayoutReader):
 
     def view(self, index: int) -> np.ndarray:
         return np.moveaxis(self._file.read(self._keys[index]), 2, 0)
-
-    def documents(self) -> dict[str, range]:
-        """The keys are the names of the groups, with ":" for "/"."""
-        return document_ranges(self._sizes)
 
 
 class E2eCorefWriter(LayoutWriter):

@@ -3,31 +3,20 @@ scale.
 
 A dataset `states`, `[words, L + 1, 2P]` (also for one layer), holds the sentences one
 behind the other, and a dataset `offsets`, int64 `[sentences + 1]`, the word at which
-each begins, and the number of words at its end. Where the sentences are parts of
-documents, a dataset `documents`, shape (1,), holds one JSON object {key: number of
-sentences}, in order.
+each begins, and the number of words at its end.
 """
 
-import json
-from collections import Counter
 from typing import Any
 
 import h5py
-import msgspec
 import numpy as np
 
-from elmoc.features.layouts import (
-    Entry,
-    LayoutReader,
-    LayoutWriter,
-    document_ranges,
-)
+from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile, require_size
 from elmoc.files.limits import MOST_SENTENCES
 
 STATES = "states"
 OFFSETS = "offsets"
-DOCUMENTS = "documents"
 # Bytes that are gathered before they are written: a write costs as much as some
 # hundred words.
 BLOCK_BYTES = 1 << 23
@@ -59,16 +48,6 @@ class FlatReader(LayoutReader):
         rows = self.first[start:end]
         return np.moveaxis(rows, 1, 0)  # [n, L', 2P] → [L', n, 2P]
 
-    def documents(self) -> dict[str, range]:
-        if DOCUMENTS not in self._file:
-            return {}
-        content = h5py.Dataset(self._file.dataset(DOCUMENTS))[0]
-        sizes = msgspec.json.decode(content, type=dict[str, int])
-        # A number below 0 would make ranges that overlap.
-        if sum(sizes.values()) != len(self) or min(sizes.values(), default=0) < 0:
-            raise ValueError(f"its documents do not have its {len(self)} sentences")
-        return document_ranges(sizes)
-
 
 class FlatWriter(LayoutWriter):
     """Writes the `flat` layout; a `ValueError` where the sentences have not as many
@@ -87,12 +66,9 @@ class FlatWriter(LayoutWriter):
         self._block_bytes = 0
         # The last one is the number of words that have been put.
         self._offsets = [0]
-        self._documents = Counter[str]()
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         self._offsets.append(self._offsets[-1] + entry.length)
-        if entry.document is not None:
-            self._documents[entry.document] += 1
         self._block.append(array)
         self._block_bytes += array.nbytes
         if self._block_bytes >= BLOCK_BYTES:
@@ -115,6 +91,3 @@ class FlatWriter(LayoutWriter):
             )
         offsets = np.array(self._offsets, dtype="<i8")
         self.output.file.create_dataset(OFFSETS, data=offsets)
-        if self._documents:
-            content = json.dumps(self._documents, ensure_ascii=False)
-            self.output.write_text(DOCUMENTS, content)

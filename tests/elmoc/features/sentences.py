@@ -7,8 +7,7 @@ from typing import Any
 import h5py
 import numpy as np
 from elmoc.__main__ import main
-from elmoc.features.layouts.choose import LAYOUTS
-from elmoc.features.reader import FeatureFile
+from elmoc.features.reader import LAYOUTS, FeatureFile
 
 from elmoc.features.layouts import Entry, FeatureShape
 

@@ -24,7 +24,7 @@ def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit:
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.layouts.choose import LAYOUTS
+from elmoc.features.reader import LAYOUTS
 from elmoc.features.layouts import Entry, FeatureShape
 shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))

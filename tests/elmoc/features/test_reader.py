@@ -72,4 +72,3 @@ def test_sentences_from_the_end_and_by_words(path: Path) -> None:
         with pytest.raises(KeyError):
             file[["never", "seen"]]
         assert file.lengths.tolist() == [len(line.split()) for line in LINES]
-        assert dict(file.documents) == {}

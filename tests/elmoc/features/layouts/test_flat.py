@@ -1,4 +1,4 @@
-"""The flat layout: its datasets, its documents, and files whose parts do not fit each other."""
+"""The flat layout: its datasets, and files whose parts do not fit each other."""
 
 from pathlib import Path
 from typing import Any
@@ -15,34 +15,33 @@ from elmoc.features.layouts import Entry, FeatureShape
 LENGTHS = [3, 0, 2, 5]
 
 
-def write(path: Path, documents: list[str | None], words: int = sum(LENGTHS), **options: Any) -> np.ndarray:
-    """A file of sentences of these documents; the states of their words."""
+def write(path: Path, words: int = sum(LENGTHS)) -> np.ndarray:
+    """A file of sentences; the states of their words."""
     shape = FeatureShape(layers=2, width=4, dtype="float32", single=False, words=words)
     states = np.arange(sum(LENGTHS) * 2 * 4, dtype=np.float32).reshape(-1, 2, 4)
     ends = np.cumsum(LENGTHS)
-    with write_features(path, {}, shape=shape, layout="flat", **options) as writer:
-        for document, length, end in zip(documents, LENGTHS, ends, strict=True):
+    with write_features(path, {}, shape=shape, layout="flat") as writer:
+        for length, end in zip(LENGTHS, ends, strict=True):
             array = np.ascontiguousarray(np.moveaxis(states[end - length : end], 1, 0))
-            writer.add(Entry(length, document=document), array)
+            writer.add(Entry(length), array)
     return states
 
 
 def test_layout(tmp_path: Path) -> None:
-    states = write(tmp_path / "f.h5", [None] * 4)
+    states = write(tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5") as file:
         assert set(file) == {"states", "offsets"}
         np.testing.assert_array_equal(file["states"][...], states)
         assert file["offsets"].dtype == np.int64
         assert list(file["offsets"]) == [0, 3, 3, 5, 10]
     with FeatureFile(tmp_path / "f.h5") as features:
-        assert not features.documents
         assert not features.view(0).flags.owndata
 
 
 @pytest.mark.parametrize("words", [9, 11])
 def test_the_number_of_words_has_to_be_right(tmp_path: Path, words: int) -> None:
     with pytest.raises((ValueError, TypeError)):
-        write(tmp_path / "f.h5", [None] * 4, words)
+        write(tmp_path / "f.h5", words)
     assert not list(tmp_path.iterdir())
 
 
@@ -60,19 +59,10 @@ def test_the_number_of_words_has_to_be_right(tmp_path: Path, words: int) -> None
     ],
 )
 def test_parts_that_do_not_fit_are_refused(tmp_path: Path, name: str, content: Any) -> None:
-    write(tmp_path / "f.h5", [None] * 4)
+    write(tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         del file[name]
         if content is not None:
             file[name] = content
     with pytest.raises(InputError, match="cannot be read"):
         FeatureFile(tmp_path / "f.h5")
-
-
-@pytest.mark.parametrize("content", ['{"a": 3}', '{"a": 5, "b": -1}', '["a"]', "{"])
-def test_documents_that_are_damaged_are_refused(tmp_path: Path, content: str) -> None:
-    write(tmp_path / "f.h5", ["a"] * 4)
-    with h5py.File(tmp_path / "f.h5", "r+") as file:
-        file["documents"][0] = content
-    with FeatureFile(tmp_path / "f.h5") as features, pytest.raises(InputError, match="documents"):
-        features.documents  # noqa: B018 (it is read, and so checked)

@@ -9,9 +9,8 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.layouts.choose import LAYOUTS
 from elmoc.features.options import LayoutName
-from elmoc.features.reader import FeatureFile
+from elmoc.features.reader import LAYOUTS, FeatureFile
 from tests.elmoc.features.sentences import write_features
 from tests.pages import example
 
@@ -69,7 +68,7 @@ def test_what_is_written_is_read(tmp_path: Path, layout: str, sentence_map: bool
             features.check()
 
 
-def test_words_and_documents_are_found_where_the_layout_has_them(tmp_path: Path, layout: str) -> None:
+def test_words_are_found_where_the_layout_has_them(tmp_path: Path, layout: str) -> None:
     writer = LAYOUTS[layout]
     with FeatureFile(write(tmp_path / "f.h5", shape_of(), layout=layout)) as features:
         assert features.has_map == writer.found_by_words
@@ -78,19 +77,12 @@ def test_words_and_documents_are_found_where_the_layout_has_them(tmp_path: Path,
             for text in TEXTS:
                 assert features.find(text) == last[tuple(text.split())], "of equal ones the last"
             assert features.find("never seen") is None
-        if features.documents:
-            assert list(features.documents.values()) == [range(4), range(4, 8), range(8, 9)]
-            for number, key in enumerate(("nw/wsj/0", "nw/wsj/1", "nw/wsj/2")):
-                lengths = [sentence.length for sentence in SENTENCES[4 * number : 4 * number + 4]]
-                indices = features.documents[key if layout == "flat" else key.replace("/", ":")]
-                assert [features[index].shape[1] for index in indices] == lengths
-    assert bool(features.documents) == (layout in ("e2e-coref", "flat"))
     bare = write(tmp_path / "bare.h5", shape_of(), layout=layout, sentence_map=False)
     with FeatureFile(bare) as features, pytest.raises(InputError, match="no map"):
         features.find(["The", "cat"])
     if not writer.needs_documents:
         with FeatureFile(write(tmp_path / "alone.h5", shape_of(), layout=layout, documents=False)) as features:
-            assert dict(features.documents) == {}
+            features.check()
 
 
 def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_path: Path, layout: str) -> None:
@@ -132,5 +124,3 @@ def test_files_of_other_tools_are_known_by_what_is_in_them(tmp_path: Path) -> No
             np.testing.assert_array_equal(features[0], array)
             if name == "keys":
                 assert features.find(["another", "one"]) == 1
-            if name == "coref":
-                assert features.documents == {"bc:a": range(1), "bc:b": range(1, 2)}
