@@ -10,19 +10,19 @@ all of it is written:
 
     ids.bin         little-endian uint32 ids of this piece, `<s> … </s>` around every
                     sentence
-    documents.npy   int64, the positions of the first `<s>` of every document
     lexicon.txt     the types; id = line
-    piece.json      where its shards end, and how many sentences were left out
+    piece.npz       `documents`, int64, the positions of the first `<s>` of every
+                    document; `ends`, int64, where its shards end; `left_out`, how
+                    many sentences were left out
 """
 
 import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from itertools import count, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +32,10 @@ from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_directory
-from elmoc.settings import convert
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
+    TextDocument,
     TextRange,
     lines_of,
     read_documents,
@@ -85,17 +84,13 @@ def cut_pieces(
     # Bytes of the last piece; infinite where no small file may follow in it.
     last = math.inf
     for file in files:
-        reader = reader_of(file)
-        size = reader.text_bytes(file)
-        parts = reader.divide(file, piece_bytes)
-        if len(parts) > 1:
-            pieces += [[part] for part in parts]
-            last = math.inf
-        elif last + size <= 1.25 * piece_bytes:
+        parts = reader_of(file).divide(file, piece_bytes)
+        size = math.inf if len(parts) > 1 else reader_of(file).text_bytes(file)
+        if last + size <= 1.25 * piece_bytes:
             pieces[-1] += parts
             last += size
         else:
-            pieces.append(parts)
+            pieces += [[part] for part in parts]
             last = size
     if len(pieces) > 1 and 2 * last < piece_bytes:
         rest = pieces.pop()
@@ -103,42 +98,32 @@ def cut_pieces(
     return [TextPiece(tuple(each), held_out, shard_tokens, source) for each in pieces]
 
 
-@dataclass(frozen=True)
-class _PieceRecord:
-    """What `piece.json` holds."""
-
-    shard_ends: list[int]
-    left_out: int
-
-
 class NumberedPiece:
-    """A finished piece of `text`: its planned `shards` in their order, and the number
-    of sentences that were `left_out`.
+    """A finished piece of text.
+
+    text: the piece.
+    folder: where its ids and its lexicon are.
+    documents: int64, where documents begin.
+    left_out: the number of sentences that were left out.
+    shards: planned, in their order.
     """
 
     def __init__(self, text: TextPiece, folder: Path) -> None:
-        path = folder / "piece.json"
-        record = convert(read_json(path), _PieceRecord, where=str(path))
         self.text = text
         self.folder = folder
-        self.left_out = record.left_out
-        self.shards: list[PlannedShard] = []
-        start = 0
-        for end in record.shard_ends:
-            self.shards.append(PlannedShard(self, start, end, text.held_out))
-            start = end
-
-    @cached_property
-    def documents(self) -> np.ndarray:
-        """int64: where documents begin."""
-        documents: np.ndarray = np.load(self.folder / "documents.npy")
-        return documents
+        with np.load(folder / "piece.npz") as arrays:
+            self.documents: np.ndarray = arrays["documents"]
+            self.left_out = int(arrays["left_out"])
+            ends = arrays["ends"].tolist()
+        self.shards = [
+            PlannedShard(self, start, end, text.held_out)
+            for start, end in pairwise([0, *ends])
+        ]
 
     @property
     def lexicon(self) -> list[str]:
         """Its word types; id = position."""
-        text = (self.folder / "lexicon.txt").read_text(encoding="utf-8")
-        return text.split("\n")[:-1]
+        return (self.folder / "lexicon.txt").read_text("utf-8").split("\n")[:-1]
 
 
 @dataclass(frozen=True)
@@ -205,10 +190,10 @@ def piece_key(
     parts = []
     for part in piece.parts:
         stat = os.stat(part.path)
-        file = [os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns]
         tokeniser = tokenisers.get(part.path)
-        wrapped = tokeniser and tokeniser.wrapped
-        parts.append([*file, part.start, part.end, tokeniser is None, wrapped])
+        file = [os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns]
+        file += [part.start, part.end, tokeniser and tokeniser.wrapped]
+        parts.append(file)
     left_out = leave_out and leave_out.fingerprint
     key = [piece.held_out, piece.shard_tokens, parts, left_out]
     return fingerprint([json.dumps(key).encode()])
@@ -235,39 +220,29 @@ def number_piece(
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     with atomic_directory(folder) as partial:
-        starts = [np.empty(0, dtype=np.int64)]
+        documents = [np.empty(0, dtype=np.int64)]
+        sentences = [np.empty(0, dtype=np.int64)]
         tokens = 0
         left_out = 0
         with open(partial / "ids.bin", "wb") as file:
-            for block in _numbered_blocks(piece, local_ids, leave_out, tokenisers):
-                file.write(np.ascontiguousarray(block.ids).data)
-                starts.append(block.documents + tokens)
-                tokens += len(block.ids)
-                left_out += block.left_out
-        documents = np.concatenate(starts)
-        np.save(partial / "documents.npy", documents)
+            blocks = _numbered_blocks(piece, local_ids, leave_out, tokenisers)
+            for ids, begins, missing in blocks:
+                file.write(np.ascontiguousarray(ids).data)
+                documents.append(begins + tokens)
+                sentences.append(np.flatnonzero(ids == _BEGIN_ID) + tokens)
+                tokens += len(ids)
+                left_out += missing
+        sentences.append(np.array([tokens]))
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in local_ids)
-        # A file without a byte cannot be mapped.
-        ids = np.empty(0, dtype=ID_DTYPE)
-        if tokens:
-            ids = np.memmap(partial / "ids.bin", dtype=ID_DTYPE, mode="r")
-        ends = list(shard_ends(ids, documents, piece.shard_tokens))
-        write_json(partial / "piece.json", asdict(_PieceRecord(ends, left_out)))
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Some sentences that follow each other.
-
-    ids: uint32 [n], of the piece.
-    documents: int64, the positions in the block where documents begin.
-    left_out: how many sentences are not in it.
-    """
-
-    ids: np.ndarray
-    documents: np.ndarray
-    left_out: int
+        starts = np.concatenate(documents)
+        ends = shard_ends(np.concatenate(sentences), starts, piece.shard_tokens)
+        np.savez(
+            partial / "piece.npz",
+            documents=starts,
+            ends=np.array(list(ends), dtype=np.int64),
+            left_out=left_out,
+        )
 
 
 def _numbered_blocks(
@@ -275,8 +250,12 @@ def _numbered_blocks(
     local_ids: defaultdict[str, int],
     leave_out: Overlap | None,
     tokenisers: Tokenisers,
-) -> Iterator[_Block]:
-    """Yield the text of a piece in blocks; `local_ids` get its new words."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield the text of a piece in blocks of sentences; `local_ids` get its new words.
+
+    A block is its ids, uint32 [n]; the positions in it where documents begin, int64;
+    and how many sentences are left out of it.
+    """
     # Of the types so far, as `leave_out` has them.
     hashes = np.empty(0, dtype=np.uint64)
     document_numbers = count()
@@ -291,25 +270,21 @@ def _numbered_blocks(
                 words += [BEGIN, *sentence, END]
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
-            new_words = list(islice(local_ids, known, None))
             has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(block)
-            if has_mark or any("\0" in word for word in new_words):
+            if has_mark or any("\0" in word for word in islice(local_ids, known, None)):
                 _refuse_marks(part.path, block)
-            lengths = np.array([len(sentence) + 2 for _, sentence in block])
             documents = np.array([number for number, _ in block])
-            kept = np.ones(len(block), dtype=bool)
             if leave_out is not None:
                 new = leave_out.hashes(islice(local_ids, len(hashes), None))
                 hashes = np.concatenate([hashes, new])
-                starts = np.cumsum(lengths) - lengths
+                starts = np.flatnonzero(ids == _BEGIN_ID)
                 kept = ~leave_out.find(hashes[ids], starts)
-            ids = ids[np.repeat(kept, lengths)]
-            lengths = lengths[kept]
-            starts = np.cumsum(lengths) - lengths
-            begins = np.diff(documents[kept], prepend=document) > 0
-            if len(starts):
-                document = int(documents[kept][-1])
-            yield _Block(ids, starts[begins], len(block) - len(starts))
+                ids = ids[np.repeat(kept, np.diff(starts, append=len(ids)))]
+                documents = documents[kept]
+            begins = np.diff(documents, prepend=document) > 0
+            document = int(documents.max(initial=document))
+            starts = np.flatnonzero(ids == _BEGIN_ID)[begins]
+            yield ids, starts, len(block) - len(documents)
 
 
 def _sentences(
@@ -318,38 +293,34 @@ def _sentences(
     """Yield the sentences of a part of a file that have any words, each with the number
     of its document.
     """
-    documents = read_documents(part)
-    if tokeniser is None:
-        for document in documents:
-            number = next(document_numbers)
-            for words in document.sentences():
-                if words:
-                    yield number, words
-        return
-    number = next(document_numbers)
-    for line in tokeniser.lines(lines_of(documents)):
-        if line:
-            yield number, line.split()
-        else:
-            number = next(document_numbers)
+    documents: Iterable[TextDocument] = read_documents(part)
+    if tokeniser is not None:
+        lines = tokeniser.lines(lines_of(documents))
+        documents = [TextDocument(str(part.path), lines)]
+    for document in documents:
+        number = next(document_numbers)
+        for words in document.sentences():
+            if words:
+                yield number, words
+            else:
+                number = next(document_numbers)
 
 
 def _refuse_marks(path: AnyPath, block: Sequence[tuple[int, list[str]]]) -> None:
-    """Raise an `InputError` for the word that a corpus cannot hold: a mark of sentence
-    boundaries, or the zero byte, which ends a string in fastText.
+    """Raise an `InputError` for the sentence with a word that a corpus cannot hold: a
+    mark of sentence boundaries, or the zero byte, which ends a string in fastText.
     """
     for _, sentence in block:
-        for word in sentence:
-            if word in (BEGIN, END) or "\0" in word:
-                line = " ".join(sentence)
-                raise InputError(
-                    f"{path} holds {word!r}, which marks an end, in the line "
-                    f"{line!r:.200}"
-                )
+        line = " ".join(sentence)
+        if "\0" in line or not {BEGIN, END}.isdisjoint(sentence):
+            raise InputError(
+                f"{path} holds {BEGIN}, {END} or a zero byte, which mark an end, in "
+                f"the line {line!r:.200}"
+            )
 
 
 def shard_ends(
-    ids: np.ndarray, documents: np.ndarray, shard_tokens: int
+    sentences: np.ndarray, documents: np.ndarray, shard_tokens: int
 ) -> Iterator[int]:
     """Where shards of 0.4 to 1.5 times `shard_tokens` end; text that is shorter is one
     shard.
@@ -358,13 +329,14 @@ def shard_ends(
     else where a sentence ends (long sentences are not cut).
 
     Args:
-        ids: uint32 [n], of a piece.
+        sentences: int64, the positions in a piece where its sentences begin, and its
+            end.
         documents: int64, the positions where its documents begin.
         shard_tokens: the wanted size.
     """
     start = 0
-    sentences = np.append(np.flatnonzero(ids == _BEGIN_ID), len(ids))
-    while len(ids) - start >= 1.5 * shard_tokens:
+    end = int(sentences[-1])
+    while end - start >= 1.5 * shard_tokens:
         earliest = start + max(1, math.ceil(0.9 * shard_tokens))
         latest = start + math.floor(1.1 * shard_tokens)
         near = int(np.searchsorted(documents, earliest))
@@ -373,5 +345,5 @@ def shard_ends(
         else:
             start = int(sentences[np.searchsorted(sentences, start + shard_tokens)])
         yield start
-    if start < len(ids):
-        yield len(ids)
+    if start < end:
+        yield end
