@@ -41,6 +41,13 @@ BLOCK_WORDS = 10_000
 class SubwordOptions:
     """How words are divided into subwords."""
 
+    words: Annotated[
+        Path,
+        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
+    ]
+    corpus: Annotated[
+        Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
+    ]
     units: (
         Annotated[
             int,
@@ -67,27 +74,11 @@ class SubwordOptions:
             raise InputError("--units is for units that are learnt: leave --like out")
 
 
-DEFAULT = SubwordOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildSubwordsCommand(SubwordOptions):
-    """The command `python -m data_scripts.build_subwords`."""
-
-    words: Annotated[
-        Path,
-        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
-    ]
-    corpus: Annotated[
-        Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
-    ]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
-        BuildSubwordsCommand,
-        lambda given: build_subwords(given.words, given.corpus, given),
+        SubwordOptions,
+        build_subwords,
         argv,
         prog="python -m data_scripts.build_subwords",
         description="Make a corpus directory of subwords (byte-level BPE) from a "
@@ -95,21 +86,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def build_subwords(
-    words: Path, corpus: Path, options: SubwordOptions = DEFAULT
-) -> None:
+def build_subwords(options: SubwordOptions) -> None:
     """Make a corpus of subwords.
 
-    Args:
-        words: the corpus directory of words.
-        corpus: the corpus directory to make, which must not exist.
-        options: see `SubwordOptions`.
-
     Raises:
-        InputError: `corpus` exists or is being written, or `words` is none of words.
+        InputError: the corpus exists or is being written, or `words` is none of words.
     """
     options = checked(options)
-    source = Corpus(words)
+    corpus = options.corpus
+    source = Corpus(options.words)
     source.require_words()
     with locked(corpus):
         refuse_existing(corpus)
@@ -133,7 +118,7 @@ def build_subwords(
             learnt.write_merges(partial)
             share = round(_words_of(train) / _words_of(source.train), 4)
             settings: dict[str, Any] = {
-                "words": os.path.realpath(words),
+                "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
             }

@@ -48,6 +48,20 @@ _BLOCK_ROWS = 4096
 class TableOptions:
     """How a vector table is made of word vectors."""
 
+    corpus: Annotated[
+        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
+    ]
+    origin: Annotated[
+        str,
+        Meta(
+            description="fastText .bin, text .vec or .txt (also .gz), an imported ELMo "
+            "(its directory), or random:SEED:SIZE",
+            extra={"metavar": "VECTORS"},
+        ),
+    ]
+    name: Annotated[
+        str, Meta(description="name of the table", extra={"option": "--name"})
+    ]
     dtype: Annotated[
         Dtype,
         Meta(description="type of the numbers on disk", extra={"metavar": "DTYPE"}),
@@ -77,36 +91,11 @@ class TableOptions:
             )
 
 
-DEFAULT = TableOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildVectorsCommand(TableOptions):
-    """The command `python -m data_scripts.build_vectors`."""
-
-    corpus: Annotated[
-        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
-    ]
-    origin: Annotated[
-        str,
-        Meta(
-            description="fastText .bin, text .vec or .txt (also .gz), an imported ELMo "
-            "(its directory), or random:SEED:SIZE",
-            extra={"metavar": "VECTORS"},
-        ),
-    ]
-    name: Annotated[
-        str, Meta(description="name of the table", extra={"option": "--name"})
-    ]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
-        BuildVectorsCommand,
-        lambda given: build_vectors(
-            Corpus(given.corpus), given.origin, given.name, given
-        ),
+        TableOptions,
+        build_vectors,
         argv,
         prog="python -m data_scripts.build_vectors",
         description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type "
@@ -114,25 +103,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def build_vectors(
-    corpus: Corpus, origin: str, name: str, options: TableOptions = DEFAULT
-) -> None:
+def build_vectors(options: TableOptions) -> None:
     """Make a vector table of a corpus, [V, E].
-
-    Args:
-        corpus: the corpus, which gets the table.
-        origin: names the word vectors; see `open_word_vectors`.
-        name: of the table.
-        options: see `TableOptions`.
 
     Raises:
         InputError: the table exists or is being written, the vectors cannot be used, or
             a value is not finite in the options' type of numbers.
     """
     options = checked(options)
-    description = corpus.path / "vectors" / f"{name}.json"
+    corpus = Corpus(options.corpus)
+    description = corpus.path / "vectors" / f"{options.name}.json"
     with locked(description):
         refuse_existing(description)
+        origin = options.origin
         if not origin.startswith("random:"):
             # It is recorded, and opened again from anywhere.
             origin = str(Path(origin).absolute())
@@ -166,13 +149,13 @@ def build_vectors(
                 )
             write_vector_table(
                 corpus,
-                name,
+                options.name,
                 rows=rows,
                 vectors=vectors,
                 transform=fitted,
                 post_processing=post_processing,
             )
-            report(corpus, name, rows)
+            report(corpus, options.name, rows)
 
 
 def look_up_all(
@@ -185,7 +168,7 @@ def look_up_all(
     def look_up(block: slice) -> None:
         raw[block] = vectors.lookup(corpus.lexicon[block])
 
-    blocks = list(_blocks(corpus.types))
+    blocks = _blocks(corpus.types)
     done = parallel_map(look_up, blocks, workers)
     for _ in progress_bar(
         iterable=done, desc="looking up", total=len(blocks), unit=" blocks"
@@ -203,9 +186,9 @@ def _fitted(
     return fit_transform(transform, raw, word_counts, boundaries)
 
 
-def _blocks(rows: int) -> Iterator[slice]:
-    for start in range(0, rows, _BLOCK_ROWS):
-        yield slice(start, start + _BLOCK_ROWS)
+def _blocks(rows: int) -> list[slice]:
+    starts = range(0, rows, _BLOCK_ROWS)
+    return [slice(start, start + _BLOCK_ROWS) for start in starts]
 
 
 def open_vectors(origin: str, corpus: Corpus) -> WordVectors:
@@ -240,13 +223,10 @@ def temporary_array(
 
 def mean_norm(raw: np.ndarray) -> float:
     """Mean length of the rows of `raw` [V, E] that are not zero; 1 where all are."""
-    total = 0.0
-    used = 0
-    for block in _blocks(len(raw)):
-        norms = np.linalg.norm(raw[block].astype(np.float64), axis=1)
-        total += float(norms.sum())
-        used += int((norms > 0).sum())
-    return total / used if used else 1.0
+    blocks = (raw[block].astype(np.float64) for block in _blocks(len(raw)))
+    norms = [np.linalg.norm(block, axis=1) for block in blocks]
+    used = sum(map(np.count_nonzero, norms))
+    return float(sum(map(np.sum, norms)) / used) if used else 1.0
 
 
 def report(corpus: Corpus, name: str, rows: np.ndarray) -> None:

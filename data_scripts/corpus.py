@@ -12,10 +12,11 @@ holds text of one source alone.
 
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,6 @@ from data_scripts.parts.pieces import (
     Tokenisers,
     cut_pieces,
     number_piece,
-    piece_key,
 )
 from data_scripts.parts.shards import (
     LARGEST_SHARD,
@@ -45,7 +45,12 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.files.writing import locked
 from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
-from elmoc.text.documents import estimate_tokens, read_documents, reader_of
+from elmoc.text.documents import (
+    BYTES_PER_TOKEN,
+    estimate_text_bytes,
+    read_documents,
+    reader_of,
+)
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
 from elmoc.text.overlap import RUN, Overlap
 
@@ -151,7 +156,11 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         reader_of(file).check(file)
     tokenisers = _find_tokenisers(files, options.tokenised)
     pieces, shard_tokens = _divide(train_files, held_out_files, options.shard_tokens)
-    overlap = Overlap(_sentences_of(leave_out_files)) if options.leave_out else None
+    overlap = None
+    if leave_out_files:
+        documents = chain.from_iterable(map(read_documents, leave_out_files))
+        sentences = chain.from_iterable(each.sentences() for each in documents)
+        overlap = Overlap(sentences)
     settings: dict[str, Any] = {
         "min_count": options.min_count,
         "shard_tokens": shard_tokens,
@@ -164,28 +173,24 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         if (out / "corpus.json").exists():
             # A call may have been killed while it removed the folder.
             shutil.rmtree(work, ignore_errors=True)
-        others = [
-            file for file in out.iterdir() if not file.name.startswith(".corpus.json.")
-        ]
-        if others and not work.is_dir():
+        # Hidden are the folder and the lock of this call.
+        if any(out.glob("[!.]*")) and not work.is_dir():
             raise InputError(
                 f"{out} is a finished corpus, or holds other files: remove it or "
                 "choose another path"
             )
-        folders = [work / piece_key(each, overlap, tokenisers) for each in pieces]
-        both = list(zip(pieces, folders, strict=True))
-        done = parallel_map(
-            lambda each: number_piece(*each, overlap, tokenisers), both, options.workers
+        number = partial(
+            number_piece, work=work, leave_out=overlap, tokenisers=tokenisers
         )
-        for _ in progress_bar(
+        done = parallel_map(number, pieces, options.workers)
+        bar = progress_bar(
             iterable=done, desc="reading", total=len(pieces), unit=" pieces"
-        ):
-            pass
-        numbered = [NumberedPiece(piece, folder) for piece, folder in both]
+        )
+        numbered = list(map(NumberedPiece, bar, pieces))
         planned = plan_shards(numbered)
         lexicon = merge_lexicons(planned, options.min_count)
         train, held_out = write_shards(planned, lexicon.rows, out)
-        if options.leave_out:
+        if overlap is not None:
             settings["leave_out"] = {
                 str(file): fingerprint_file(Path(file)) for file in leave_out_files
             }
@@ -204,12 +209,9 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         )
         shutil.rmtree(work)
     report(out, f"{len(lexicon.words):,} word types", train, held_out)
-    for source, sentences in settings.get("left_out_sentences", {}).items():
-        of_source = f" of {source}" if source else ""
-        say(
-            f"{sentences:,} sentences{of_source} left out: they overlap with "
-            "--leave-out"
-        )
+    if overlap is not None:
+        missing = sum(left_out.values())
+        say(f"{missing:,} sentences left out: they overlap with --leave-out")
 
 
 def find_text(
@@ -241,49 +243,35 @@ def find_text(
 
 def _find_tokenisers(files: Iterable[AnyPath], tokenised: Answer) -> Tokenisers:
     """The tokenisers of the files of raw text; says which files these are."""
-    if tokenised == "yes":
-        for file in files:
-            reader_of(file).check(file)
-        return {}
-    tokenisers = {}
-    divided = []
-    for file in files:
-        tokeniser = Tokeniser(file, tokenised=tokenised)
-        if tokeniser.tokenised:
-            divided.append(str(file))
-        else:
-            tokenisers[file] = tokeniser
-    if divided:
+    found = {file: Tokeniser(file, tokenised=tokenised) for file in files}
+    raw = {file: each for file, each in found.items() if not each.tokenised}
+    divided = [str(file) for file in found if file not in raw]
+    if divided and tokenised == "auto":
         say(f"tokenised already: {', '.join(divided)}")
-    if tokenisers:
-        say(f"raw text, which is tokenised: {', '.join(map(str, tokenisers))}")
-    return tokenisers
+    if raw:
+        say(f"raw text, which is tokenised: {', '.join(map(str, raw))}")
+    return raw
 
 
 def _divide(
     train: NamedFiles, held_out: NamedFiles, shard_tokens: int | None
 ) -> tuple[list[TextPiece], dict[str, int]]:
     """The pieces of all files, and the size of a shard of each source."""
-    paths: defaultdict[tuple[bool, str], list[AnyPath]] = defaultdict(list)
-    for is_held_out, files in ((False, train), (True, held_out)):
-        for file, source in files.items():
-            paths[is_held_out, source].append(file)
+    both = train | held_out
     sizes: dict[str, int] = {}
-    for source in dict.fromkeys((train | held_out).values()):
-        tokens = estimate_tokens(paths[False, source] + paths[True, source])
+    for source in dict.fromkeys(both.values()):
+        tokens = estimate_text_bytes(_of_source(both, source)) // BYTES_PER_TOKEN
         sizes[source] = shard_tokens or default_shard_tokens(tokens)
     pieces = []
-    for is_held_out in (False, True):
+    for is_held_out, files in ((False, train), (True, held_out)):
         for source, size in sizes.items():
-            own = paths[is_held_out, source]
+            own = _of_source(files, source)
             pieces += cut_pieces(own, size, is_held_out, source)
     return pieces, sizes
 
 
-def _sentences_of(files: Sequence[AnyPath]) -> Iterable[list[str]]:
-    for file in files:
-        for document in read_documents(file):
-            yield from document.sentences()
+def _of_source(files: NamedFiles, source: str) -> list[AnyPath]:
+    return [file for file, name in files.items() if name == source]
 
 
 def _as_given(files: NamedFiles) -> list[str]:

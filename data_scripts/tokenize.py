@@ -5,7 +5,6 @@ What becomes of which text is told in `parts/tokenising.py`.
 """
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +21,23 @@ from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
 from elmoc.text.documents import TextRange, lines_of, read_documents
-from elmoc.text.named_files import AnyPath, rereadable
+from elmoc.text.named_files import rereadable
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizeOptions:
-    """How a file is tokenised."""
+    """The command `python -m data_scripts.tokenize`."""
 
+    source: Annotated[
+        str,
+        Meta(
+            description="UTF-8 text, also .gz, .bz2 or .xz; - for standard input",
+            extra={"metavar": "IN"},
+        ),
+    ]
+    target: Annotated[
+        Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
+    ]
     tokenised: Annotated[
         Answer,
         Meta(
@@ -46,27 +55,11 @@ class TokenizeOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenizeCommand(TokenizeOptions):
-    """The command `python -m data_scripts.tokenize`."""
-
-    source: Annotated[
-        str,
-        Meta(
-            description="UTF-8 text, also .gz, .bz2 or .xz; - for standard input",
-            extra={"metavar": "IN"},
-        ),
-    ]
-    target: Annotated[
-        Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
-    ]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
-        TokenizeCommand,
-        lambda given: tokenise_file(given.source, given.target, given),
+        TokenizeOptions,
+        tokenise_file,
         argv,
         prog="python -m data_scripts.tokenize",
         description="Raw text to one tokenised sentence a line; blank lines separate "
@@ -75,29 +68,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-DEFAULT = TokenizeOptions()
-
-
-def tokenise_file(
-    source: AnyPath, target: Path, options: TokenizeOptions = DEFAULT
-) -> None:
+def tokenise_file(options: TokenizeOptions) -> None:
     """Tokenise a file.
-
-    Args:
-        source: the file; `-` is standard input.
-        target: the file to make, which must not exist; compressed where it ends in
-            `.gz`.
-        options: how; by default as the file's beginning says.
 
     Raises:
         InputError: the target exists or is being written; the source is missing,
             broken, not UTF-8, or JSON lines.
     """
     options = checked(options)
-    started = time.perf_counter()
+    target = options.target
     words = 0
     sentences = 0
-    with locked(target), rereadable(source) as path:
+    with locked(target), rereadable(options.source) as path:
         refuse_existing(target)
         tokeniser = Tokeniser(
             path, tokenised=options.tokenised, wrapped=options.wrapped
@@ -122,9 +104,7 @@ def tokenise_file(
                 sentences += bool(line.strip())
             if not words:
                 raise InputError(f"{path} has no words")
-    seconds = time.perf_counter() - started
-    speed = words / seconds
-    say(f"{target}: {words:,} words in {sentences:,} sentences ({speed:,.0f} words/s)")
+    say(f"{target}: {words:,} words in {sentences:,} sentences")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,12 @@ def _size(description: str) -> Meta:
 class FastTextOptions:
     """How fastText is trained; sizes that are not given suit the text (`sizes_for`)."""
 
+    corpus: Annotated[
+        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
+    ]
+    output: Annotated[
+        Path, Meta(description="fastText model to make", extra={"metavar": "OUT.bin"})
+    ]
     dim: Annotated[int, _size("width of the vectors (300)")] | None = None
     epochs: (
         Annotated[int, _size("passes over the corpus (5 up to 10M words, 1 from 50M)")]
@@ -79,26 +85,11 @@ class FastTextOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-DEFAULT = FastTextOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainFastTextCommand(FastTextOptions):
-    """The command `python -m data_scripts.train_fasttext`."""
-
-    corpus: Annotated[
-        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
-    ]
-    output: Annotated[
-        Path, Meta(description="fastText model to make", extra={"metavar": "OUT.bin"})
-    ]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
-        TrainFastTextCommand,
-        lambda given: train_fasttext(Corpus(given.corpus), given.output, given),
+        FastTextOptions,
+        train_fasttext,
         argv,
         prog="python -m data_scripts.train_fasttext",
         description="Train fastText skip-gram vectors with subwords on the training "
@@ -127,25 +118,20 @@ def sizes_for(words: int) -> dict[str, int]:
     }
 
 
-def train_fasttext(
-    corpus: Corpus, output: Path, options: FastTextOptions = DEFAULT
-) -> None:
-    """Train on the training shards of a corpus.
+def train_fasttext(options: FastTextOptions) -> None:
+    """Train on the training shards of a corpus of words.
 
     The text is written beside the output for fastText to read, and removed afterwards.
-
-    Args:
-        corpus: of words.
-        output: the fastText model to make, a `.bin`.
-        options: see `FastTextOptions`.
 
     Raises:
         InputError: the output exists, is being written or is not a `.bin`, no word is
             frequent enough, or the vectors are not finite.
     """
     options = checked(options)
+    output = options.output
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
+    corpus = Corpus(options.corpus)
     corpus.require_words()
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
     given = {

@@ -10,7 +10,7 @@ left out by `--min-count` are `<unk>`.
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, nan
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -23,13 +23,20 @@ from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.settings import checked
+from elmoc.settings import checked, value_from_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
     """Which text of a corpus is written."""
 
+    corpus: Annotated[
+        Path,
+        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
+    ]
+    target: Annotated[
+        Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
+    ]
     held_out: Annotated[
         bool, Meta(description="the held-out text in place of the training text")
     ] = False
@@ -55,27 +62,11 @@ class TextOptions:
     ) = None
 
 
-DEFAULT = TextOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteTextCommand(TextOptions):
-    """The command `python -m data_scripts.write_text`."""
-
-    corpus: Annotated[
-        Path,
-        Meta(description="corpus directory of words", extra={"metavar": "CORPUS"}),
-    ]
-    target: Annotated[
-        Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
-    ]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
-        WriteTextCommand,
-        lambda given: write_text(given.corpus, given.target, given),
+        TextOptions,
+        write_text,
         argv,
         prog="python -m data_scripts.write_text",
         description="Write the text of a corpus directory: one sentence a line, and a "
@@ -83,22 +74,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def write_text(corpus: Path, target: Path, options: TextOptions = DEFAULT) -> None:
+def write_text(options: TextOptions) -> None:
     """Write the text of a corpus.
-
-    Args:
-        corpus: the corpus directory, of words.
-        target: the file to make, which must not exist.
-        options: see `TextOptions`.
 
     Raises:
         InputError: the corpus cannot be read or is one of subwords, has not the sources
             of the options, or the target exists.
     """
     options = checked(options)
-    source = Corpus(corpus)
-    source.require_words()
-    shards = source.held_out if options.held_out else source.train
+    target = options.target
+    corpus = Corpus(options.corpus)
+    corpus.require_words()
+    shards = corpus.held_out if options.held_out else corpus.train
     times = _times(shards, options.sources)
     total = sum(times[shard.source] * shard.tokens for shard in shards)
     if options.tokens is not None and options.tokens < total:
@@ -111,7 +98,7 @@ def write_text(corpus: Path, target: Path, options: TextOptions = DEFAULT) -> No
     with locked(target), bar:
         refuse_existing(target)
         with open_text(target) as file:
-            for text, words in sentences(source, passes(shards, times)):
+            for text, words in sentences(corpus, passes(shards, times)):
                 file.write(text if written else text.removeprefix("\n"))
                 written += words
                 # `total` counts `<s>` and `</s>`, too.
@@ -129,16 +116,12 @@ def _times(shards: Sequence[Shard], given: Sequence[str]) -> dict[str, float]:
     times = dict.fromkeys((shard.source for shard in shards), 1.0)
     for each in given:
         name, _, number = each.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = nan
-        if name not in times or not 0 <= value <= MOST_TIMES:
-            names = [source for source in times if source]
-            known = ", ".join(names) or "none, since its text has no names"
+        value = value_from_text(number)
+        is_number = isinstance(value, int | float)
+        if name not in times or not is_number or not 0 <= value <= MOST_TIMES:
             raise InputError(
-                f"--sources {each}: give NAME=X, a source ({known}), and X from 0 to "
-                f"{MOST_TIMES:,}"
+                f"--sources {each}: give NAME=X, a source ({', '.join(times)}), and X "
+                f"from 0 to {MOST_TIMES:,}"
             )
         times[name] = value
     return times

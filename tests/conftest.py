@@ -41,7 +41,7 @@ def restore_threads() -> Iterator[None]:
 def tiny_subwords(tiny_corpus: Corpus) -> Corpus:
     """The tiny corpus written in subwords, two or three a word; never written to by a test."""
     path = tiny_corpus.path.with_name("subwords")
-    build_subwords(tiny_corpus.path, path, SubwordOptions(units=262, workers=1))
+    build_subwords(SubwordOptions(words=tiny_corpus.path, corpus=path, units=262, workers=1))
     return Corpus(path)
 
 

@@ -108,7 +108,7 @@ class NumberedPiece:
     shards: planned, in their order.
     """
 
-    def __init__(self, text: TextPiece, folder: Path) -> None:
+    def __init__(self, folder: Path, text: TextPiece) -> None:
         self.text = text
         self.folder = folder
         with np.load(folder / "piece.npz") as arrays:
@@ -181,7 +181,7 @@ class PlannedShard:
         return before, replace(self, start=cut, held_out=True)
 
 
-def piece_key(
+def _piece_key(
     piece: TextPiece, leave_out: Overlap | None, tokenisers: Tokenisers
 ) -> str:
     """A hash of the piece: its files (path, size, time of change), their parts, and how
@@ -200,22 +200,23 @@ def piece_key(
 
 
 def number_piece(
-    piece: TextPiece, folder: Path, leave_out: Overlap | None, tokenisers: Tokenisers
-) -> None:
-    """Read a piece and write it to its folder; nothing happens where the folder is
-    there.
+    piece: TextPiece, work: Path, leave_out: Overlap | None, tokenisers: Tokenisers
+) -> Path:
+    """Read a piece, and write it to a folder, which is returned; where the folder is
+    there, nothing is read.
 
     Args:
         piece: the piece.
-        folder: called by the `piece_key`.
+        work: the folder of all pieces.
         leave_out: sentences that overlap with it are left out.
         tokenisers: by the paths of files of raw text.
 
     Raises:
         InputError: text that cannot be used.
     """
+    folder = work / _piece_key(piece, leave_out, tokenisers)
     if folder.exists():
-        return
+        return folder
     # A new word gets the next number.
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
@@ -243,6 +244,7 @@ def number_piece(
             ends=np.array(list(ends), dtype=np.int64),
             left_out=left_out,
         )
+    return folder
 
 
 def _numbered_blocks(

@@ -56,13 +56,11 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[PlannedShard]:
         needs_ends = (source, True) not in shards
         if len(own) < 1 + needs_ends:
             split = "held-out" if is_held_out else "training"
-            of_source = f" of {source}" if source else ""
-            why = "is one shard, and none is left to hold out"
-            if not own:
-                why = "has no sentence (that is not left out)"
+            text = f"{split} text {source}".rstrip()
             raise InputError(
-                f"the {split} text{of_source} {why}: give more text, with a sentence "
-                "on each line, or --held-out files"
+                f"the {text} has no sentence (that is not left out), or "
+                "is one shard, and none is left to hold out: give more text, with a "
+                "sentence on each line, or --held-out files"
             )
         ends = held_out_ends(own) if needs_ends else {}
         for shard in own:
@@ -113,27 +111,26 @@ def merge_lexicons(planned: Sequence[PlannedShard], min_count: int) -> MergedLex
     # A word gets the next row where it is first met; the rows are sorted afterwards.
     row_of: defaultdict[str, int] = defaultdict(count().__next__)
     first_rows: dict[NumberedPiece, np.ndarray] = {}
-    totals: list[tuple[np.ndarray, np.ndarray]] = []
+    in_training: dict[NumberedPiece, np.ndarray] = {}
     for piece, shards in groupby(planned, key=lambda each: each.piece):
         words = piece.lexicon
         occurs = np.zeros(len(words), dtype=bool)
-        in_training = np.zeros(len(words), dtype=np.int64)
+        in_training[piece] = np.zeros(len(words), dtype=np.int64)
         for shard in shards:
             counts = np.bincount(shard.ids, minlength=len(words))
             occurs |= counts > 0
-            in_training += 0 if shard.held_out else counts
+            in_training[piece] += 0 if shard.held_out else counts
         # A word of sentences that were left out may occur nowhere: it gets no row.
         rows = [row_of[word] for word in compress(words, occurs.tolist())]
         first_rows[piece] = np.zeros(len(words), dtype=ID_DTYPE)
         first_rows[piece][occurs] = rows
-        totals.append((first_rows[piece][occurs], in_training[occurs]))
     marks = [row_of[BEGIN], row_of[END]]
     if min_count > 1:
         marks.append(row_of[UNKNOWN])
     words = list(row_of)
     counts = np.zeros(len(words), dtype=np.int64)
-    for rows_of_piece, in_training in totals:
-        counts[rows_of_piece] += in_training
+    for piece, rows_of_piece in first_rows.items():
+        np.add.at(counts, rows_of_piece, in_training[piece])
     # Words of the held-out text alone are kept, too, unless rare words are not.
     kept = counts >= (min_count if min_count > 1 else 0)
     kept[marks] = True
@@ -196,10 +193,9 @@ def report(
     for split, shards in (("training", train), ("held out", held_out)):
         _report_row(split, shards)
         sources = list(dict.fromkeys(shard.source for shard in shards))
-        if len(sources) > 1:
-            for name in sources:
-                own = [shard for shard in shards if shard.source == name]
-                _report_row(f"  {name}", own)
+        for name in sources if len(sources) > 1 else ():
+            own = [shard for shard in shards if shard.source == name]
+            _report_row(f"  {name}", own)
 
 
 def _report_row(title: str, shards: Sequence[Shard]) -> None:

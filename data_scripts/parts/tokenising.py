@@ -13,7 +13,7 @@ nothing. Byte order marks are left out wherever they stand, and the lines `<doc 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby
 from typing import Literal
 
 from data_scripts.parts.workers import parallel_map
@@ -52,7 +52,6 @@ class Tokeniser:
     Raises:
         InputError: the file cannot be read, or is not of the kind that it seems to be.
 
-    path: the file.
     tokenised: its lines pass as they are.
     wrapped: its lines are joined, where they are not tokenised.
     """
@@ -61,12 +60,9 @@ class Tokeniser:
         self, path: AnyPath, *, tokenised: Answer = "auto", wrapped: Answer = "auto"
     ) -> None:
         reader = reader_of(path)
-        reader.check(path, warn=False)
+        reader.check(path, warn=tokenised == "yes")
         lines = lines_of(read_documents(TextRange(path)))
-        sample = [
-            _without_markup(each) for each in first_lines(lines, SAMPLE_CHARACTERS)
-        ]
-        self.path = path
+        sample = list(map(_without_markup, first_lines(lines, SAMPLE_CHARACTERS)))
         self._sample = "\n".join(sample)
         self.tokenised = tokenised == "yes"
         if tokenised == "auto":
@@ -104,10 +100,9 @@ class Tokeniser:
         """
         lines = []
         for paragraph in paragraphs:
-            if not paragraph:
-                lines.append("")
-                continue
-            sentences = tokenise_paragraph(paragraph, self._split)
+            sentences: list[list[str]] = [[]]
+            if paragraph:
+                sentences = tokenise_paragraph(paragraph, self._split)
             lines += [" ".join(words) for words in sentences]
         return lines
 
@@ -148,23 +143,17 @@ def _place_to_cut(text: str) -> int:
     else anywhere.
     """
     ends = [text.rfind(f"{mark} ", 0, _LONGEST_PARAGRAPH) for mark in SENTENCE_ENDS]
-    if max(ends) >= 0:
-        return max(ends) + 1
     # From 1 on, since a paragraph in the making begins with a blank.
     between_words = text.rfind(" ", 1, _LONGEST_PARAGRAPH)
-    return between_words + 1 if between_words >= 0 else _LONGEST_PARAGRAPH
+    return max(ends) + 1 or between_words + 1 or _LONGEST_PARAGRAPH
 
 
 def _single_blank_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines with one blank line where there were several, and none at the start or
     end.
     """
-    blank = False
-    started = False
-    for line in lines:
-        if line:
-            if blank and started:
-                yield ""
-            yield line
-            started = True
-        blank = not line
+    documents = (each for has_text, each in groupby(lines, key=bool) if has_text)
+    for number, document in enumerate(documents):
+        if number:
+            yield ""
+        yield from document

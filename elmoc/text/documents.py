@@ -247,11 +247,6 @@ def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
             yield text
 
 
-def estimate_text_bytes(path: AnyPath) -> int:
-    """About how many bytes of text a file of any kind holds."""
-    return reader_of(path).text_bytes(path)
-
-
-def estimate_tokens(files: Iterable[AnyPath]) -> int:
-    """About how many words of text files hold."""
-    return sum(estimate_text_bytes(file) for file in files) // BYTES_PER_TOKEN
+def estimate_text_bytes(files: Iterable[AnyPath]) -> int:
+    """About how many bytes of text files of any kind hold."""
+    return sum(reader_of(file).text_bytes(file) for file in files)

@@ -230,7 +230,7 @@ class Recipe:
         files = find_named_files(self._text)
         with open_binary(next(iter(files))) as text:
             start = text.read(SAMPLE_BYTES)
-        total = sum(map(estimate_text_bytes, files))
+        total = estimate_text_bytes(files)
         return total * len(start.split()) // max(1, len(start))
 
     def steps(self) -> list[Step]:

@@ -25,7 +25,7 @@ def words(tmp_path: Path) -> Corpus:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_shards_are_those_of_a_plain_program(words: Corpus, tmp_path: Path, workers: int) -> None:
-    build_subwords(words.path, tmp_path / "units", SubwordOptions(units=300, workers=workers))
+    build_subwords(SubwordOptions(words=words.path, corpus=tmp_path / "units", units=300, workers=workers))
     units = Corpus(tmp_path / "units")
     subwords = Subwords.of_corpus(units)
     counts: Counter[int] = Counter()
@@ -52,7 +52,7 @@ def test_shards_are_those_of_a_plain_program(words: Corpus, tmp_path: Path, work
 def test_units_are_learnt_as_often_as_words_occur(tmp_path: Path) -> None:
     text = [[["aab"] * 9, ["xyz"] * 2]]
     words = write_corpus(tmp_path / "words", text, text)
-    build_subwords(words.path, tmp_path / "units", SubwordOptions(units=262, workers=1))
+    build_subwords(SubwordOptions(words=words.path, corpus=tmp_path / "units", units=262, workers=1))
     merges = Subwords.of_corpus(Corpus(tmp_path / "units")).merges
     assert len(merges) == 262 - 256 - 2
     assert all("x" not in left + right for left, right in merges[:3])
@@ -61,7 +61,7 @@ def test_units_are_learnt_as_often_as_words_occur(tmp_path: Path) -> None:
 def test_with_like_units_are_those_of_another(
     words: Corpus, tmp_path: Path, error_line: Callable[[int], str], model_path: Path
 ) -> None:
-    build_subwords(words.path, tmp_path / "units", SubwordOptions(units=280, workers=1))
+    build_subwords(SubwordOptions(words=words.path, corpus=tmp_path / "units", units=280, workers=1))
     other = write_corpus(tmp_path / "other", [[["newer", "words"]] * 9], [[["wider"]] * 3])
     assert main([str(other.path), str(tmp_path / "again"), "--like", str(tmp_path / "units")]) == 0
     first, second = (Subwords.of_corpus(Corpus(tmp_path / name)) for name in ("units", "again"))

@@ -29,7 +29,7 @@ def texts(tmp_path: Path) -> Path:
     (tmp_path / "raw.txt").write_text(RAW)
     (tmp_path / "held.txt").write_text("A last one, held out. It's short.\n")
     for name in ("raw", "held"):
-        tokenise_file(tmp_path / f"{name}.txt", tmp_path / f"{name}.tok", TokenizeOptions(workers=1))
+        tokenise_file(TokenizeOptions(source=f"{tmp_path}/{name}.txt", target=tmp_path / f"{name}.tok", workers=1))
     return tmp_path
 
 

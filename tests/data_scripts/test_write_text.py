@@ -30,8 +30,8 @@ def sentences(path: Path) -> list[list[str]]:
 
 
 def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path) -> None:
-    write_text(corpus.path, tmp_path / "text.txt")
-    write_text(corpus.path, tmp_path / "held_out.txt", TextOptions(held_out=True))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt"))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "held_out.txt", held_out=True))
     assert sentences(tmp_path / "text.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
     options = CorpusOptions(tokenised="yes", held_out=(f"{tmp_path}/held_out.txt",), workers=1)
     make_corpus(tmp_path / "text.txt", tmp_path / "again", options)
@@ -52,11 +52,11 @@ def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path)
 def test_each_source_is_written_as_often_as_asked(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(corpus.path, tmp_path / "text.txt", TextOptions(sources=("news=4e-1", "talk=2.3")))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt", sources=("news=4e-1", "talk=2.3")))
     expected = [*first(NEWS[:15], 0.4), *TALK, *first(NEWS[15:], 0.4), *TALK, *first(TALK, 0.3)]
     assert sentences(tmp_path / "text.txt") == expected
     assert f"text.txt: {sum(map(len, expected)):,} words" in capsys.readouterr().out
-    write_text(corpus.path, tmp_path / "talk.txt", TextOptions(sources=("news=0",)))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "talk.txt", sources=("news=0",)))
     assert sentences(tmp_path / "talk.txt") == TALK
 
 
@@ -67,12 +67,12 @@ def first(part: list[list[str]], share: float) -> list[list[str]]:
 
 
 def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: Path) -> None:
-    write_text(corpus.path, tmp_path / "text.txt", TextOptions(tokens=100, sources=("talk=2",)))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt", tokens=100, sources=("talk=2",)))
     tokens = sum(shard.tokens for shard in corpus.train) + sum(s.tokens for s in corpus.train if s.source == "talk")
     share = 100 / tokens
     expected = [*first(NEWS[:15], share), *first(TALK, 2 * share), *first(NEWS[15:], share)]
     assert sentences(tmp_path / "text.txt") == expected
-    write_text(corpus.path, tmp_path / "all.txt", TextOptions(tokens=10**9))
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "all.txt", tokens=10**9))
     assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
 
 

@@ -56,8 +56,7 @@ def test_what_is_held_out_is_from_all_of_the_text(tmp_path: Path, monkeypatch: p
 def numbered_piece(folder: Path, text: str, shard_tokens: int) -> NumberedPiece:
     (folder / "text").write_text(text)
     piece = TextPiece((TextRange(folder / "text"),), False, shard_tokens)
-    number_piece(piece, folder / "piece", None, {})
-    return NumberedPiece(piece, folder / "piece")
+    return NumberedPiece(number_piece(piece, folder, None, {}), piece)
 
 
 def test_a_shard_of_one_sentence_is_not_split(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.text.documents import READERS, estimate_tokens, lines_of, read_documents, reader_of
+from elmoc.text.documents import READERS, estimate_text_bytes, lines_of, read_documents, reader_of
 from elmoc.text.named_files import find_named_files
 
 # Three documents; no word in them is a blank line, and the last line has no end.
@@ -144,4 +144,4 @@ def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     for name in ("folder/a.txt", "folder/b.gz", "folder/.c.txt", "folder/.hidden/d.txt"):
         Path(name).write_bytes(b"\x1f\x8b" * 50 if name.endswith("gz") else b"a" * 100)
     assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
-    assert estimate_tokens(find_named_files(["x=folder"])) == (100 + 270) // 5
+    assert estimate_text_bytes(find_named_files(["x=folder"])) == 100 + 270

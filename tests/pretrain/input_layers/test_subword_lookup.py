@@ -115,7 +115,7 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     words = write_corpus(
         runs.folder / "words", [[["w19", "w18"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
     )
-    build_subwords(words.path, runs.folder / "units", SubwordOptions(like=str(run.path), workers=1))
+    build_subwords(SubwordOptions(words=words.path, corpus=runs.folder / "units", like=str(run.path), workers=1))
     before = runs.corpus
     runs.corpus = runs.folder / "units"
     again = runs.run("again", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
@@ -137,9 +137,9 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
 
 def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: TinyRuns, tiny_corpus: Corpus) -> None:
     run = runs.run("run", **TIED)
-    build_subwords(tiny_corpus.path, runs.folder / "units", SubwordOptions(like=str(run.path), workers=1))
+    build_subwords(SubwordOptions(words=tiny_corpus.path, corpus=runs.folder / "units", like=str(run.path), workers=1))
     units = Corpus(runs.folder / "units")
-    build_vectors(units, str(run.model), "frozen", TableOptions(dtype="float32", workers=1))
+    build_vectors(TableOptions(corpus=units.path, origin=str(run.model), name="frozen", dtype="float32", workers=1))
     runs.corpus = units.path
     frozen = LOOKUP | {"input_layer__kind": "vectors", "data__input_vectors": "frozen"}
     after = ElmoC.from_pretrained(runs.run("frozen", **frozen).path)

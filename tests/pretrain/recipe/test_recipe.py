@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from data_scripts.train_fasttext import FastTextOptions
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.text import read_lines
@@ -155,8 +156,8 @@ def test_it_goes_on_only_as_it_was_begun(
 def test_own_vectors_are_trained(
     texts: list[str], tmp_path: Path, jobs_here: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_vectors(_corpus: Corpus, output: Path, _options: object) -> None:
-        output.write_bytes(fasttext_bytes())
+    def write_vectors(options: FastTextOptions) -> None:
+        options.output.write_bytes(fasttext_bytes())
 
     monkeypatch.setattr("data_scripts.train_fasttext.train_fasttext", write_vectors)
     out, left_out = tmp_path / "out", tmp_path / "dev.txt"

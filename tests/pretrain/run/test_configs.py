@@ -35,7 +35,7 @@ def corpus(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Cor
     path = tmp_path_factory.mktemp("configs") / "corpus"
     shutil.copytree(tiny_corpus.path, path)
     for seed, name in enumerate(TABLES):
-        build_vectors(Corpus(path), f"random:{seed}:8", name, TableOptions(workers=1))
+        build_vectors(TableOptions(corpus=path, origin=f"random:{seed}:8", name=name, workers=1))
     return Corpus(path)
 
 
