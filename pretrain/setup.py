@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.encoders import DIRECTIONS
@@ -101,32 +100,29 @@ class TrainingSetup:
         """The state before the first update."""
         directions = self.data.directions
         device = self.execution.device
+        seed = self.config.train.seed
         network = self.input_network
         state = TrainState(
             encoder=self.encoder.to(device),
             output_layers=self.output_layers.to(device),
             optimisers={},
-            generators={},
+            generators={
+                direction: torch.Generator(device).manual_seed(seed_of(direction, seed))
+                for direction in directions
+            },
             recurrent=dict.fromkeys(directions),
             input_network=None if network is None else network.to(device),
             updates=self.updates,
         )
-        for direction in directions:
-            generator = torch.Generator(device)
-            seed = seed_of(direction, self.config.train.seed)
-            state.generators[direction] = generator.manual_seed(seed)
+        config = self.config.optimiser
         for name in (*directions, *state.shared_parts):
             parameters = state.parameters(name)
-            adagrad = None
-            if name == SHARED:
-                adagrad = self.output_layers.direction(SHARED).adagrad
-            if adagrad is None:
-                optimiser: Optimizer = new_optimiser(
-                    parameters, self.config.optimiser, device
-                )
-            else:
-                optimiser = new_adagrad(parameters, **adagrad)
-            state.optimisers[name] = optimiser
+            state.optimisers[name] = new_optimiser(parameters, config, device)
+        if self.output_layers.is_shared:
+            adagrad = self.output_layers.direction(SHARED).adagrad
+            if adagrad is not None:
+                parameters = state.parameters(SHARED)
+                state.optimisers[SHARED] = new_adagrad(parameters, **adagrad)
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:

@@ -51,32 +51,24 @@ class TrainStep:
     def __init__(
         self, setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True
     ) -> None:
-        directions = setup.data.directions
+        self._setup = setup
         self._state = state
-        self._execution = setup.execution
-        self._processes = setup.processes
-        self._gradient_norm = setup.config.optimiser.gradient_norm
-        self._carry_state = setup.config.train.carry_state
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
+        directions = setup.data.directions
         device = setup.execution.device
         self._groups = setup.processes.new_groups(directions, device)
         for direction, group in self._groups.items():
             group.all_reduce_gradients(self._parameters[direction])
-        streams = setup.data.streams // setup.processes.world_size
-        size = setup.encoder.config.word_vector_size
-        shape = (streams, setup.data.window, size)  # [B / processes, T, E]
-        self._encoders: dict[str, Any] = {}
-        for direction in directions:
-            encoder = state.encoder.direction(direction)
-            self._encoders[direction] = encoder
-            # a graph takes no gradients to a network that makes vectors
-            if setup.input_network is None:
-                graphs = graphed(encoder, setup.execution, shape)
-                self._encoders[direction] = graphs
-        self._output_layers = {
-            direction: state.output_layers.direction(direction)
-            for direction in directions
+        self._encoders: dict[str, Any] = {
+            direction: state.encoder.direction(direction) for direction in directions
         }
+        # a graph takes no gradients to a network that makes vectors
+        if setup.input_network is None:
+            streams = setup.data.streams // setup.processes.world_size
+            size = setup.encoder.config.word_vector_size
+            shape = (streams, setup.data.window, size)  # [B / processes, T, E]
+            for direction, encoder in self._encoders.items():
+                self._encoders[direction] = graphed(encoder, setup.execution, shape)
         # a thread a direction, each with an equal share of the cores
         self._pool = None
         threads = torch.get_num_threads() // len(directions)
@@ -119,12 +111,12 @@ class TrainStep:
         optimiser = state.optimisers[direction]
         masks = self._dropout_masks(direction, batch)
         set_rate(optimiser, rate)
-        with self._execution.autocast():
+        with self._setup.execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
             output = self._encoders[direction](
                 words, state.recurrent[direction], dropout_masks=masks
             )
-            layer = self._output_layers[direction]
+            layer = state.output_layers.direction(direction)
             own: Loss = layer(output.layer_states[-1], batch.targets(direction))
         sums = group.all_reduce(own.total.detach(), own.counted, own.masked)
         everywhere = Loss(*sums)
@@ -133,9 +125,8 @@ class TrainStep:
         # that of the mean over all streams.
         (own.total / counted).backward()
         group.wait_for_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(
-            self._parameters[direction], self._gradient_norm
-        )
+        most = self._setup.config.optimiser.gradient_norm
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters[direction], most)
         loss = everywhere.total / counted
         # Adam's fused step reads it on the device and then changes nothing; the scaler
         # of torch.amp tells it the same way
@@ -143,8 +134,9 @@ class TrainStep:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         # gradients end with the window, and states are carried in float32
-        carried = output.state.map(lambda tensor: tensor.detach().float())
-        state.recurrent[direction] = carried if self._carry_state else None
+        if self._setup.config.train.carry_state:
+            carried = output.state.map(lambda tensor: tensor.detach().float())
+            state.recurrent[direction] = carried
         numbers = (loss, norm, everywhere.masked)
         return torch.stack([value.double() for value in numbers])
 
@@ -155,8 +147,8 @@ class TrainStep:
         reads which.
         """
         state = self._state
-        streams = len(batch.token_ids[direction]) * self._processes.world_size
-        own = self._processes.stream_slice(streams)
+        streams = len(batch.token_ids[direction]) * self._setup.processes.world_size
+        own = self._setup.processes.stream_slice(streams)
         encoder = state.encoder.direction(direction).encoder
         masks = encoder.draw_dropout_masks(streams, state.generators[direction])
         return [None if mask is None else mask[own] for mask in masks]
@@ -185,7 +177,8 @@ class TrainStep:
                 if parameter.grad.is_sparse:
                     parameter.grad = parameter.grad.coalesce()
             group.all_reduce_in_place([values_of(each) for each in parameters])
-            norm = clip_gradients(parameters, self._gradient_norm)
+            most = self._setup.config.optimiser.gradient_norm
+            norm = clip_gradients(parameters, most)
             if not norm.isfinite():
                 for direction, step in steps.items():
                     steps[direction] = step._replace(gradient_norm=norm.item())

@@ -157,9 +157,10 @@ class TrainState(Totals):
         generators = {
             name: generator.get_state() for name, generator in self.generators.items()
         }
-        recurrent: dict[str, list[tuple[Tensor, ...]] | None] = {}
-        for name, state in self.recurrent.items():
-            recurrent[name] = None if state is None else list(map(tuple, state.layers))
+        recurrent = {
+            name: None if state is None else list(map(tuple, state.layers))
+            for name, state in self.recurrent.items()
+        }
         values = {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),

@@ -78,8 +78,7 @@ class Batch:
         if vectors is None:
             return Targets(ids, None, candidates)
         if candidates is None:
-            rows = self.vector_rows[direction][:, 1:]
-            return Targets(ids, vectors[rows].float())
+            return Targets(ids, vectors[self.vector_rows[direction][:, 1:]].float())
         own = vectors[candidates.ids].float()
         return Targets(ids, None, candidates._replace(vectors=own, ids=None))
 
@@ -87,11 +86,9 @@ class Batch:
         """The batch with a function of each of its tensors."""
         inputs = function(self.input_vectors)
         targets = self.target_vectors
-        if targets is self.input_vectors:
-            # one table serves both: its rows are copied once
-            targets = inputs
-        elif targets is not None:
-            targets = function(targets)
+        if targets is not None:
+            # where one table serves both, its rows are copied once
+            targets = inputs if targets is self.input_vectors else function(targets)
         return Batch(
             token_ids={name: function(ids) for name, ids in self.token_ids.items()},
             vector_rows={
@@ -144,20 +141,20 @@ class BatchMaker:
         distinct, inverse = np.unique(np.concatenate(parts), return_inverse=True)
         index = torch.from_numpy(distinct.astype(np.int64))
         inputs = torch.index_select(self.inputs, 0, index)
-        targets = None
-        if self.targets is self.inputs:
-            targets = inputs
-        elif self.targets is not None:
+        targets = inputs if self.targets is self.inputs else None
+        if targets is None and self.targets is not None:
             targets = torch.index_select(self.targets, 0, index)
         # rows of these vectors: of the words, then of the candidates of each direction
         ends = np.cumsum([len(part) for part in parts])
-        rows, *candidate_rows = np.split(inverse, ends[:-1])
+        rows, *own = np.split(inverse, ends[:-1])
+        if targets is None:
+            own = [each.ids.astype(np.int64) for each in window.candidates.values()]
         token_ids = torch.from_numpy(words.astype(np.int64))
         vector_rows = torch.from_numpy(rows.reshape(words.shape))
-        candidates = {}
-        for place, (direction, (ids, _)) in enumerate(window.candidates.items()):
-            own = ids.astype(np.int64) if targets is None else candidate_rows[place]
-            candidates[direction] = self._candidates(window, direction, own)
+        candidates = {
+            direction: self._candidates(window, direction, ids)
+            for direction, ids in zip(window.candidates, own, strict=True)
+        }
         return Batch(
             token_ids=dict(zip(window.ids, token_ids, strict=True)),
             vector_rows=dict(zip(window.ids, vector_rows, strict=True)),

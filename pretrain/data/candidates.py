@@ -10,6 +10,7 @@ Letters: B streams, T time, V lexicon size, C classes, U candidates, N targets, 
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from dataclasses import astuple
 
 import numpy as np
 
@@ -105,14 +106,13 @@ class LogUniformSampler(CandidateSampler):
     def __init__(
         self, counts: np.ndarray, *, settings: SampleSettings, seed: int
     ) -> None:
-        counts = class_counts(counts, settings.types)
-        super().__init__(counts)
+        super().__init__(class_counts(counts, settings.types))
         self._seed = seed
-        ranks = np.arange(len(counts))
-        chances = np.log((ranks + 2) / (ranks + 1)) / np.log(len(counts) + 1)
+        ranks = np.arange(self.classes)
+        chances = np.log((ranks + 2) / (ranks + 1)) / np.log(self.classes + 1)
         self._cumulative = np.cumsum(chances)
         # draws with replacement would need a great number to find half of the classes
-        self.everything = 2 * settings.samples >= len(counts)
+        self.everything = 2 * settings.samples >= self.classes
         self._draws = 0
         chance = np.zeros(self.classes)
         if not self.everything:
@@ -122,14 +122,12 @@ class LogUniformSampler(CandidateSampler):
 
     def draw(self, position: Position, direction: str) -> np.ndarray:
         """uint32 [M]: the same classes for the same seed, direction and window."""
-        place = (position.epoch, position.group, position.window)
-        seed = (self._seed, *place, DIRECTIONS.index(direction))
+        seed = (self._seed, *astuple(position), DIRECTIONS.index(direction))
         points = np.random.default_rng(seed).random(self._draws)
-        drawn = np.searchsorted(
-            self._cumulative, points * self._cumulative[-1], side="right"
-        )
+        points *= self._cumulative[-1]
+        drawn = np.searchsorted(self._cumulative, points, side="right")
         # rounding may take the last point to the end of the last class
-        return drawn.clip(max=self.classes - 1).astype(np.uint32)
+        return self.class_of(drawn).astype(np.uint32)
 
     def candidates(
         self, ids: np.ndarray, position: Position, direction: str
@@ -157,7 +155,5 @@ def draws_for(chances: np.ndarray, distinct: int) -> int:
     def expected(draws: int) -> float:
         return float(-np.expm1(draws * left_out).sum())
 
-    most = distinct
-    while expected(most) < distinct:
-        most *= 2
-    return bisect_left(range(most), float(distinct), key=expected)
+    # far more draws than a lexicon of any size needs for half of its types
+    return bisect_left(range(2**40), float(distinct), key=expected)

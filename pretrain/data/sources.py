@@ -142,10 +142,10 @@ class TrainingData:
         to read the same.
         """
         corpus = self.corpus
-        shards = [(each.file, each.source) for each in corpus.train]
-        shards += [(each.file, each.source) for each in corpus.held_out]
-        checksums = corpus.record.checksums
-        files = sorted((name, checksum.whole) for name, checksum in checksums.items())
+        both = [*corpus.train, *corpus.held_out]
+        shards = [(each.file, each.source) for each in both]
+        checksums = corpus.record.checksums.items()
+        files = sorted((name, checksum.whole) for name, checksum in checksums)
         content = repr((len(corpus.train), shards, files))
         names = {
             "data.corpus": fingerprint([content.encode()]),
@@ -188,13 +188,14 @@ class TrainingData:
         for window in windows:
             candidates = {}
             if self.sampler is not None:
-                for name, ids in window.ids.items():
-                    targets = ids[:, 1:]
-                    candidates[name] = self.sampler.candidates(targets, position, name)
+                candidates = {
+                    name: self.sampler.candidates(ids[:, 1:], position, name)
+                    for name, ids in window.ids.items()
+                }
             # what is drawn for a window comes from its own position
             position = window.next
             rows = {name: each[own] for name, each in window.ids.items()}
-            yield Window(rows, window.next, candidates)
+            yield Window(rows, position, candidates)
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""
@@ -206,15 +207,11 @@ def table_fingerprint(table: LexiconTable) -> str:
     """What tells a table apart from others: its source, type of numbers and
     transform.
     """
-    transform = []
-    for name, array in sorted(table.transform.arrays.items()):
-        transform += [name.encode(), array.tobytes()]
+    transform = [
+        part
+        for name, array in sorted(table.transform.arrays.items())
+        for part in (name.encode(), array.tobytes())
+    ]
     source = table.source
-    return " ".join(
-        (
-            source.fingerprint,
-            source.post_processing,
-            str(table.rows.dtype),
-            fingerprint(transform),
-        )
-    )
+    parts = (source.fingerprint, source.post_processing, str(table.rows.dtype))
+    return " ".join((*parts, fingerprint(transform)))

@@ -16,13 +16,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
-from elmoc.corpus import ID_DTYPE, Corpus, Shard
+from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 
 # What is shuffled.
@@ -30,8 +30,6 @@ Order = Literal["sentences", "documents"]
 # Tokens that each stream of held-out text has at least, where there are several
 # streams.
 SHORTEST_STREAM = 80
-# Tokens that are searched at once for the beginning of a sentence.
-_SEARCHED = 256
 
 
 @dataclass(frozen=True)
@@ -117,21 +115,18 @@ class TextGroups:
     ) -> None:
         self.corpus = corpus
         self._seed = seed
-        self._sources: list[EndlessSource] = []
         for name in weights:
             if name not in corpus.sources:
-                named = ", ".join(each for each in corpus.sources if each)
-                known = named or "none: build it with NAME=FILE"
+                named = ", ".join(filter(None, corpus.sources))
                 raise InputError(
-                    f"data.sources: {corpus.path} has no source {name:.50} "
-                    f"(it has {known})"
+                    f"data.sources: {corpus.path} has no source {name:.50} (it has "
+                    f"{named or 'none: build it with NAME=FILE'})"
                 )
-        for index, name in enumerate(corpus.sources):
-            weight = weights.get(name, 1.0)
-            shards = [shard for shard in corpus.train if shard.source == name]
-            if weight:
-                source = EndlessSource(corpus, weight, shards, seed=(seed, index))
-                self._sources.append(source)
+        self._sources = [
+            EndlessSource(corpus, name, weights.get(name, 1.0), seed=(seed, index))
+            for index, name in enumerate(corpus.sources)
+            if weights.get(name, 1.0)
+        ]
         if not self._sources:
             raise InputError(
                 f"data.sources gives every source of {corpus.path} the weight 0: give "
@@ -140,9 +135,9 @@ class TextGroups:
         self.epoch_tokens = sum(source.epoch_tokens for source in self._sources)
         tokens = sum(source.tokens for source in self._sources)
         shard_count = sum(len(source.shards) for source in self._sources)
-        group_tokens = mix * Fraction(tokens, shard_count)
-        # groups of an epoch
-        self.count = max(1, round(self.epoch_tokens / group_tokens))
+        # groups of an epoch, each of the text of `mix` shards
+        groups = self.epoch_tokens * shard_count / (mix * tokens)
+        self.count = max(1, round(groups))
 
     def group(self, epoch: int, place: int) -> Group:
         """The group at a place of an epoch, from 0 to `count` − 1; its slices are in
@@ -151,10 +146,8 @@ class TextGroups:
         before = epoch * self.count + place
         begin = Fraction(before, self.count)
         end = Fraction(before + 1, self.count)
-        slices: list[ShardSlice] = []
-        for source in self._sources:
-            slices += source.slices(begin, end)
-        slices.sort(key=lambda each: (each.shard.file, each.start))
+        found = chain.from_iterable(each.slices(begin, end) for each in self._sources)
+        slices = sorted(found, key=lambda each: (each.shard.file, each.start))
         return Group(tuple(slices), (self._seed, epoch, place))
 
 
@@ -165,28 +158,21 @@ class EndlessSource:
 
     Args:
         corpus: of the source.
+        name: of the source.
         weight: how many times round an epoch reads.
-        shards: all of the source's text.
         seed: of the orders.
     """
 
     def __init__(
-        self,
-        corpus: Corpus,
-        weight: float,
-        shards: Sequence[Shard],
-        *,
-        seed: tuple[int, int],
+        self, corpus: Corpus, name: str, weight: float, *, seed: tuple[int, int]
     ) -> None:
-        self.shards = shards
+        self.shards = [shard for shard in corpus.train if shard.source == name]
         self._corpus = corpus
         self._seed = seed
-        self._sizes = np.array([shard.tokens for shard in shards], dtype=np.int64)
+        self._sizes = np.array([shard.tokens for shard in self.shards], dtype=np.int64)
         self.tokens = int(self._sizes.sum())
         # by the digits of the weight: as a float, 0.4 is a little more than 2/5
         self.epoch_tokens = self.tokens * Fraction(str(weight))
-        # the slices of one group are from few rounds, mostly from one
-        self._round = lru_cache(maxsize=4)(self._new_round)
 
     def slices(self, begin: Fraction, end: Fraction) -> Iterator[ShardSlice]:
         """What is read from one time to another, both of them in epochs."""
@@ -198,16 +184,12 @@ class EndlessSource:
             yield ShardSlice(shard, start, last)
             position += last - start
 
-    def _new_round(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The order of the shards in one time round, and where each ends in it."""
-        generator = np.random.default_rng([*self._seed, number, 1])
-        order = generator.permutation(len(self.shards))
-        return order, np.cumsum(self._sizes[order])
-
     def _locate(self, position: int) -> tuple[Shard, int]:
         """The shard at a position, and the place in the shard."""
         number, offset = divmod(position, self.tokens)
-        order, ends = self._round(number)
+        generator = np.random.default_rng([*self._seed, number, 1])
+        order = generator.permutation(len(self.shards))
+        ends = np.cumsum(self._sizes[order])
         index = int(np.searchsorted(ends, offset, side="right"))
         shard = self.shards[order[index]]
         return shard, shard.tokens - (int(ends[index]) - offset)
@@ -217,13 +199,11 @@ class EndlessSource:
         starts.
         """
         shard, place = self._locate(position)
-        ids = self._corpus.map_shard(shard)
-        for start in range(place, shard.tokens, _SEARCHED):
-            tokens = ids[start : start + _SEARCHED]
-            found = np.flatnonzero(tokens == self._corpus.begin_id)
-            if len(found):
-                return position + start + int(found[0]) - place
-        return position + shard.tokens - place
+        rest = self._corpus.map_shard(shard)[place:]
+        begin = self._corpus.begin_id
+        # one by one, since a sentence ends soon, and a shard is long
+        starts = (index for index, each in enumerate(rest) if each == begin)
+        return position + next(starts, len(rest))
 
 
 def windows_of(tokens: int, streams: int, window: int) -> int:
@@ -278,11 +258,10 @@ def training_windows(
                 rows = {name: streams_of(tokens, streams, name) for name in directions}
             following = Position(position.epoch, place + 1)
             for index in range(position.window, count):
-                last = index == count - 1
                 within = Position(position.epoch, place, index + 1)
                 own = slice(index * window, (index + 1) * window + 1)
                 ids = {name: each[:, own] for name, each in rows.items()}
-                yield Window(ids, following if last else within)
+                yield Window(ids, following if index == count - 1 else within)
             position = following
         position = Position(position.epoch + 1)
 
@@ -316,14 +295,13 @@ def held_out_windows(
 def require_held_out(corpus: Corpus, window: int) -> None:
     """Raise an `InputError` when less than two windows of a source are held out."""
     for source in corpus.held_out_sources or [""]:
-        sizes = [each.tokens for each in corpus.held_out if each.source == source]
-        tokens = sum(sizes)
+        shards = [each for each in corpus.held_out if each.source == source]
+        tokens = sum(each.tokens for each in shards)
         if tokens < 2 * window:
-            of_source = f" of {source}" if source else ""
             raise InputError(
-                f"{corpus.path} holds out only {tokens} tokens{of_source}, less than "
-                f"two windows of train.window={window}: hold out more text when "
-                "building it, or use a shorter window"
+                f"{corpus.path} holds out only {tokens} tokens of {source or 'text'}, "
+                f"less than two windows of train.window={window}: hold out more text "
+                "when building it, or use a shorter window"
             )
 
 
@@ -350,18 +328,12 @@ def shuffled(corpus: Corpus, group: Group, order: Order) -> np.ndarray:
 
 
 def tokens_of(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
-    """uint32 [tokens]: the text of all slices.
-
-    Each is copied into its place at once, so that one file is open at a time, however
-    many there are, and the text is in memory once.
-    """
-    tokens = np.empty(sum(each.end - each.start for each in slices), dtype=ID_DTYPE)
-    place = 0
-    for each in slices:
-        ids = corpus.read_shard(each.shard, each.start, each.end)
-        tokens[place : place + len(ids)] = ids
-        place += len(ids)
-    return tokens
+    """uint32 [tokens]: the text of all slices."""
+    # a copy closes its file, and a group may have slices of very many
+    texts = [
+        np.array(corpus.read_shard(each.shard, each.start, each.end)) for each in slices
+    ]
+    return np.concatenate(texts)
 
 
 def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
@@ -373,8 +345,7 @@ def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
     for each in slices:
         documents = corpus.read_documents(each.shard)
         inside = documents[(documents > each.start) & (documents < each.end)]
-        starts.append(before)
-        starts += (before - each.start + inside).tolist()
+        starts += [before, *(before - each.start + inside)]
         before += each.end - each.start
     return np.array(starts, dtype=np.int64)
 
