@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pretrain.cuda_graph import graphed
 from pretrain.data.batches import Batch
-from pretrain.distributed.errors import RaisedTogether
+from pretrain.distributed.processes import RaisedTogether
 from pretrain.optimiser import clip_gradients, set_rate, values_of
 from pretrain.output_layers import Loss
 from pretrain.setup import TrainingSetup

@@ -107,9 +107,11 @@ def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainSta
         InputError: the checkpoint does not fit, or is of other data.
     """
     processes = setup.processes
-    processes.broadcast_weights(setup.encoder, setup.output_layers)
-    if setup.input_network is not None:
-        processes.broadcast_weights(setup.input_network)
+    for module in (setup.encoder, setup.output_layers, setup.input_network):
+        if module is not None:
+            # another machine may draw slightly different ones
+            weights = processes.broadcast_from_rank0(module.state_dict())
+            module.load_state_dict(weights)
     state = setup.new_state()
     if resumed is not None:
         own = processes.stream_slice(setup.config.train.streams)

@@ -1,5 +1,5 @@
-"""Processes of a run: which one this is, which streams it reads, and how values travel
-between all of them.
+"""Processes of a run: which one this is, which streams it reads, how values travel
+between all of them, and how each ends with one sentence.
 
 `torchrun` starts several processes, whose numbers are their ranks. Each trains all
 directions on an equal share of the streams. Without `torchrun` there is one process,
@@ -8,23 +8,45 @@ and nothing is sent.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
-from elmoc.errors import InputError, describe_error
-from pretrain.distributed.errors import RaisedTogether, collective_errors, exit_with
+from elmoc.errors import InputError, describe_error, ran_out_of_memory, run_command
 
 # The others wait while rank 0 evaluates and saves, which takes less than this. A
 # process that dies is noticed at once.
 TIMEOUT = timedelta(minutes=30)
 
 Value = TypeVar("Value")
+
+
+class RaisedTogether(InputError):
+    """An error that every process raises, and rank 0 prints."""
+
+
+@contextmanager
+def collective_errors() -> Iterator[None]:
+    """Turn the failure of a collective call (the block does nothing else) into an
+    `InputError`: another process was killed, lost, or ended by an error of its own.
+
+    What fails in this process alone, its memory or its GPU, is raised as it is.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if ran_out_of_memory(error) or "CUDA error" in str(error):
+            raise
+        first_line = str(error).partition("\n")[0]
+        raise InputError(
+            f"another process of this run ended or was lost ({first_line}): go on by "
+            "--resume"
+        ) from error
 
 
 class DirectionGroup:
@@ -134,14 +156,13 @@ class Processes:
     ) -> dict[str, DirectionGroup]:
         """A group of all processes for each direction, whose values are on a device."""
         if self.world_size == 1:
-            return {direction: DirectionGroup() for direction in directions}
+            return dict.fromkeys(directions, DirectionGroup())
         backend = dist.get_default_backend_for_device(device)
-        groups = {}
-        for direction in directions:
-            with collective_errors():
-                group = dist.new_group(timeout=TIMEOUT, backend=backend)
-            groups[direction] = DirectionGroup(group)
-        return groups
+        with collective_errors():
+            groups = [
+                dist.new_group(timeout=TIMEOUT, backend=backend) for _ in directions
+            ]
+        return dict(zip(directions, map(DirectionGroup, groups), strict=True))
 
     def broadcast_from_rank0(self, value: Value) -> Value:
         """Rank 0's value of tensors and plain values, in every process."""
@@ -151,31 +172,6 @@ class Processes:
         with collective_errors():
             dist.broadcast_object_list(values, src=0)
         return values[0]
-
-    def broadcast_weights(self, *modules: nn.Module) -> None:
-        """Give every process rank 0's weights, on the CPU: another machine may draw
-        slightly different ones.
-        """
-        if self.world_size == 1:
-            return
-        for module in modules:
-            for tensor in module.state_dict().values():
-                with collective_errors():
-                    dist.broadcast(tensor, src=0)
-
-    def gather(self, rows: Tensor) -> Tensor | None:
-        """Rows [B / world_size, …] of every process as [B, …] on the CPU, in rank 0
-        alone.
-        """
-        rows = rows.cpu()
-        if self.world_size == 1:
-            return rows
-        received = None
-        if self.is_rank0:
-            received = [torch.empty_like(rows) for _ in range(self.world_size)]
-        with collective_errors():
-            dist.gather(rows, received, dst=0)
-        return None if received is None else torch.cat(received)
 
     def all_gather(self, value: Value) -> list[Value]:
         """The plain value of every process, by rank."""
@@ -219,12 +215,12 @@ class Processes:
         """
         first, *others = self.all_gather(dict(values))
         for rank, other in enumerate(others, start=1):
-            keys = sorted(first.keys() | other.keys())
-            differing = [key for key in keys if first.get(key) != other.get(key)]
+            both = first | other
+            differing = [key for key in both if first.get(key) != other.get(key)]
             if differing:
-                names = ", ".join(differing)
                 raise RaisedTogether(
-                    f"rank {rank} has other values than rank 0 for {names}"
+                    f"rank {rank} has other values than rank 0 for "
+                    f"{', '.join(differing)}"
                 )
 
 
@@ -235,20 +231,43 @@ def connect() -> Iterator[Processes]:
 
     Only rank 0 has a standard output, and an error of another one names its rank.
     """
-    rank = int(os.environ.get("RANK", "0"))
-    world_size = int(os.environ.get("WORLD_SIZE", "1"))
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    processes = Processes(rank=rank, world_size=world_size, local_rank=local_rank)
-    if world_size == 1:
+    processes = Processes(
+        rank=int(os.environ.get("RANK", "0")),
+        world_size=int(os.environ.get("WORLD_SIZE", "1")),
+        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+    )
+    if processes.world_size == 1:
         yield processes
         return
     try:
-        with redirect_stdout(None) if rank else nullcontext():
+        with nullcontext() if processes.is_rank0 else redirect_stdout(None):
             with collective_errors():
                 dist.init_process_group("gloo", timeout=TIMEOUT)
             yield processes
             with collective_errors():
                 dist.barrier()
     except BaseException as error:
-        exit_with(error, rank)
+        exit_with(error, processes.rank)
     dist.destroy_process_group()
+
+
+def exit_with(error: BaseException, rank: int) -> NoReturn:
+    """Print an error and end this process at once: its other threads wait for processes
+    that may never answer.
+
+    An error that all processes raise is printed by rank 0; an error of one process
+    names its rank.
+    """
+
+    def raise_error() -> None:
+        if rank and isinstance(error, Exception):
+            raise InputError(f"rank {rank}: {describe_error(error)}") from error
+        raise error
+
+    if rank and isinstance(error, RaisedTogether):
+        # rank 0 never enters it: it has printed the error when this breaks off
+        with suppress(RuntimeError):
+            dist.barrier()
+        os._exit(1)
+    # other threads, which wait for messages, would keep Python from ending
+    os._exit(run_command(raise_error))
