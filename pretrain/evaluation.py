@@ -105,9 +105,6 @@ def evaluate(
     if len(sources) > 1:
         streams = max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
     found = []
-    # The words of each source among all words; "" are all of them.
-    parts: dict[str, slice] = {}
-    end = 0
     for source in sources:
         windows = held_out_windows(
             data.corpus,
@@ -118,10 +115,10 @@ def evaluate(
             words=math.ceil(words / len(sources)),
         )
         found.append(predict(state, data, windows, execution))
-        start = end
-        end += len(found[-1][1][directions[0]])
-        parts[source] = slice(start, end)
-    parts = {"": slice(0, end)} | parts
+    ends = np.cumsum([len(true[directions[0]]) for _, true in found]).tolist()
+    # The words of each source among all words; "" are all of them.
+    slices = map(slice, [0, *ends], ends)
+    parts = {"": slice(None)} | dict(zip(sources, slices, strict=True))
     scores = {}
     for direction in directions:
         scores[direction] = scorer.score(
@@ -130,26 +127,13 @@ def evaluate(
             np.concatenate([true[direction] for _, true in found]),
             parts,
         )
-    return named_metrics(scores)
-
-
-def named_metrics(
-    scores: Mapping[str, dict[str, dict[str, float]]],
-) -> dict[str, float]:
-    """The metrics of `evaluate` by their names.
-
-    Args:
-        scores: by direction, by part ("" are all words), and by the scorer's name.
-    """
     values = {}
-    first = next(iter(scores.values()))
-    for part, names in first.items():
+    for part, names in scores[directions[0]].items():
         for name in names:
             own = [score[part][name] for score in scores.values()]
             values[f"{part}/{name}".lstrip("/")] = float(np.mean(own))
     for direction, score in scores.items():
-        for name, value in score[""].items():
-            values[f"{direction}_{name}"] = value
+        values |= {f"{direction}_{name}": value for name, value in score[""].items()}
     return values
 
 
@@ -231,28 +215,25 @@ class EvaluationTable:
             yield "held-out metrics, and in brackets the best constant prediction's"
             headings = [f" {COLUMNS[metric]:>16}" for metric in self._metrics]
             first = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
-            yield "".join([first, *headings])
+            yield first + "".join(headings)
         shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
         first = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
         cells = [f" {_cell(values, metric):>16}" for metric in self._metrics]
-        yield "".join([first, *cells])
-        if len(sources_of(values)) > 1:
-            text = self._by_source(values)
-            yield from wrap(
-                text, LINE_WIDTH, initial_indent="  ", subsequent_indent="    "
-            )
-
-    def _by_source(self, values: Mapping[str, float]) -> str:
+        yield first + "".join(cells)
+        sources = sources_of(values)
         metrics = [metric for metric in self._metrics if metric in OF_A_SOURCE]
-        parts = []
-        for source in sources_of(values):
-            numbers = [f"{values[f'{source}/{metric}']:.3f}" for metric in metrics]
-            parts.append(f"{source} {' '.join(numbers)}".rstrip())
-        for name in [name for name in values if name.startswith(MACRO)]:
-            label = name.removeprefix(MACRO).replace("_", " ")
-            parts.append(f"mean {label} {values[name]:.4f}")
-        labels = ", ".join(COLUMNS[metric] for metric in metrics)
-        return f"by source ({labels}): {'; '.join(parts)}"
+        if len(sources) > 1:
+            labels = ", ".join(COLUMNS[metric] for metric in metrics)
+            parts = []
+            for source in sources:
+                numbers = [f" {values[f'{source}/{metric}']:.3f}" for metric in metrics]
+                parts.append(source + "".join(numbers))
+            for name in values:
+                if name.startswith(MACRO):
+                    label = name.removeprefix(MACRO).replace("_", " ")
+                    parts.append(f"mean {label} {values[name]:.4f}")
+            text = f"  by source ({labels}): {'; '.join(parts)}"
+            yield from wrap(text, LINE_WIDTH, subsequent_indent="    ")
 
 
 def _cell(values: Mapping[str, float], metric: str) -> str:

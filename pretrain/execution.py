@@ -14,12 +14,10 @@ class Execution:
 
     device: where all modules are.
     precision: of the factors of matrix products, float32 or bf16.
-    fast: whether encoders run their fast implementation.
     """
 
     device: torch.device
     precision: Precision
-    fast: bool = True
 
     def autocast(self, *, cache: bool = True) -> torch.autocast:
         """The context in which encoder and output layers compute; see
@@ -29,7 +27,7 @@ class Execution:
 
 
 def choose_execution(
-    *, device: str, precision: Precision, fast: bool, local_rank: int = 0
+    *, device: str, precision: Precision, local_rank: int = 0
 ) -> Execution:
     """The execution on a device in a precision, by their names in the config.
 
@@ -38,7 +36,6 @@ def choose_execution(
     Args:
         device: see `checked_device`.
         precision: see `choose_precision`.
-        fast: whether encoders run their fast implementation.
         local_rank: the number of this process on its machine.
 
     Raises:
@@ -54,4 +51,4 @@ def choose_execution(
         # PyTorch rounds factors of convolutions and LSTMs to TF32 by default, which is
         # less precise than the float32 that was asked for
         torch.backends.cudnn.allow_tf32 = precision == "bf16"
-    return Execution(chosen, precision, fast)
+    return Execution(chosen, precision)

@@ -164,7 +164,7 @@ def learning_rate(
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW with a bound on the gradient norm of each direction (they are separate
+    """Adam with a bound on the gradient norm of each direction (they are separate
     models) and of each shared part.
     """
 
@@ -178,38 +178,22 @@ class OptimiserConfig:
         float, Meta(gt=0, le=1e3, description="what Adam adds to the root of that")
     ] = 1e-6
     gradient_norm: Annotated[float, Meta(gt=0, description="the bound")] = 1.0
-    weight_decay: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=1e3,
-            description="an update at the rate r multiplies matrices, not biases or "
-            "layer norms, by 1 − r · weight_decay",
-        ),
-    ] = 0.0
 
 
 def new_optimiser(
     parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device
 ) -> AdamW:
-    """The optimiser of the weights of a direction. Those that decay are a group of
-    their own, where there are any.
-    """
-    members: dict[float, list[Tensor]] = {}
-    for parameter in parameters:
-        # biases and layer norms are no matrices, and do not decay
-        decay = config.weight_decay if parameter.ndim > 1 else 0.0
-        members.setdefault(decay, []).append(parameter)
-    groups = [{"params": each, "weight_decay": key} for key, each in members.items()]
+    """The optimiser of the weights of a direction: Adam."""
     # The rate, which is set before every update, is a tensor on an accelerator: a graph
     # or a kernel reads it there, and nothing waits.
     on_device = device.type != "cpu"
     return AdamW(
-        groups,
+        parameters,
         lr=torch.zeros((), device=device) if on_device else 0.0,
         capturable=on_device,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
+        weight_decay=0.0,
         fused=True,
     )
 
@@ -250,8 +234,7 @@ def clip_gradients(parameters: Sequence[Tensor], most: float) -> Tensor:
     PyTorch's `clip_grad_norm_` takes no sparse gradients.
     """
     gradients = [values_of(parameter) for parameter in parameters]
-    norms = [torch.linalg.vector_norm(gradient) for gradient in gradients]
-    norm = torch.stack(norms).norm()
+    norm = torch.nn.utils.get_total_norm(gradients)
     # with the same small number as PyTorch's, so that gradients of zeros stay finite
     scale = (most / (norm + 1e-6)).clamp(max=1)
     for gradient in gradients:

@@ -3,6 +3,7 @@ first update.
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -71,20 +72,18 @@ class TrainingSetup:
         """
         corpus = self.data.corpus
         train = self.config.train
-        tokens: dict[str, int] = {}
+        tokens = Counter[str]()
         for shard in corpus.train:
             # a source that is left out has trained nothing
             if shard.source and self.config.data.sources.get(shard.source) != 0:
-                tokens[shard.source] = tokens.get(shard.source, 0) + shard.tokens
+                tokens[shard.source] += shard.tokens
         record = {
             **asdict(self.config.card),
             "corpus": os.path.abspath(corpus.path),
             "sources": corpus.record.sources,
             "corpus_tokens": corpus.train_tokens,
             "corpus_types": corpus.types,
-            "tokens_by_source": {
-                name: tokens[name] for name in corpus.sources if name in tokens
-            },
+            "tokens_by_source": dict(tokens),
             "streams": train.streams,
             "window": train.window,
             "learning_rate": self.config.schedule.base,
@@ -175,7 +174,6 @@ def set_up(
     execution = choose_execution(
         device=train.device,
         precision=train.precision,
-        fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
     if train.threads:
@@ -183,7 +181,7 @@ def set_up(
     data = open_data(config)
     # Where there is too little text, this says so.
     by_epochs = max(1, round(train.epochs * data.updates_per_epoch))
-    encoder, output_layers, network = initial_modules(config, data, fast=execution.fast)
+    encoder, output_layers, network = initial_modules(config, data)
     stored_vectors = None
     if init_from is not None:
         record = config.output_layer.record(corpus=data.corpus, targets=data.targets)
@@ -249,7 +247,7 @@ def open_data(config: RunConfig) -> TrainingData:
 
 
 def initial_modules(
-    config: RunConfig, data: TrainingData, *, fast: bool
+    config: RunConfig, data: TrainingData
 ) -> tuple[BidirectionalEncoder, OutputLayers, InputNetwork | None]:
     """Modules with random weights; a direction gets the same whichever others are
     trained.
@@ -257,7 +255,6 @@ def initial_modules(
     Args:
         config: of the run.
         data: whose tables the modules read.
-        fast: whether encoders run their fast implementation.
 
     Returns:
         The encoder, the output layers, and the network that makes word vectors, if any.
@@ -276,7 +273,7 @@ def initial_modules(
         encoder = BidirectionalEncoder(
             encoder_config,
             directions=data.directions,
-            fast=fast,
+            fast=config.train.recurrence == "fused",
             recompute=config.train.recompute,
         )
     layers = {}

@@ -53,6 +53,7 @@ class TrainStep:
     ) -> None:
         self._setup = setup
         self._state = state
+        self._gradient_norm = setup.config.optimiser.gradient_norm
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
         directions = setup.data.directions
         device = setup.execution.device
@@ -74,9 +75,10 @@ class TrainStep:
         threads = torch.get_num_threads() // len(directions)
         has_cores = device.type == "cpu" and threads >= 1
         if side_by_side and has_cores and len(directions) > 1:
-            initializer = partial(torch.set_num_threads, threads)
             self._pool = ThreadPoolExecutor(
-                len(directions), "direction", initializer=initializer
+                len(directions),
+                "direction",
+                initializer=partial(torch.set_num_threads, threads),
             )
 
     def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
@@ -91,9 +93,12 @@ class TrainStep:
         values = list(run(update, self._groups))
         # the one wait for a GPU: all numbers of all directions come at once
         numbers = torch.stack(values).tolist()
-        steps = {}
-        for direction, (loss, norm, masked) in zip(self._groups, numbers, strict=True):
-            steps[direction] = DirectionStep(loss, norm, int(masked))
+        steps = {
+            direction: DirectionStep(loss, norm, int(masked))
+            for direction, (loss, norm, masked) in zip(
+                self._groups, numbers, strict=True
+            )
+        }
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
@@ -118,15 +123,17 @@ class TrainStep:
             )
             layer = state.output_layers.direction(direction)
             own: Loss = layer(output.layer_states[-1], batch.targets(direction))
-        sums = group.all_reduce(own.total.detach(), own.counted, own.masked)
-        everywhere = Loss(*sums)
+        everywhere = Loss._make(
+            group.all_reduce(own.total.detach(), own.counted, own.masked)
+        )
         counted = everywhere.counted.clamp(min=1)
         # Divided by the targets of all processes: the sum of their gradients is then
         # that of the mean over all streams.
         (own.total / counted).backward()
         group.wait_for_gradients()
-        most = self._setup.config.optimiser.gradient_norm
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters[direction], most)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self._parameters[direction], self._gradient_norm
+        )
         loss = everywhere.total / counted
         # Adam's fused step reads it on the device and then changes nothing; the scaler
         # of torch.amp tells it the same way
@@ -137,8 +144,7 @@ class TrainStep:
         if self._setup.config.train.carry_state:
             carried = output.state.map(lambda tensor: tensor.detach().float())
             state.recurrent[direction] = carried
-        numbers = (loss, norm, everywhere.masked)
-        return torch.stack([value.double() for value in numbers])
+        return torch.stack([loss.double(), norm.double(), everywhere.masked.double()])
 
     def _dropout_masks(self, direction: str, batch: Batch) -> list[Tensor | None]:
         """The masks [B / processes, P] of a window.
@@ -177,11 +183,12 @@ class TrainStep:
                 if parameter.grad.is_sparse:
                     parameter.grad = parameter.grad.coalesce()
             group.all_reduce_in_place([values_of(each) for each in parameters])
-            most = self._setup.config.optimiser.gradient_norm
-            norm = clip_gradients(parameters, most)
+            norm = clip_gradients(parameters, self._gradient_norm)
             if not norm.isfinite():
-                for direction, step in steps.items():
-                    steps[direction] = step._replace(gradient_norm=norm.item())
+                steps = {
+                    direction: step._replace(gradient_norm=norm.item())
+                    for direction, step in steps.items()
+                }
         numbers = [step.loss + step.gradient_norm for step in steps.values()]
         finite = all(map(math.isfinite, numbers))
         for name in state.shared_parts:
@@ -203,13 +210,12 @@ def require_finite(steps: Mapping[str, DirectionStep], update: int) -> None:
     not finite.
     """
     for direction, step in steps.items():
-        values = {"loss": step.loss, "norm of the gradient": step.gradient_norm}
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise RaisedTogether(
-                    f"the {direction} {name} is {value} at update {update}: start a "
-                    "new run with a lower schedule.base"
-                )
+        if not math.isfinite(step.loss + step.gradient_norm):
+            raise RaisedTogether(
+                f"the {direction} loss is {step.loss} at update {update}, the norm of "
+                f"its gradient {step.gradient_norm}: start a new run with a lower "
+                "schedule.base"
+            )
 
 
 def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
@@ -221,8 +227,8 @@ def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
     for name in recent[0]:
         own = [steps[name] for steps in recent]
         values[f"{name}_loss"] = float(np.mean([step.loss for step in own]))
-        mean = float(np.mean([step.gradient_norm for step in own]))
-        values[f"{name}_gradient_norm"] = mean
+        norms = [step.gradient_norm for step in own]
+        values[f"{name}_gradient_norm"] = float(np.mean(norms))
     losses = [values[f"{name}_loss"] for name in recent[0]]
     values["loss"] = float(np.mean(losses))
     return values

@@ -59,7 +59,7 @@ def train(
         if resumed is None:
             recorder.evaluate()
         while True:
-            asked = stop.asked or recorder.output_is_lost
+            asked = stop.is_set() or recorder.output_is_lost
             # All processes stop after the same update, and by the same clock.
             asked, state.seconds = processes.agree(asked, time.monotonic() - began)
             if asked or state.progress.is_over:

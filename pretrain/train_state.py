@@ -50,30 +50,6 @@ class Totals:
 
 
 @dataclass(kw_only=True)
-class StateRecord(Totals):
-    """The train state as a checkpoint holds it, in tensors and plain values.
-
-    encoder: weights by their names in model files.
-    heads: weights of the output layers.
-    input: weights of the input network; empty without one.
-    optimisers: the state of each optimiser, by direction or shared part.
-    generators: the state of each generator, by direction.
-    recurrent: of each direction the tensors of each layer; None is zero state.
-    position: of the next window: epoch, window, and the number of its group as `shard`.
-    device: the type of device that the generators are of.
-    """
-
-    encoder: dict[str, Any]
-    heads: dict[str, Any]
-    input: dict[str, Any]
-    optimisers: dict[str, dict[str, Any]]
-    generators: dict[str, Any]
-    recurrent: dict[str, list[tuple[Any, ...]] | None]
-    position: dict[str, int]
-    device: str
-
-
-@dataclass(kw_only=True)
 class TrainState(Totals):
     """Weights, optimisers, recurrent state, random state, data position, schedule, and
     the running totals.
@@ -125,14 +101,11 @@ class TrainState(Totals):
         """The parts that the directions share: the network that makes word vectors, and
         the output layer, if any.
         """
-        parts = []
-        # a network whose weights are tied has none of its own, and is no such part
         network = self.input_network
-        if network is not None and list(network.parameters()):
-            parts.append(INPUT)
-        if self.output_layers.is_shared:
-            parts.append(SHARED)
-        return parts
+        # a network whose weights are tied has none of its own, and is no such part
+        has_weights = network is not None and any(True for _ in network.parameters())
+        shared = {INPUT: has_weights, SHARED: self.output_layers.is_shared}
+        return [name for name, is_there in shared.items() if is_there]
 
     def set_training(self, training: bool) -> None:
         """Put the modules into the mode of training or of evaluation."""
@@ -149,35 +122,43 @@ class TrainState(Totals):
         return functional.embedding(places, self.input_network(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """What a checkpoint has of it (see `StateRecord`)."""
+        """The state as a checkpoint holds it, in tensors and plain values.
+
+        encoder: weights by their names in model files.
+        heads: weights of the output layers.
+        input: weights of the input network; empty without one.
+        optimisers: the state of each optimiser, by direction or shared part.
+        generators: the state of each generator, by direction.
+        recurrent: of each direction the tensors of each layer; None is zero state.
+        position: of the next window: epoch, window, and the number of its group as
+            `shard`.
+        device: the type of device that the generators are of.
+
+        Beside them are the fields of `Totals`.
+        """
         network = self.input_network
-        optimisers = {
-            name: optimiser.state_dict() for name, optimiser in self.optimisers.items()
-        }
-        generators = {
-            name: generator.get_state() for name, generator in self.generators.items()
-        }
-        recurrent = {
-            name: None if state is None else list(map(tuple, state.layers))
-            for name, state in self.recurrent.items()
-        }
-        values = {
+        position = self.position
+        return {each.name: getattr(self, each.name) for each in fields(Totals)} | {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
             "input": {} if network is None else network.state_dict(),
-            "optimisers": optimisers,
-            "generators": generators,
-            "recurrent": recurrent,
+            "optimisers": {
+                name: each.state_dict() for name, each in self.optimisers.items()
+            },
+            "generators": {
+                name: each.get_state() for name, each in self.generators.items()
+            },
+            "recurrent": {
+                name: None if each is None else list(map(tuple, each.layers))
+                for name, each in self.recurrent.items()
+            },
             "position": {
-                "epoch": self.position.epoch,
-                "shard": self.position.group,
-                "window": self.position.window,
+                "epoch": position.epoch,
+                "shard": position.group,
+                "window": position.window,
             },
             "device": next(self.encoder.parameters()).device.type,
         }
-        for each in fields(Totals):
-            values[each.name] = getattr(self, each.name)
-        return values
 
     def load(self, values: Mapping[str, Any], *, own: slice = slice(None)) -> None:
         """Take over what a checkpoint has.
@@ -190,33 +171,29 @@ class TrainState(Totals):
             Exception: of any kind, where the values are not those of such a state; the
                 caller says of which file they are.
         """
-        record = msgspec.convert(dict(values), StateRecord)
+        totals = msgspec.convert(dict(values), Totals)
+        for each in fields(Totals):
+            setattr(self, each.name, getattr(totals, each.name))
         device = next(self.encoder.parameters()).device
-        self.encoder.load_weights(record.encoder)
-        self.output_layers.load_state_dict(record.heads)
+        self.encoder.load_weights(values["encoder"])
+        self.output_layers.load_state_dict(values["heads"])
         if self.input_network is not None:
-            self.input_network.load_state_dict(record.input)
+            self.input_network.load_state_dict(values["input"])
         for name, optimiser in self.optimisers.items():
             # settings of the optimiser are the config's, its moments the checkpoint's
-            moments = {"state": record.optimisers[name]["state"]}
+            moments = {"state": values["optimisers"][name]["state"]}
             optimiser.load_state_dict(optimiser.state_dict() | moments)
         for name, generator in self.generators.items():
-            if record.device == device.type:
-                generator.set_state(record.generators[name])
+            if values["device"] == device.type:
+                generator.set_state(values["generators"][name])
             else:
                 # generators of another kind of device have other states: masks go on
                 # from a new seed, another one than at the beginning
-                generator.manual_seed(generator.initial_seed() + record.update)
+                generator.manual_seed(generator.initial_seed() + self.update)
         for name in self.recurrent:
-            layers = record.recurrent[name]
-            self.recurrent[name] = None
+            layers = values["recurrent"][name]
             if layers is not None:
                 state = EncoderState(tuple(layers))
                 self.recurrent[name] = state.map(lambda all_: all_[own].to(device))
-        self.position = Position(
-            epoch=record.position["epoch"],
-            group=record.position["shard"],
-            window=record.position["window"],
-        )
-        for each in fields(Totals):
-            setattr(self, each.name, getattr(record, each.name))
+        place = values["position"]
+        self.position = Position(place["epoch"], place["shard"], place["window"])

@@ -173,6 +173,10 @@ class Processes:
             dist.broadcast_object_list(values, src=0)
         return values[0]
 
+    def gather(self, rows: Tensor) -> Tensor:
+        """Rows [B / world_size, …] of every process as [B, …] on the CPU."""
+        return torch.cat(self.all_gather(rows.cpu()))
+
     def all_gather(self, value: Value) -> list[Value]:
         """The plain value of every process, by rank."""
         if self.world_size == 1:

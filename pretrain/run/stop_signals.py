@@ -6,26 +6,18 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 
-@dataclass
-class StopRequest:
-    """Whether a signal that asks to stop has come."""
-
-    asked: bool = False
-
-
 @contextmanager
-def stop_signals() -> Iterator[StopRequest]:
-    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one
-    has its usual effect.
+def stop_signals() -> Iterator[threading.Event]:
+    """While the block runs, the first SIGINT or SIGTERM only sets the event; a second
+    one has its usual effect.
 
     So does each SIGHUP (a terminal that is closed may send several), unless it is
     ignored (`nohup`). Other threads than the main one get no signals, and set none.
     """
-    stop = StopRequest()
+    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -35,7 +27,7 @@ def stop_signals() -> Iterator[StopRequest]:
         del usual[signal.SIGHUP]
 
     def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
+        stop.set()
         # A user who asks twice does not want to wait for the checkpoint.
         for other in (signal.SIGINT, signal.SIGTERM):
             signal.signal(other, usual[other])

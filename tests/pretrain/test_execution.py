@@ -14,7 +14,7 @@ def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     allowed = []
     for precision in ("float32", "bf16", "auto"):
-        choose_execution(device="cuda:1", precision=precision, fast=True)
+        choose_execution(device="cuda:1", precision=precision)
         allowed.append(torch.backends.cudnn.allow_tf32)
     assert allowed == [False, True, True]
 
@@ -24,4 +24,4 @@ def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_mistakes_name_the_key(device: str, precision: str, key: str) -> None:
     with pytest.raises(InputError, match=key):
-        choose_execution(device=device, precision=precision, fast=True)
+        choose_execution(device=device, precision=precision)

@@ -61,9 +61,9 @@ def restore_signals() -> Iterator[None]:
 def test_a_closed_terminal_asks_to_stop_however_often_it_says_so(restore_signals: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with stop_signals() as stop:
-        assert not stop.asked
+        assert not stop.is_set()
         os.kill(os.getpid(), signal.SIGHUP)
-        assert stop.asked
+        assert stop.is_set()
         os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a second request has its usual effect"
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
@@ -73,5 +73,5 @@ def test_a_hangup_that_is_ignored_stays_so(restore_signals: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
     with stop_signals() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
-    assert not stop.asked
+    assert not stop.is_set()
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
