@@ -238,23 +238,21 @@ def load_config(
 
     Args:
         source: the path of the file, see `read_config`; or settings by section.
-        overrides: settings that go over the file's, each `section.key=value`. Another
-            `kind` of a section leaves out settings of the kind that the file names.
+        overrides: settings that go over the file's, each `section.key=value`; a string
+            need not be quoted. Another `kind` of a section leaves out settings of the
+            kind that the file names.
 
     Raises:
         InputError: an unknown key or an impossible value, which it names.
     """
-    where = "the settings"
-    if isinstance(source, Mapping):
-        values = dict(source)
-    else:
-        where = str(source)
-        values = read_config(source)
-    given: dict[str, dict[str, Any]] = {}
+    where = "the settings" if isinstance(source, Mapping) else str(source)
+    values = dict(source) if isinstance(source, Mapping) else read_config(source)
     for override in overrides:
-        section, name, value = read_override(override)
-        given.setdefault(section, {})[name] = value
-    merge(values, given)
+        key, separator, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not separator or not dot:
+            raise InputError(f"--set takes section.key=value, not {override!r}")
+        merge(values, {section: {name: value_from_text(text)}})
     return config_from_dict(values, f"{where} with --set" if overrides else where)
 
 
@@ -286,30 +284,15 @@ def merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
         before = values.get(section)
         # What is not a section is told when the whole config is read.
         if isinstance(before, dict) and isinstance(settings, dict):
-            values[section] = _without_other_kind(section, before, settings) | settings
-        else:
-            values[section] = settings
-
-
-def _without_other_kind(
-    section: str, before: dict[str, Any], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    kinds = KINDS.get(section, {})
-    old = kinds.get(before.get("kind", next(iter(kinds), "")))
-    new = kinds.get(str(settings.get("kind")))
-    if old is None or new is None:
-        return before
-    dropped = {each.name for each in fields(old)} - {each.name for each in fields(new)}
-    return {name: value for name, value in before.items() if name not in dropped}
-
-
-def read_override(override: str) -> tuple[str, str, Any]:
-    """Section, key and value of `section.key=value`; a string need not be quoted."""
-    key, separator, text = override.partition("=")
-    section, dot, name = key.strip().partition(".")
-    if not separator or not dot:
-        raise InputError(f"--set takes section.key=value, not {override!r}")
-    return section, name, value_from_text(text)
+            kinds = KINDS.get(section, {})
+            old = kinds.get(before.get("kind", next(iter(kinds), "")))
+            new = kinds.get(str(settings.get("kind")))
+            if old is not None and new is not None:
+                kept = {each.name for each in fields(new)}
+                dropped = {each.name for each in fields(old)} - kept
+                before = {name: before[name] for name in before if name not in dropped}
+            settings = before | settings
+        values[section] = settings
 
 
 def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
@@ -328,9 +311,9 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
         kind = sections.setdefault(section, {}).pop("kind", next(iter(kinds)))
         if kind not in list(kinds):
             with reading(where):
-                known = ", ".join(kinds)
                 raise InputError(
-                    f"{section}.kind must be one of {known}, not {kind!s:.50}"
+                    f"{section}.kind must be one of {', '.join(kinds)}, not "
+                    f"{kind!s:.50}"
                 )
         types[section] = kinds[kind]
     # msgspec reads a class whose sections have the kinds that were chosen.
@@ -339,21 +322,11 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
     return RunConfig(**{name: getattr(read, name) for name in sections})
 
 
-def checked_config(config: RunConfig) -> RunConfig:
-    """A config that was made in Python, if all of its values are possible.
-
-    Raises:
-        InputError: names the first setting with an impossible value.
-    """
-    return config_from_dict(config_to_dict(config), "")
-
-
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections as JSON and TOML have them: lists for tuples."""
-    values: dict[str, Any] = plain_values(config)
-    for section in KINDS:
-        values[section] = {"kind": getattr(config, section).kind, **values[section]}
-    return values
+    kinds = {section: {"kind": getattr(config, section).kind} for section in KINDS}
+    sections = plain_values(config).items()
+    return {name: kinds.get(name, {}) | settings for name, settings in sections}
 
 
 def all_settings(config: RunConfig) -> dict[str, Any]:

@@ -25,12 +25,13 @@ def describe(setup: TrainingSetup) -> str:
     """
     data = setup.data
     unit = data.corpus.unit
-    execution = setup.execution
     words = data.words_per_update
-    corpus = f"{data.corpus.types:,} types, "
-    corpus += f"{data.corpus.train_tokens:,} training tokens"
+    corpus = (
+        f"{data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens"
+    )
     if data.reads_targets:
         corpus += f", {data.targets.zero_rows:,} types without a target vector"
+    seconds, peak = measure(setup)
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, "
         f"{' and '.join(data.directions)}",
@@ -39,26 +40,22 @@ def describe(setup: TrainingSetup) -> str:
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
         f"({data.updates_per_epoch:,} an epoch), "
         f"{setup.updates * words / 1e6:,.1f}M {unit}",
-    ]
-    if data.unread_text is not None:
-        lines.append(f"warning: {data.unread_text}")
-    seconds, peak = measure(setup)
-    lines += [
-        f"one update on {execution.device} in {execution.precision}, "
-        f"by {setup.implementation}:",
+        data.unread_text and f"warning: {data.unread_text}",
+        f"one update {setup.how}:",
         f"  {seconds:.3f} s, {words / seconds:,.0f} {unit}/s, "
         f"peak memory {peak / 2**20:,.0f} MiB",
     ]
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
 
 
 def describe_parts(setup: TrainingSetup) -> list[str]:
     """The parameters of the run; for each part parameters and operations a word."""
-    parts: dict[str, nn.Module] = {}
+    parts: dict[str, nn.Module] = {
+        "encoder": setup.encoder,
+        "output layer": setup.output_layers,
+    }
     if setup.input_network is not None:
-        parts[setup.input_network.title] = setup.input_network
-    parts["encoder"] = setup.encoder
-    parts["output layer"] = setup.output_layers
+        parts = {setup.input_network.title: setup.input_network} | parts
     total = 0
     lines = []
     for name, part in parts.items():
@@ -87,10 +84,9 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
     The update before it, which allocates and compiles, is not timed. With a learning
     rate of 0 no weight changes.
     """
-    batches = first_batches(setup, 2)
     seconds = 0.0
     with closing(TrainStep(setup, setup.new_state())) as train_step:
-        for batch in batches:
+        for batch in first_batches(setup, 2):
             started = time.perf_counter()
             # The step waits for a GPU.
             train_step(batch, 0.0)
@@ -101,7 +97,6 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows of this process with their vectors, on the device."""
     device = setup.execution.device
-    maker = setup.data.batch_maker()
     own = setup.processes.stream_slice(setup.data.streams)
-    windows = setup.data.windows(own=own)
-    return [maker.batch(window).to(device) for window in islice(windows, count)]
+    windows = islice(setup.data.windows(own=own), count)
+    return [each.to(device) for each in map(setup.data.batch_maker().batch, windows)]

@@ -16,6 +16,7 @@ from elmoc.model_directory import (
 from elmoc.word_vectors.opening import read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
+from pretrain.config import differences
 from pretrain.data.sources import TrainingData
 from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayers
@@ -75,7 +76,7 @@ def initialise_from(
             "start anew"
         )
         return model
-    parts = {direction_name(direction) for direction in encoder.directions} | {SHARED}
+    parts = [SHARED, *map(direction_name, encoder.directions)]
     own = {
         name: tensor
         for name, tensor in kept.weights.items()
@@ -83,13 +84,10 @@ def initialise_from(
     }
     with reading(f"{path}: heads.safetensors"):
         output_layers.load_state_dict(own)
-    how = "as it is"
-    transform = kept.transform
-    if data.reads_targets and not (
-        transform is not None and transform.same_as(data.targets.transform)
-    ):
-        how = "though its targets may have had another transform"
-    say(f"going on from {path}, {how}")
+    say(f"going on from {path}")
+    same = kept.transform and kept.transform.same_as(data.targets.transform)
+    if data.reads_targets and not same:
+        say("its targets may have had another transform")
     return model
 
 
@@ -99,15 +97,15 @@ def require_same_encoder(
     """Raise an `InputError` where the encoder of a model has other sizes, or lacks a
     direction.
     """
-    ours = encoder.config.to_dict()
-    theirs = model.encoder.config.to_dict()
-    for name in ours | theirs:
-        # Dropout has no weights: it may be another one now.
-        if name != "dropout" and ours.get(name) != theirs.get(name):
-            raise InputError(
-                f"--init-from {path}: {name} is {ours.get(name)} here, and "
-                f"{theirs.get(name)} there"
-            )
+    # Dropout has no weights: it may be another one now.
+    ours = encoder.config.to_dict() | {"dropout": None}
+    theirs = model.encoder.config.to_dict() | {"dropout": None}
+    differing = differences(theirs, ours)
+    if differing:
+        raise InputError(
+            f"--init-from {path}: the model's encoder is another: "
+            f"{', '.join(differing)}"
+        )
     directions = model.encoder.directions
     if not set(encoder.directions) <= set(directions):
         raise InputError(
@@ -121,8 +119,8 @@ def require_same_inputs(path: str, data: TrainingData, model: ModelDirectory) ->
     vectors.
     """
     vectors = model.word_vectors
-    is_same = data.inputs.source.same_as(vectors)
-    if not is_same or not data.inputs.transform.same_as(model.transform):
+    is_same = data.inputs.transform.same_as(model.transform)
+    if not (is_same and data.inputs.source.same_as(vectors)):
         raise InputError(
             f"--init-from {path}: the table {data.inputs.name} was not made as the "
             f"model's word vectors were ({vectors.origin}, {vectors.post_processing}): "

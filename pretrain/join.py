@@ -49,23 +49,21 @@ def join(forward_path: str, backward_path: str, output: Path | str) -> None:
         refuse_existing(output)
         forward = read_model_directory(forward_path)
         backward = read_model_directory(backward_path)
-        problem = misfit(forward, backward)
-        if problem is not None:
-            raise InputError(
-                f"{forward_path} (forward) and {backward_path} (backward) do not fit: "
-                f"look at {problem}"
-            )
+        for name, fits in comparison(forward, backward).items():
+            if not fits:
+                raise InputError(
+                    f"{forward_path} (forward) and {backward_path} (backward) do not "
+                    f"fit: look at {name}"
+                )
         write_model_directory(output, joined(forward, backward))
     say(f"{output}: both directions in one model")
 
 
-def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
-    """What keeps two models from being the halves of one; None where nothing does."""
-    # All but the direction has to be the same.
+def comparison(forward: ModelDirectory, backward: ModelDirectory) -> dict[str, bool]:
+    """Whether two models fit as the halves of one, in each that has to be right."""
     has_forward = "forward" in forward.encoder.directions
-    has_backward = "backward" in backward.encoder.directions
-    fits = {
-        "the directions": has_forward and has_backward,
+    return {
+        "the directions": has_forward and "backward" in backward.encoder.directions,
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
         "the output layers": forward.output_layer.is_like(backward.output_layer),
@@ -73,7 +71,6 @@ def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
             backward.transform
         ),
     }
-    return next((name for name, is_same in fits.items() if not is_same), None)
 
 
 def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
@@ -88,15 +85,15 @@ def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
         half = model.encoder.direction(direction)
         encoder.direction(direction).load_state_dict(half.state_dict())
         # Each half brings its own output layer.
-        prefix = f"{direction_name(direction)}."
-        for name, tensor in (model.output_layer.weights or {}).items():
-            if name.startswith(prefix):
-                weights[name] = tensor
+        weights |= {
+            name: tensor
+            for name, tensor in (model.output_layer.weights or {}).items()
+            if name.startswith(f"{direction_name(direction)}.")
+        }
     # The transform of the targets stays with output layers that were trained for it.
     transform = forward.output_layer.transform
     other = backward.output_layer.transform
-    same = transform is not None and other is not None and transform.same_as(other)
-    if not (weights and same):
+    if not (weights and transform and other and transform.same_as(other)):
         transform = None
     return ModelDirectory(
         encoder=encoder,

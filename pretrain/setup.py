@@ -61,10 +61,13 @@ class TrainingSetup:
     started_from: Mapping[str, Any] | None = None
 
     @property
-    def implementation(self) -> str:
-        """What the encoder runs by here, in words."""
+    def how(self) -> str:
+        """Where, how precisely and by which implementation the encoder runs."""
+        device = self.execution.device
+        precision = self.execution.precision
         encoder = self.encoder.direction(self.encoder.directions[0]).encoder
-        return encoder.implementation(self.execution.device, self.execution.precision)
+        implementation = encoder.implementation(device, precision)
+        return f"on {device} in {precision}, by {implementation}"
 
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no
@@ -126,8 +129,10 @@ class TrainingSetup:
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
-        transform = self.data.inputs.transform
-        word_vectors = self.data.inputs.source
+        inputs = self.data.inputs
+        targets = self.data.targets
+        transform = inputs.transform
+        word_vectors = inputs.source
         stored = self.stored_vectors
         if self.input_network is not None:
             stored = self.input_network.stored()
@@ -135,15 +140,15 @@ class TrainingSetup:
             word_vectors = VectorSource(
                 stored.file_name, stored.fingerprint, stored.size, "none"
             )
-        targets = self.data.targets
-        output_layer = OutputLayerRecord(
-            self.config.output_layer.record(corpus=self.data.corpus, targets=targets),
-            dict(self.output_layers.state_dict()),
-            targets.transform if self.data.reads_targets else None,
-        )
         return ModelDirectory(
             encoder=self.encoder,
-            output_layer=output_layer,
+            output_layer=OutputLayerRecord(
+                self.config.output_layer.record(
+                    corpus=self.data.corpus, targets=targets
+                ),
+                dict(self.output_layers.state_dict()),
+                targets.transform if self.data.reads_targets else None,
+            ),
             transform=transform,
             word_vectors=word_vectors,
             training=training,
@@ -214,8 +219,6 @@ def open_data(config: RunConfig) -> TrainingData:
     Where no target vectors are read, the input table stands in the place of theirs,
     which need not be there.
     """
-    train = config.train
-    layer = config.output_layer
     if not config.data.corpus:
         raise InputError(
             "data.corpus is not set: name a corpus directory in the config or with "
@@ -224,8 +227,9 @@ def open_data(config: RunConfig) -> TrainingData:
     corpus = Corpus(config.data.corpus)
     inputs = config.input_layer.open_table(corpus, config.data.input_vectors)
     targets = inputs
-    if layer.reads_target_vectors:
+    if config.output_layer.reads_target_vectors:
         targets = VectorTable(corpus, config.data.target_vectors)
+    train = config.train
     require_held_out(corpus, train.window)
     for table in (inputs, targets):
         # it is read, and so checked, before the run begins
@@ -241,8 +245,8 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
-        reads_targets=layer.reads_target_vectors,
-        candidates=layer.candidates,
+        reads_targets=config.output_layer.reads_target_vectors,
+        candidates=config.output_layer.candidates,
     )
 
 

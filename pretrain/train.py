@@ -15,6 +15,8 @@ from pretrain.train_state import TrainState
 
 # The tenths of a run that is over.
 ALL_TENTHS = 10
+# The share of a limit of time that evaluations may take.
+EVALUATING = 0.1
 
 
 def train(
@@ -91,13 +93,16 @@ def train(
 
 def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
     """Whether to evaluate after this update: at the end, and every `every_updates`; at
-    each tenth of the run where that is 0 or the run has a limit of time.
+    each tenth of the run where that is 0 or the run has a limit of time, of which
+    evaluations before the last take a tenth at most.
     """
     if state.progress.is_over:
         return True
     if every_updates and not state.max_seconds:
         return state.update % every_updates == 0
-    return state.progress.tenths > state.tenths
+    tenths = state.progress.tenths - state.tenths
+    seconds = tenths * state.max_seconds / ALL_TENTHS
+    return tenths > 0 and state.evaluation_seconds <= EVALUATING * seconds
 
 
 def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainState:
@@ -116,7 +121,7 @@ def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainSta
     if resumed is not None:
         own = processes.stream_slice(setup.config.train.streams)
         with processes.raise_together():
-            setup.data.require_same_data(resumed.record.data)
+            setup.data.require_same_data(resumed.data)
             with reading(resumed.path):
                 state.load(resumed.state, own=own)
         # The state has copies of the tensors: this frees the memory of the others.

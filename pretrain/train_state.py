@@ -1,6 +1,6 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -30,8 +30,7 @@ class Totals:
     seconds: of the run so far, evaluations included.
     max_seconds: of the whole run by `--max-time` (0: without).
     tenths: whole tenths of the run at the last evaluation.
-    evaluation_seconds: of one evaluation with `--max-time`, once measured (0: not yet).
-    evaluation_words: that one evaluation reads with `--max-time` (0: not yet known).
+    evaluation_seconds: of the last evaluation with `--max-time` (0: without).
     best_update: of the evaluation whose model is exported.
     best_score: of that evaluation, by the metric that chooses it.
     """
@@ -44,7 +43,6 @@ class Totals:
     max_seconds: float = 0.0
     tenths: int = 0
     evaluation_seconds: float = 0.0
-    evaluation_words: int = 0
     best_update: int | None = None
     best_score: float = float("-inf")
 
@@ -121,8 +119,11 @@ class TrainState(Totals):
         # by `embedding`: the gradient of indexing depends on the order of threads
         return functional.embedding(places, self.input_network(rows))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
         """The state as a checkpoint holds it, in tensors and plain values.
+
+        `gather` joins the rows [B / processes, …] of the recurrent state of every
+        process. The result:
 
         encoder: weights by their names in model files.
         heads: weights of the output layers.
@@ -149,7 +150,7 @@ class TrainState(Totals):
                 name: each.get_state() for name, each in self.generators.items()
             },
             "recurrent": {
-                name: None if each is None else list(map(tuple, each.layers))
+                name: None if each is None else list(each.map(gather).layers)
                 for name, each in self.recurrent.items()
             },
             "position": {

@@ -10,7 +10,7 @@ import torch
 
 from elmoc.errors import say
 from elmoc.settings import parse_duration
-from pretrain.config import RunConfig, all_settings, checked_config
+from pretrain.config import RunConfig, all_settings, config_from_dict, config_to_dict
 from pretrain.distributed.processes import connect
 from pretrain.options import TrainOptions
 from pretrain.run.directory import RunDirectory, read_metrics
@@ -27,7 +27,6 @@ class TrainedRun:
     path: the run directory.
     model: the model directory inside it, which has the weights of the best evaluation.
         The run directory, too, can be given wherever a model is asked for.
-    finished: whether the run has reached its end.
     updates: the number of updates done.
     words: read so far in each direction.
     evaluation: the line of the last evaluation in `metrics.jsonl`: metrics by name (see
@@ -37,7 +36,6 @@ class TrainedRun:
 
     path: Path
     model: Path
-    finished: bool
     updates: int
     words: int
     evaluation: dict[str, Any]
@@ -102,7 +100,7 @@ def start_or_resume(
         max_seconds = None
         # What is wrong in one process ends all of them with one sentence.
         with processes.raise_together():
-            config = checked_config(config)
+            config = config_from_dict(config_to_dict(config), "")
             if options.max_time is not None:
                 max_seconds = parse_duration(options.max_time)
             if processes.is_rank0 and resume:
@@ -122,15 +120,16 @@ def start_or_resume(
                 init_from,
                 processes,
                 own_model=run.model if resume else None,
-                started_from=None if resumed is None else resumed.record.started_from,
+                started_from=None if resumed is None else resumed.started_from,
             )
         # Processes with different settings would not train one model.
-        arithmetic = {
-            "train.device": setup.execution.device.type,
-            "train.precision": setup.execution.precision,
-        }
         processes.require_equal_settings(
-            all_settings(config) | setup.data.fingerprints | arithmetic
+            all_settings(config)
+            | setup.data.fingerprints
+            | {
+                "train.device": setup.execution.device.type,
+                "train.precision": setup.execution.precision,
+            }
         )
         with processes.raise_together():
             # The directory is made when all that can be wrong has been looked at.
@@ -140,25 +139,21 @@ def start_or_resume(
             length = options.max_time or f"{setup.updates:,} updates"
             say_what_begins(setup, run, length, resume=resume)
         state = train(setup, run, resumed=resumed, max_seconds=max_seconds)
-        finished = state.progress.is_over
-        said = "stopped after saving: go on by --resume, or by the same call"
-        if finished:
-            said = f"done: the model is in {run.model}"
+        done = f"done: the model is in {run.model}"
+        stopped = "stopped after saving: go on by --resume, or by the same call"
         # A terminal that is closed is no error: the run has saved.
         with suppress(OSError):
-            say(said)
-    if not finished:
+            say(done if state.progress.is_over else stopped)
+    if not state.progress.is_over:
         raise KeyboardInterrupt
-    evaluation = {}
-    if processes.is_rank0:
-        evaluation = read_metrics(run.path, "evaluation")[-1]
     return TrainedRun(
         path=run.path,
         model=run.model,
-        finished=finished,
         updates=state.update,
         words=state.words,
-        evaluation=evaluation,
+        evaluation=read_metrics(run.path, "evaluation")[-1]
+        if processes.is_rank0
+        else {},
     )
 
 
@@ -179,10 +174,6 @@ def say_what_begins(
         f"{length}, {data.updates_per_epoch:,} updates an epoch"
     )
     count = setup.processes.world_size
-    say(
-        f"on {setup.execution.device} in {setup.execution.precision}, "
-        f"by {setup.implementation}, "
-        f"{count} {'process' if count == 1 else 'processes'}"
-    )
+    say(f"{setup.how}, {count} {'process' if count == 1 else 'processes'}")
     if setup.processes.is_rank0 and not resume and data.unread_text is not None:
         say(f"warning: {data.unread_text}", file=sys.stderr)

@@ -216,22 +216,21 @@ def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: i
     return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())
 
 
-def adamw_weights(
+def adam_weights(
     weights: np.ndarray,
     gradients: Sequence[np.ndarray],
     *,
     rate: float,
     betas: tuple[float, float],
     epsilon: float,
-    decay: float,
 ) -> np.ndarray:
-    """Weights after an update by each of the gradients: Loshchilov and Hutter (2019), Algorithm 2."""
+    """Weights after an update by each of the gradients: Kingma and Ba (2015), Algorithm 1."""
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for step, gradient in enumerate(gradients, 1):
         first = betas[0] * first + (1 - betas[0]) * gradient
         second = betas[1] * second + (1 - betas[1]) * gradient**2
         unbiased = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
-        weights = weights - rate * decay * weights - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon)
+        weights = weights - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon)
     return weights
 
 

@@ -1,13 +1,14 @@
 """Run directory: the files of a run, written so that it can go on after it was killed.
 
     config.json             the resolved config
-    start.json              the model that the run started from (`StartRecord`)
+    start.json              `init_from`, the absolute path of the model that the run
+                            started from, if any
     metrics.jsonl           training and evaluation metrics, a JSON object a line
     checkpoints/UPDATE.pt   all that going on needs; the last few and the best are kept
     model/                  the exported model directory of the best evaluation so far
 
 A checkpoint is a dictionary of tensors and plain values, as `torch.save` writes it: all
-of `TrainState.to_dict`, and the fields of `CheckpointRecord`.
+of `TrainState.to_dict`, and other fields of `Checkpoint`.
 """
 
 import json
@@ -15,7 +16,8 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +39,7 @@ from pretrain.config import (
 )
 from pretrain.step import DirectionStep
 
+CORPUS = "corpus.json"
 CHECKPOINT = "elmoc-checkpoint"
 CHECKPOINT_VERSION = 3
 # The update of a checkpoint in the name of its file, which sorts as the number does.
@@ -44,43 +47,23 @@ UPDATE_DIGITS = 9
 
 
 @dataclass(frozen=True)
-class StartRecord:
-    """The content of `start.json`.
+class Checkpoint:
+    """A checkpoint that a run goes on from.
 
-    init_from: the absolute path of the model that the run started from, if any.
-    """
-
-    init_from: str | None
-
-
-@dataclass(frozen=True)
-class CheckpointRecord:
-    """What a checkpoint holds beside the train state.
-
+    path: of its file.
+    state: all that the file holds, as `TrainState.to_dict` gives it and more.
     data: the fingerprints of corpus and vector tables, by setting.
     started_from: the training record of the model that the run started from, if any.
     metrics_bytes: the size of the part of `metrics.jsonl` that belongs to it.
     unlogged: the updates since the last line of `metrics.jsonl`, by direction.
     """
 
-    data: dict[str, str]
-    started_from: Mapping[str, Any] | None
-    metrics_bytes: int
-    unlogged: list[dict[str, DirectionStep]]
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint that a run goes on from.
-
-    path: of its file.
-    state: as `TrainState.to_dict` gives it.
-    record: the rest.
-    """
-
     path: Path
     state: dict[str, Any]
-    record: CheckpointRecord
+    data: dict[str, str]
+    started_from: dict[str, Any] | None
+    metrics_bytes: int
+    unlogged: list[dict[str, DirectionStep]]
 
 
 @dataclass(frozen=True)
@@ -117,10 +100,9 @@ class RunDirectory:
                 f"{self.path} holds a run already: go on with it by --resume, or "
                 "choose another directory"
             )
-        names = ("metrics.jsonl", "model", WEIGHTS, "corpus.json")
-        places = [self.path / name for name in names]
+        others = (self.metrics, self.model, self.path / WEIGHTS, self.path / CORPUS)
         # A run that was killed while it started leaves an empty folder.
-        for left in list(self.checkpoints.glob("*")) + places:
+        for left in chain(self.checkpoints.glob("*"), others):
             if left.exists():
                 raise InputError(
                     f"{left} is there already: choose another directory for the run"
@@ -132,7 +114,7 @@ class RunDirectory:
         """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        model = None if init_from is None else os.path.abspath(init_from)
+        model = init_from and os.path.abspath(init_from)
         write_json(self.start_record, {"init_from": model})
         # The last file: a run is there once its config is.
         write_json(self.config, config_to_dict(config))
@@ -140,7 +122,8 @@ class RunDirectory:
     def started_from(self) -> str | None:
         """The model that the run started from, if any."""
         record = read_json(self.start_record)
-        return convert(record, StartRecord, where=str(self.start_record)).init_from
+        with reading(self.start_record):
+            return convert(record, dict[str, str | None], where="")["init_from"]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -165,9 +148,8 @@ class RunDirectory:
         before = config_from_dict(read_json(self.config), str(self.config))
         differing = differences(fixed_settings(before), fixed_settings(config))
         if init_from is not None:
-            model = os.path.abspath(init_from)
-            started_from = {"init_from": self.started_from()}
-            differing += differences(started_from, {"init_from": model})
+            given = {"init_from": os.path.abspath(init_from)}
+            differing += differences({"init_from": self.started_from()}, given)
         if differing:
             raise InputError(
                 f"{self.path} was started with other settings: {', '.join(differing)}: "
@@ -183,10 +165,7 @@ class RunDirectory:
         path = found[-1]
         state = read_checkpoint(path)
         with reading(path):
-            names = [each.name for each in fields(CheckpointRecord)]
-            # The file holds both side by side.
-            own = {name: state.pop(name) for name in names}
-        return Checkpoint(path, state, convert(own, CheckpointRecord, where=str(path)))
+            return msgspec.convert(state | {"path": path, "state": state}, Checkpoint)
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""
@@ -197,7 +176,7 @@ class RunDirectory:
         return self.checkpoints / f"{update:0{UPDATE_DIGITS}d}.pt"
 
     def save(
-        self, update: int, values: Mapping[str, Any], *, keep: int, best: int | None
+        self, update: int, values: Mapping[str, Any], *, keep: int, best: int
     ) -> None:
         """Write a checkpoint atomically, and remove those that are not kept.
 
@@ -212,10 +191,9 @@ class RunDirectory:
         with atomic_path(written) as partial:
             torch.save(content, partial)
         # The one just written stays, whatever its number.
-        kept = {written} | set(self.checkpoint_paths()[-keep:])
-        if best is not None:
-            kept.add(self.checkpoint_path(best))
-        for path in set(self.checkpoint_paths()) - kept:
+        paths = self.checkpoint_paths()
+        kept = {written, self.checkpoint_path(best)}.union(paths[-keep:])
+        for path in set(paths) - kept:
             path.unlink()
 
 
@@ -228,19 +206,17 @@ class MetricsLog:
     """
 
     def __init__(self, path: Path, *, size: int) -> None:
-        kept = 0
-        if path.exists():
-            kept = path.read_bytes()[:size].rfind(b"\n") + 1
         self._file = open(path, "ab")  # noqa: SIM115 (closed by close)
-        self._file.truncate(kept)
+        self._file.truncate(path.read_bytes()[:size].rfind(b"\n") + 1)
 
     def write(
         self, kind: str, update: int, words: int, values: Mapping[str, float]
     ) -> None:
         """Append a line (see `MetricsLine`) with metrics, null where not finite."""
-        line: dict[str, Any] = {"kind": kind, "update": update, "words": words}
-        for name, value in values.items():
-            line[name] = value if math.isfinite(value) else None
+        line = {"kind": kind, "update": update, "words": words} | {
+            name: value if math.isfinite(value) else None
+            for name, value in values.items()
+        }
         self._file.write((json.dumps(line) + "\n").encode())
         # A checkpoint says how many bytes of the log belong to it.
         self._file.flush()
@@ -275,8 +251,7 @@ def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
     file = RunDirectory(path).metrics
     found = []
     with reading(file):
-        content = file.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
+        whole, _, _ = file.read_bytes().rpartition(b"\n")
         for line in whole.splitlines():
             values = msgspec.json.decode(line, type=dict[str, str | int | float | None])
             if msgspec.convert(values, MetricsLine).kind == kind:

@@ -10,8 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any
 
 from tqdm import tqdm
 
@@ -20,25 +18,11 @@ from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
 from elmoc.settings import plain_values
 from pretrain.config import fixed_settings
-from pretrain.distributed.processes import Processes
 from pretrain.evaluation import MACRO, EvaluationTable, evaluate, score_of, sources_of
-from pretrain.run.directory import (
-    Checkpoint,
-    CheckpointRecord,
-    MetricsLog,
-    RunDirectory,
-)
+from pretrain.run.directory import Checkpoint, MetricsLog, RunDirectory
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
-
-# Evaluations of a run with a limit of time: one before the first update, and one at
-# each tenth.
-EVALUATIONS = 11
-# The share of a limit of time that evaluations may take together.
-EVALUATING = 0.1
-# The share of an evaluation's words that is timed is 1 / TRIAL.
-TRIAL = 20
 
 
 class Recorder:
@@ -83,8 +67,8 @@ class Recorder:
         )
         log_bytes = 0
         if resumed is not None:
-            log_bytes = resumed.record.metrics_bytes
-            self._steps += resumed.record.unlogged
+            log_bytes = resumed.metrics_bytes
+            self._steps += resumed.unlogged
         self._log = MetricsLog(run.metrics, size=log_bytes)
         self._table = EvaluationTable(setup.data.corpus.unit)
         # The training loss in the last line of the log.
@@ -143,15 +127,16 @@ class Recorder:
         state = self._state
         processes = self._setup.processes
         is_best = False
+        began = time.monotonic()
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
+        seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.
-        is_best, state.evaluation_seconds, state.evaluation_words = (
-            processes.broadcast_from_rank0(
-                (is_best, state.evaluation_seconds, state.evaluation_words)
-            )
-        )
+        is_best, seconds = processes.broadcast_from_rank0((is_best, seconds))
+        # A run that is over stays so, however long its last evaluation takes.
+        if state.max_seconds and not state.progress.is_over:
+            state.evaluation_seconds = seconds
         state.tenths = state.progress.tenths
         if is_best:
             self.save()
@@ -166,7 +151,13 @@ class Recorder:
         """
         state = self._state
         config = self._setup.config
-        values = self._held_out()
+        values = evaluate(
+            state,
+            self._setup.data,
+            self._scorer,
+            words=config.evaluation.words,
+            execution=self._setup.execution,
+        )
         metric = config.output_layer.metric
         score = score_of(values, metric)
         if len(sources_of(values)) > 1:
@@ -201,37 +192,6 @@ class Recorder:
         write_model_directory(self._run.model, self._setup.model_directory(training))
         return True
 
-    def _held_out(self) -> dict[str, float]:
-        """The held-out metrics.
-
-        With a limit of time, a share is timed before the first evaluation, and decides
-        how many words are read.
-        """
-        setup = self._setup
-        state = self._state
-        words = state.evaluation_words or setup.config.evaluation.words
-        evaluated = partial(
-            evaluate, state, setup.data, self._scorer, execution=setup.execution
-        )
-        if state.max_seconds and not state.evaluation_words:
-            few = max(1, words // TRIAL)
-            # The first trial allocates and compiles.
-            for _ in range(2):
-                started = time.monotonic()
-                evaluated(words=few)
-            seconds_per_word = (time.monotonic() - started) / few
-            seconds = EVALUATING * state.max_seconds / EVALUATIONS
-            affordable = max(1, int(seconds / seconds_per_word))
-            if affordable < words:
-                self._print(
-                    f"evaluations read {affordable:,} held-out words in place of "
-                    f"{words:,}, to take at most {EVALUATING:.0%} of the time"
-                )
-            words = min(words, affordable)
-            state.evaluation_words = words
-            state.evaluation_seconds = seconds_per_word * words
-        return evaluated(words=words)
-
     @property
     def checkpoint_is_due(self) -> bool:
         """Whether to save now, every `checkpoint_updates` or `checkpoint_minutes`; the
@@ -253,21 +213,17 @@ class Recorder:
         self._saved = (state.update, state.tenths)
         self._saved_seconds = state.seconds
         # Every process sends its streams' recurrent state.
-        values = gather_state(self._setup.processes, state)
+        values = state.to_dict(self._setup.processes.gather)
         if not self._setup.processes.is_rank0:
             return
-        record = CheckpointRecord(
-            data=self._setup.data.fingerprints,
-            started_from=self._setup.started_from,
-            metrics_bytes=self._log.size(),
-            unlogged=self._steps,
-        )
-        self._run.save(
-            state.update,
-            values | plain_values(record),
-            keep=self._setup.config.log.keep,
-            best=state.best_update,
-        )
+        values |= {
+            "data": self._setup.data.fingerprints,
+            "started_from": self._setup.started_from,
+            "metrics_bytes": self._log.size(),
+            "unlogged": plain_values(self._steps),
+        }
+        keep = self._setup.config.log.keep
+        self._run.save(state.update, values, keep=keep, best=state.best_update or 0)
 
     def close(self) -> None:
         """Close the progress bar and the log."""
@@ -298,13 +254,3 @@ class Recorder:
                     "stops",
                     file=sys.stderr,
                 )
-
-
-def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
-    """The state as a checkpoint holds it, whole in rank 0; every process calls this."""
-    values = state.to_dict()
-    for direction, layers in values["recurrent"].items():
-        if layers is not None:
-            gathered = [tuple(map(processes.gather, layer)) for layer in layers]
-            values["recurrent"][direction] = gathered
-    return values
