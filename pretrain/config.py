@@ -5,7 +5,6 @@ Defaults are overridden by the TOML file, and that by `--set section.key=value`.
 keys and impossible values are errors.
 """
 
-import json
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -356,14 +355,3 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         for name, value in now.items()
         if before.get(name) != value
     ]
-
-
-def toml_value(value: Any) -> str:
-    """A value as TOML has it; dictionaries, whose keys need no quotes, become inline
-    tables.
-    """
-    if isinstance(value, Mapping):
-        pairs = [f"{name} = {toml_value(each)}" for name, each in value.items()]
-        return f"{{{', '.join(pairs)}}}"
-    # TOML has the values of JSON, but for one control character in strings.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

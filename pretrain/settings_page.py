@@ -4,10 +4,11 @@ python -m pretrain.settings_page > docs/settings.md
 """
 
 import inspect
+import json
 import typing
 
 from elmoc.settings import settings_of
-from pretrain.config import KINDS, RunConfig, toml_value
+from pretrain.config import KINDS, RunConfig
 
 HEAD = """# Settings of a training run
 
@@ -54,7 +55,7 @@ def rows_of(kind: type) -> dict[str, str]:
         if not all(choice in meaning for choice in each.choices):
             choices = ", ".join(f"`{choice}`" for choice in each.choices)
             meaning = f"{meaning} ({choices})" if meaning else choices
-        default = toml_value(each.default)
+        default = json.dumps(each.default)
         rows[each.name] = f"| `{each.name}` | `{default}` | {meaning} |"
     return rows
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.files.records import read_toml
-from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config, toml_value
+from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.settings_page import page
@@ -109,13 +108,3 @@ def test_the_page_of_settings_is_up_to_date() -> None:
     text = page()
     assert (CONFIGS.parent.parent / "docs" / "settings.md").read_text() == text
     assert "|  |" not in text, "a setting without a meaning"
-
-
-def test_toml_is_read_as_it_was_written(tmp_path: Path) -> None:
-    sections = {
-        "train": {"directions": ["forward"], "epochs": 1e-06, "carry_state": True, "streams": 3},
-        "data": {"sources": {"late": 2.0, "no-3": 0}, "corpus": 'a "b" \\ \n\x7f é'},
-        "optimiser": {},
-    }
-    (tmp_path / "a.toml").write_text("".join(f"{name} = {toml_value(each)}\n" for name, each in sections.items()))
-    assert read_toml(tmp_path / "a.toml") == sections
