@@ -12,16 +12,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import Precision
 from elmoc.encoders import CarriedState
-from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.inference import CPU, InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
-from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
@@ -44,8 +42,8 @@ class ChosenLayers(NamedTuple):
 class SentenceEncoder:
     """A trained encoder with its word vectors, prepared for inference.
 
-    Layer states are float32 on the CPU. Where a step finds states that are not finite,
-    it raises an `InputError`.
+    Layer states are float32. Where a step finds states that are not finite, it raises
+    an `InputError`.
 
     layers: L + 1, the context-independent layer 0 included.
     width: 2P, the width of a layer state.
@@ -62,7 +60,6 @@ class SentenceEncoder:
         self,
         directory: ModelDirectory,
         word_vectors: WordVectors,
-        *,
         precision: Precision,
         pooling: str | None,
     ) -> None:
@@ -75,19 +72,19 @@ class SentenceEncoder:
                 f"pooling is {', '.join(POOLINGS)}, for models that read subwords "
                 f"alone; not {pooling!r}"
             )
-        encoder = directory.encoder
-        # Weights are packed for the products of inference once, here.
         self._directory = directory
         self._word_vectors = word_vectors
-        self._rows = WordRows(directory.transform, word_vectors)
-        self._inference = InferenceEncoder(encoder, precision=precision)
+        encoder = directory.encoder
         self.layers = encoder.config.sizes.layers + 1
         self.width = encoder.width
-        self.device = self._inference.device
         self.precision = precision
         self.pooling = pooling
-        self.unknown_words = self._rows.unknown
         self.fingerprint = encoder.fingerprint()
+        # Weights are packed for the products of inference once, here.
+        self._inference = InferenceEncoder(encoder, precision=precision)
+        self.device = self._inference.device
+        self._rows = WordRows(directory.transform, word_vectors)
+        self.unknown_words = self._rows.unknown
 
     @property
     def identity(self) -> dict[str, str]:
@@ -103,9 +100,8 @@ class SentenceEncoder:
         # Models of words keep the names that they had before there were subwords.
         if self.pooling is not None:
             names["pooling"] = self.pooling
-        packed = self._directory.packed
-        if packed is not None:
-            names["packed_from"] = packed.model
+        if self._directory.packed is not None:
+            names["packed_from"] = self._directory.packed.model
         return names
 
     def choose_layers(self, layers: str | Sequence[int]) -> ChosenLayers:
@@ -121,12 +117,13 @@ class SentenceEncoder:
         if not isinstance(layers, str):
             layers = ",".join(map(str, layers))
         known = [str(index) for index in range(self.layers)]
-        if layers == "all":
-            return ChosenLayers(known, lambda states: states)
-        if layers == "top":
-            return ChosenLayers(["top"], lambda states: states[-1])
-        if layers == "average":
-            return ChosenLayers(["average"], lambda states: states.mean(dim=0))
+        by_name = {
+            "all": ChosenLayers(known, lambda states: states),
+            "top": ChosenLayers(["top"], lambda states: states[-1]),
+            "average": ChosenLayers(["average"], lambda states: states.mean(dim=0)),
+        }
+        if layers in by_name:
+            return by_name[layers]
         names = layers.split(",")
         if not set(names) <= set(known):
             raise InputError(
@@ -149,12 +146,8 @@ class SentenceEncoder:
         if self._subwords is None:
             return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
         split = self._subwords.split(lists)
-        units = []
-        bounds = []
-        for words in split:
-            units.append([BEGIN, *chain.from_iterable(words), END])
-            counts = [len(word) for word in words]
-            bounds.append(torch.tensor([0, *counts]).cumsum(0))
+        units = [[BEGIN, *chain.from_iterable(words), END] for words in split]
+        bounds = [torch.tensor([0, *map(len, words)]).cumsum(0) for words in split]
         return self._rows.look_up(units)._replace(bounds=bounds)
 
     def encode(
@@ -166,6 +159,7 @@ class SentenceEncoder:
         progress: Callable[[int], object] = lambda words: None,
         select: Callable[[Tensor], Tensor] = lambda states: states,
         boundaries: bool = False,
+        device: torch.device = CPU,
     ) -> list[Tensor]:
         """Layer states of sentences, each read from zero state.
 
@@ -177,6 +171,7 @@ class SentenceEncoder:
             select: what is kept of [L + 1, n, 2P].
             boundaries: whether the states of `<s>` and `</s>` stand before and behind
                 those of the words.
+            device: where the states are wanted.
         """
         # Batches are of similar length; each result goes to the place of its sentence.
         states: list[Tensor] = [rows.table] * len(rows.ids)
@@ -185,13 +180,11 @@ class SentenceEncoder:
         for batch in batches:
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             ids = torch.cat([rows.ids[index] for index in batch])
-            encoded = self._inference.sentences(rows.table[ids], lengths)
+            vectors = rows.table[ids]
+            encoded = self._inference.sentences(vectors, lengths, device=device)
             for index, read in zip(batch, encoded, strict=True):
-                kept = self._words(rows, index, read[:, 1:-1])
-                if boundaries:
-                    kept = torch.cat([read[:, :1], kept, read[:, -1:]], dim=1)
-                # A copy of its own, so that the states of the batch can be freed.
-                states[index] = self._checked(select(kept).clone())
+                words = self.words_of(rows, index, read, boundaries=boundaries)
+                states[index] = self._checked(select(words))
             progress(sum(rows.words(index) for index in batch))
         return states
 
@@ -240,54 +233,38 @@ class SentenceEncoder:
                 vectors = rows.table[torch.cat(rows.ids)]
                 encoded = self._inference.sentences(vectors, lengths, state)
                 for place, index in enumerate(going_on):
-                    words = self._words(rows, place, encoded[place][:, 1:-1])
-                    states[index].append(self._checked(select(words).clone()))
+                    words = self.words_of(rows, place, encoded[place])
+                    states[index].append(self._checked(select(words)))
                     progress(rows.words(place))
         return states
 
-    def encode_padded(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states [B, L + 1, T + 2, 2P] of what `SentenceRows.padded` gives, on
-        the device and unchecked.
-        """
-        return self._inference(vectors, lengths)
-
-    def padded_words(
-        self, rows: SentenceRows, states: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The layer states of words with `<s>` and `</s>`, and their numbers.
+    def words_of(
+        self, rows: SentenceRows, index: int, read: Tensor, *, boundaries: bool = False
+    ) -> Tensor:
+        """The layer states of the words of a sentence, [L + 1, n, 2P].
 
         Args:
-            rows: the sentences.
-            states: [B, L + 1, T + 2, 2P] of their units, from `encode_padded`.
-            lengths: int [B], of units.
+            rows: sentences.
+            index: of the sentence.
+            read: [L + 1, units + 2, 2P], of its units, `<s>` and `</s>`.
+            boundaries: see `encode`.
         """
-        if rows.bounds is None:
-            return states, lengths
-        assert self.pooling is not None
-        words = []
-        for each, bounds in zip(states, rows.bounds, strict=True):
-            # `<s>` and `</s>` are a unit and a word each.
-            ends = [bounds.new_zeros(1), bounds + 1, bounds[-1:] + 2]
-            of_words = pooled(each, torch.cat(ends), self.pooling)
-            words.append(of_words.transpose(0, 1))  # [n + 2, L + 1, 2P]
-        padded = pad_sequence(words, batch_first=True)  # [B, T + 2, L + 1, 2P]
-        return padded.transpose(1, 2), torch.tensor([len(each) for each in words])
-
-    def _words(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
-        """The layer states of the words of a sentence, from those of its units."""
-        if rows.bounds is None:
-            return states
-        assert self.pooling is not None
-        return pooled(states, rows.bounds[index], self.pooling)
+        words = read[:, 1:-1]
+        if rows.bounds is not None and self.pooling is not None:
+            words = pooled(words, rows.bounds[index], self.pooling)
+        if boundaries:
+            words = torch.cat([read[:, :1], words, read[:, -1:]], dim=1)
+        return words
 
     def _checked(self, states: Tensor) -> Tensor:
-        if not all_finite(states.numpy()):
+        """A copy of states, so that those of a batch can be freed."""
+        if not states.isfinite().all():
             raise InputError(
                 f"{self._directory.path or 'this model'} gives layer states that are "
                 "not finite: numbers of it, or of its word vectors "
                 f"({self._word_vectors.origin}), are too large"
             )
-        return states
+        return states.clone(memory_format=torch.contiguous_format)
 
 
 def _tokens_of(sentence: Sequence[str]) -> list[str]:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
 from elmoc.devices import Precision, checked_device, choose_precision
+from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.encoders.inference import CarriedState
 from elmoc.encoding import SentenceEncoder
 from elmoc.errors import reading
 from elmoc.model_directory import (
@@ -58,13 +58,10 @@ class ElmoC:
         self,
         directory: ModelDirectory,
         word_vectors: WordVectors,
-        *,
         precision: Precision = "float32",
         pooling: str | None = None,
     ) -> None:
-        inner = SentenceEncoder(
-            directory, word_vectors, precision=precision, pooling=pooling
-        )
+        inner = SentenceEncoder(directory, word_vectors, precision, pooling)
         self.directory = directory
         self.word_vectors = word_vectors
         self.encoder = directory.encoder
@@ -117,7 +114,7 @@ class ElmoC:
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
         word_vectors = open_model_vectors(directory, vectors)
-        return cls(directory, word_vectors, precision=precision, pooling=pooling)
+        return cls(directory, word_vectors, precision, pooling)
 
     def save_pretrained(
         self, path: Path | str, *, bundle_vectors: bool = False
@@ -226,17 +223,12 @@ class ElmoC:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled as its parts: kernels and prepared weights are made again.
-        inner = self.sentence_encoder
-        make = partial(type(self), precision=inner.precision, pooling=inner.pooling)
-        return make, (self.directory, self.word_vectors)
+        pooling = self.sentence_encoder.pooling
+        return type(self), (self.directory, self.word_vectors, self.precision, pooling)
 
 
 def with_encoder(model: ElmoC, encoder: BidirectionalEncoder) -> ElmoC:
     """The model with other weights in its encoder."""
-    inner = model.sentence_encoder
-    return ElmoC(
-        replace(model.directory, encoder=encoder),
-        model.word_vectors,
-        precision=inner.precision,
-        pooling=inner.pooling,
-    )
+    directory = replace(model.directory, encoder=encoder)
+    pooling = model.sentence_encoder.pooling
+    return ElmoC(directory, model.word_vectors, model.precision, pooling)

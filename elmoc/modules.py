@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.model import ElmoC, with_encoder
 
@@ -60,22 +61,25 @@ class LayerStates(nn.Module):
         if not sentences:
             states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
             return states, place.new_zeros(0, 2, dtype=torch.bool)
-        if self.encoder is None and self._elmo.device != place.device:
-            self._elmo = self._elmo.to(place.device)
         inner = self._elmo.sentence_encoder
         rows = inner.look_up(sentences)
-        vectors, lengths = rows.padded()
+        # [L + 1, n + 2, 2P] each
         if self.encoder is None:
-            encoded = inner.encode_padded(vectors, lengths)
-            # A copy: autograd cannot save what was computed in inference mode.
-            states = encoded.to(place.dtype, copy=True)
+            self._elmo = self._elmo.to(place.device)
+            inner = self._elmo.sentence_encoder
+            read = inner.encode(rows, boundaries=True, device=place.device)
         else:
-            weight = next(self.encoder.parameters())
-            states = self.encoder(vectors.to(weight), lengths.to(weight.device))
-        states, lengths = inner.padded_words(rows, states, lengths)
-        positions = torch.arange(states.shape[2], device=states.device)
-        mask = positions < lengths.to(states.device).unsqueeze(1)
-        return states.masked_fill(~mask[:, None, :, None], 0.0), mask
+            vectors, lengths = rows.padded()
+            padded = self.encoder(vectors.to(place), lengths.to(place.device))
+            read = []
+            for index, length in enumerate(lengths.tolist()):
+                units = padded[index, :, :length]
+                read.append(inner.words_of(rows, index, units, boundaries=True))
+        turned = [each.transpose(0, 1) for each in read]
+        states = pad_sequence(turned, batch_first=True).transpose(1, 2).to(place)
+        counts = torch.tensor([len(each) for each in turned], device=place.device)
+        positions = torch.arange(states.shape[2], device=place.device)
+        return states, positions < counts.unsqueeze(1)
 
 
 class ScalarMix(nn.Module):

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import torch
 from msgspec import Meta
@@ -57,19 +57,6 @@ class EncoderOutput:
     state: EncoderState
 
 
-class SentenceWords(NamedTuple):
-    """Where the words of B sentences are: M words in the order of the text."""
-
-    # int64 [B]: the first word of each sentence
-    first: Tensor
-    # int64 [B]
-    lengths: Tensor
-    # int64 [M]: where the state of layer 0 of each word begins in the layer states
-    places: Tensor
-    # int64 [M]: from there to the state of the next layer
-    strides: Tensor
-
-
 class PreparedEncoder(Protocol):
     """One direction of an encoder with its weights as inference multiplies them, on the
     CPU.
@@ -77,9 +64,8 @@ class PreparedEncoder(Protocol):
 
     def __call__(
         self,
-        inputs: Tensor,
-        words: SentenceWords,
         layer_states: Tensor,
+        lengths: Tensor,
         *,
         state: EncoderState | None = None,
         carry: bool = False,
@@ -89,17 +75,15 @@ class PreparedEncoder(Protocol):
         """Write the states of the layers above the input layer.
 
         Args:
-            inputs: [M, P], from the input layer.
-            words: the words to read, and where their states go.
-            layer_states: float32, contiguous; layer 0, and places of no word, are left
-                as they are.
+            layer_states: float32 [L + 1, M, P], M words of all sentences, one behind
+                the other; layer 0, from the input layer, is read.
+            lengths: int64 [B], of the sentences.
             state: before the first word of each sentence; None is the state before any
                 word.
             carry: whether to return the state after the last word of each sentence.
             backward: whether every sentence is read from its last word to its first.
             threads: how many compute.
         """
-        ...
 
 
 class Encoder(nn.Module, ABC):

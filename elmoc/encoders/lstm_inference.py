@@ -15,12 +15,11 @@ import ctypes
 import heapq
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from elmoc.encoders import EncoderState, SentenceWords
+from elmoc.encoders import EncoderState
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.kernels.cpu import SOURCE
@@ -40,8 +39,7 @@ class _Arguments(ctypes.Structure):
     _fields_ = (
         ("inputs", ctypes.c_void_p),
         ("active", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
         ("begins", ctypes.c_void_p),
         ("step_weight", ctypes.c_void_p),
         ("projection", ctypes.c_void_p),
@@ -51,6 +49,8 @@ class _Arguments(ctypes.Structure):
         ("hidden", ctypes.c_void_p),
         ("cell", ctypes.c_void_p),
         ("outputs", ctypes.c_void_p),
+        ("layer_stride", ctypes.c_int64),
+        ("word_stride", ctypes.c_int64),
         ("steps", ctypes.c_int64),
         ("batch", ctypes.c_int64),
         ("input_size", ctypes.c_int64),
@@ -65,42 +65,24 @@ class _Arguments(ctypes.Structure):
     )
 
 
-class Rows(NamedTuple):
-    """The rows of a batch, sorted by their number of words, most first: words are
-    packed step by step.
-    """
-
-    # B
-    size: int
-    # int64 [steps]: the number of rows that go on at each step
-    active: Tensor
-    # int64 [N]: where the state of layer 0 of each word is in the layer states
-    places: Tensor
-    # int64 [N]: from there to the state of the next layer
-    strides: Tensor
-    # bool [N]: whether a word is read from zero state, behind other words of its row
-    begins: Tensor
-
-
 class PackedLayer:
     """A layer's weights as the kernels read them, and its options."""
 
     def __init__(
         self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
     ) -> None:
-        size, cells = weights.projection.shape
-        width = weights.input.shape[1]
+        self.weights = weights
+        self.options = options
+        self.projection_size, self.cell_size = weights.projection.shape
+        self.input_size = weights.input.shape[1]
+        size = self.projection_size
+        cells = self.cell_size
         # cells are the depth of the projection's panels
         padded_cells = _padded(cells, _DEPTH)
-        start = _padded(width, _DEPTH)
+        start = _padded(self.input_size, _DEPTH)
         depth = start + _padded(size, _DEPTH)
-        self.options = options
-        self.input_size = width
-        self.projection_size = size
-        self.cell_size = cells
-        self.padded_input_size = start
         step = torch.zeros(4, padded_cells, depth, dtype=dtype)
-        step[:, :cells, :width] = weights.input.view(4, cells, -1)
+        step[:, :cells, : self.input_size] = weights.input.view(4, cells, -1)
         step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together
@@ -113,12 +95,9 @@ class PackedLayer:
         bias[:, :cells] = weights.bias.view(4, cells)
         # [panels of 16 cells, 4 gates of 16]
         self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
-        # [P] each; an empty tensor's null pointer switches layer normalisation off
-        self.norm_weight = torch.empty(0)
-        self.norm_bias = torch.empty(0)
-        if weights.norm_weight is not None and weights.norm_bias is not None:
-            self.norm_weight = weights.norm_weight.detach().clone()
-            self.norm_bias = weights.norm_bias.detach().clone()
+        # the number of rows whose factors stay in the second cache while the panels of
+        # a weight pass by
+        self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
 
 
 def _padded(size: int, to: int) -> int:
@@ -207,9 +186,8 @@ class LstmInference:
 
     def __call__(
         self,
-        inputs: Tensor,
-        words: SentenceWords,
         layer_states: Tensor,
+        lengths: Tensor,
         *,
         state: EncoderState | None = None,
         carry: bool = False,
@@ -217,41 +195,45 @@ class LstmInference:
         threads: int,
     ) -> EncoderState | None:
         """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
-        first = self._layers[0]
-        most = most_rows(first)
+        most = self._layers[0].most_rows
         if carry or state is not None:
             # a state is of one sentence, so each has a row of its own
-            most = len(words.lengths)
-        own_rows, starts = schedule(words.lengths, most)
-        rows, source = pack_rows(words, own_rows, starts, backward=backward)
-        shape = (len(source) + SPARE_WORDS, first.padded_input_size)
+            most = len(lengths)
+        rows, starts = schedule(lengths, most)
+        count = max(rows.tolist(), default=-1) + 1
+        active, words, begins = pack_words(lengths, rows, starts, backward=backward)
         # each layer reads it, and writes the input of the next one over it
+        width = layer_states.shape[2]
+        shape = (len(words) + SPARE_WORDS, _padded(width, _DEPTH))
         packed = torch.zeros(shape, dtype=self._kernels.dtype)
-        packed[: len(source), : inputs.shape[1]] = inputs[source]
+        packed[: len(words), :width] = layer_states[0, words]
         after = []
         for index, layer in enumerate(self._layers):
-            hidden = torch.zeros(rows.size, layer.projection_size)
-            cell = torch.zeros(rows.size, layer.cell_size)
+            hidden = torch.zeros(count, layer.projection_size)
+            cell = torch.zeros(count, layer.cell_size)
             if state is not None:
                 before = LSTMState._make(state.layers[index])
-                hidden[own_rows] = before.hidden.float()
-                cell[own_rows] = before.cell.float()
+                hidden[rows] = before.hidden.float()
+                cell[rows] = before.cell.float()
+            norm_weight = layer.weights.norm_weight
+            norm_bias = layer.weights.norm_bias
             arguments = _Arguments(
                 inputs=packed.data_ptr(),
-                active=rows.active.data_ptr(),
-                places=rows.places.data_ptr(),
-                strides=rows.strides.data_ptr(),
-                begins=rows.begins.data_ptr(),
+                active=active.data_ptr(),
+                words=words.data_ptr(),
+                begins=begins.data_ptr(),
                 step_weight=layer.step.data_ptr(),
                 projection=layer.projection.data_ptr(),
                 bias=layer.bias.data_ptr(),
-                norm_weight=layer.norm_weight.data_ptr(),
-                norm_bias=layer.norm_bias.data_ptr(),
+                norm_weight=None if norm_weight is None else norm_weight.data_ptr(),
+                norm_bias=None if norm_bias is None else norm_bias.data_ptr(),
                 hidden=hidden.data_ptr(),
                 cell=cell.data_ptr(),
                 outputs=layer_states.data_ptr(),
-                steps=len(rows.active),
-                batch=rows.size,
+                layer_stride=layer_states.stride(0),
+                word_stride=layer_states.stride(1),
+                steps=len(active),
+                batch=count,
                 input_size=layer.input_size,
                 projection_size=layer.projection_size,
                 cell_size=layer.cell_size,
@@ -263,18 +245,10 @@ class LstmInference:
                 epsilon=layer.options.norm_epsilon,
             )
             if self._kernels.run(ctypes.byref(arguments)):
-                raise MemoryError(f"no memory for the states of {rows.size} rows")
+                raise MemoryError(f"no memory for the states of {count} rows")
             if carry:
-                after.append(LSTMState(hidden[own_rows], cell[own_rows]))
+                after.append(LSTMState(hidden[rows], cell[rows]))
         return EncoderState(tuple(after)) if carry else None
-
-
-def most_rows(layer: PackedLayer) -> int:
-    """The number of rows whose factors stay in the second cache while the panels of a
-    weight pass by.
-    """
-    width = layer.step[0].numel() // layer.bias[0].numel()
-    return max(64, min(1024, 2**20 // (width * layer.step.itemsize)))
 
 
 def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -294,9 +268,8 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
         return order.argsort(), torch.zeros_like(order)
     sizes = lengths.tolist()
     # as many rows as there have to be so that none is longer than the longest sentence
-    longest = max(1, max(sizes))
-    count = min(most, max(1, -(-sum(sizes) // longest)))
-    totals = [(0, row) for row in range(count)]
+    needed = -(-sum(sizes) // max(1, *sizes))
+    totals = [(0, row) for row in range(min(most, max(1, needed)))]
     rows = [0] * len(sizes)
     starts = [0] * len(sizes)
     # the longest sentence first, each to the row with the fewest words
@@ -305,40 +278,39 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
         rows[index] = row
         starts[index] = total
         heapq.heapreplace(totals, (total + sizes[index], row))
-    rank = [0] * count
     totals.sort(key=lambda each: (-each[0], each[1]))
-    for number, (_, row) in enumerate(totals):
-        rank[row] = number
-    return torch.tensor(rank)[torch.tensor(rows)], torch.tensor(starts)
+    rank = torch.tensor([row for _, row in totals]).argsort()
+    return rank[torch.tensor(rows)], torch.tensor(starts)
 
 
-def pack_rows(
-    words: SentenceWords, rows: Tensor, starts: Tensor, *, backward: bool
-) -> tuple[Rows, Tensor]:
+def pack_words(
+    lengths: Tensor, rows: Tensor, starts: Tensor, *, backward: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """The words of scheduled sentences, packed step by step.
 
     Args:
-        words: of the text.
+        lengths: int64 [B].
         rows, starts: int64 [B], see `schedule`.
         backward: whether every sentence is read from its last word to its first.
 
     Returns:
-        The rows, and int64 [N]: the word of the text that each packed word is.
+        active: int64 [steps], the number of rows that go on at each step.
+        words: int64 [N], the word of the text that each packed word is.
+        begins: bool [N], whether a word is read from zero state, behind other words of
+            its row.
     """
-    lengths = words.lengths
     # [N], sentence by sentence: the sentence of each word, its number there, its step
     sentence = torch.repeat_interleave(lengths)
-    number = torch.arange(len(sentence)) - (lengths.cumsum(0) - lengths)[sentence]
+    first = (lengths.cumsum(0) - lengths)[sentence]
+    number = torch.arange(len(sentence)) - first
     step = starts[sentence] + number
     active = torch.bincount(step)
     # [N]: where each word is among the packed ones
     place = (active.cumsum(0) - active)[step] + rows[sentence]
     if backward:
         number = lengths[sentence] - 1 - number
-    read = words.first[sentence] + number
-    source = torch.empty_like(read).index_copy_(0, place, read)
-    begins = torch.zeros(len(read), dtype=torch.bool)
-    begins[place] = (step == starts[sentence]) & (step > 0)
-    count = int(rows.max()) + 1 if len(rows) else 0
-    packed = Rows(count, active, words.places[source], words.strides[source], begins)
-    return packed, source
+    words = torch.empty_like(place)
+    words[place] = first + number
+    begins = torch.zeros(len(place), dtype=torch.bool)
+    begins[place] = (step > 0) & (step == starts[sentence])
+    return active, words, begins

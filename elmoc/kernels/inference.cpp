@@ -24,8 +24,7 @@ static int omp_get_num_threads() { return 1; }
 struct Arguments {
     void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output
     const int64_t *active;      // [steps]: rows that go on at each step
-    const int64_t *places;      // [N]: where the state of layer 0 of each word is in `outputs`
-    const int64_t *strides;     // [N]: from there to that of the next layer
+    const int64_t *words;       // [N]: which word of `outputs` each is
     const uint8_t *begins;      // [N]: whether the word is read from zero state, behind other words of its row
     const void *step_weight;    // S [Cp / 16 panels, Ip + Hp, 64], [W_x W_h]
     const void *projection;     // S [Pp / 64 panels, Cp, 64], W_p
@@ -34,7 +33,9 @@ struct Arguments {
     const float *norm_bias;     // [P]
     float *hidden;              // [B, P], updated
     float *cell;                // [B, C], updated
-    float *outputs;             // the layer states: P numbers a word and layer
+    float *outputs;             // the layer states: P numbers a layer and word
+    int64_t layer_stride;       // from a state in `outputs` to that of the next layer
+    int64_t word_stride;        // and to that of the next word
     int64_t steps, batch, input_size, projection_size, cell_size;
     int64_t layer;              // of those in `outputs`
     int64_t residual;           // whether the states of the layer below are added
@@ -240,8 +241,8 @@ private:
         for (int64_t row = first; row < last; ++row) {
             normalise(row, h);
             S *given = inputs + (start + row) * width;
-            float *out = g.outputs + g.places[start + row] + g.layer * g.strides[start + row];
-            const float *below = out - g.strides[start + row];
+            float *out = g.outputs + g.layer * g.layer_stride + g.words[start + row] * g.word_stride;
+            const float *below = out - g.layer_stride;
             std::memcpy(g.hidden + row * size, h, size * sizeof(float));
             put_hidden(row, h);
             if (g.residual)

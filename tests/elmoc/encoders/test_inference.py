@@ -57,6 +57,16 @@ def packed(vectors: Tensor, lengths: Tensor) -> Tensor:
     return torch.cat([row[:length] for row, length in zip(vectors, lengths.tolist(), strict=True)])
 
 
+def states_of(inference: InferenceEncoder, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """Layer states [B, L + 1, T, 2P] of [B, T, E], zeros where there is padding."""
+    states = vectors.new_zeros(
+        len(lengths), inference.encoder.config.sizes.layers + 1, vectors.shape[1], inference.encoder.width
+    )
+    for row, own in zip(states, inference.sentences(packed(vectors, lengths), lengths), strict=True):
+        row[:, : own.shape[1]] = own
+    return states
+
+
 def largest_difference(states: Tensor, expected: Tensor, lengths: Tensor) -> float:
     """Of layer states [B, L + 1, T, 2P], over all words."""
     return max(
@@ -81,7 +91,7 @@ def test_layer_states_of_sentences_are_the_plain_ones(case: str) -> None:
     vectors, lengths = batch(LENGTHS * 6)  # 48 rows: more than one block of the kernels
     with torch.inference_mode():
         expected = plain(vectors, lengths)
-    states = InferenceEncoder(fast)(vectors, lengths)
+    states = states_of(InferenceEncoder(fast), vectors, lengths)
     assert states.shape == expected.shape
     assert states.dtype == torch.float32
     assert largest_difference(states, expected, lengths) < 1e-5
@@ -94,7 +104,9 @@ def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> Non
     encoder, plain = encoders(**CASES[case])
     lengths = torch.randint(1, 15, (300,), generator=torch.Generator().manual_seed(1))
     vectors = torch.randn(int(lengths.sum()), WIDTH)
-    with patch("elmoc.encoders.lstm_inference.most_rows", lambda layer: 37):  # rows with several sentences
+    with patch(
+        "elmoc.encoders.lstm_inference.schedule", lambda each, most: schedule(each, 37)
+    ):  # rows with several sentences
         states = InferenceEncoder(encoder if fast else plain).sentences(vectors, lengths)
     padded = torch.nn.utils.rnn.pad_sequence(list(vectors.split(lengths.tolist())), batch_first=True)
     with torch.inference_mode():
@@ -156,15 +168,17 @@ def test_documents_that_have_ended_leave_the_state() -> None:
 def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(precision: Precision, case: str, bound: float) -> None:
     inference = InferenceEncoder(encoders(**CASES[case])[0], precision=precision)
     vectors, lengths = batch(LENGTHS * 6)
-    together = inference(vectors, lengths)
+    together = states_of(inference, vectors, lengths)
     shuffled = torch.randperm(len(lengths))
     assert (
-        largest_difference(inference(vectors[shuffled], lengths[shuffled]), together[shuffled], lengths[shuffled])
+        largest_difference(
+            states_of(inference, vectors[shuffled], lengths[shuffled]), together[shuffled], lengths[shuffled]
+        )
         <= bound
     )
     for row, length in enumerate(LENGTHS):
         if length:
-            alone = inference(vectors[row : row + 1, :length], lengths[row : row + 1])
+            alone = states_of(inference, vectors[row : row + 1, :length], lengths[row : row + 1])
             assert largest_difference(alone, together[row : row + 1, :, :length], lengths[row : row + 1]) <= bound
 
 
@@ -175,9 +189,12 @@ def test_without_kernels_it_is_the_encoder_itself(precision: Precision) -> None:
     with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: None):
         inference = InferenceEncoder(fast, precision=precision)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-        expected = fast.eval()(vectors, lengths)
+        longest_first = lengths.argsort(descending=True, stable=True)
+        expected = fast.eval()(vectors[longest_first], lengths[longest_first])
         carried = fast(vectors, lengths, {})
-    assert torch.equal(inference(vectors, lengths), expected)
+    read = inference.sentences(packed(vectors, lengths), lengths)
+    for index, theirs in zip(longest_first.tolist(), expected.float(), strict=True):
+        assert torch.equal(read[index], theirs[:, : LENGTHS[index]])
     read = inference.sentences(packed(vectors, lengths), lengths, {})
     for ours, theirs, length in zip(read, carried.float(), LENGTHS, strict=True):
         assert torch.equal(ours, theirs[:, :length])
@@ -192,7 +209,7 @@ def test_windows_are_the_sentence_in_one_piece(precision: Precision, rows: int, 
     inference = InferenceEncoder(fast, precision=precision)
     words = 600 if rows == 1 else 60  # of one row, more than the kernels make input products of at once
     vectors, lengths = batch([words] * rows)
-    whole = inference(vectors, lengths)[:, :, :, :WIDTH]
+    whole = states_of(inference, vectors, lengths)[:, :, :, :WIDTH]
     carried: CarriedState = {}
     halves = [
         torch.stack(inference.sentences(half.flatten(0, 1), lengths // 2, carried))
@@ -206,9 +223,9 @@ def test_windows_are_the_sentence_in_one_piece(precision: Precision, rows: int, 
 def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast(case: str) -> None:
     fast, plain = encoders(**CASES[case])
     vectors, lengths = batch([12] * 33)
-    exact = InferenceEncoder(plain)(vectors, lengths)
-    autocast = InferenceEncoder(plain, precision="bf16")(vectors, lengths)
-    states = InferenceEncoder(fast, precision="bf16")(vectors, lengths)
+    exact = states_of(InferenceEncoder(plain), vectors, lengths)
+    autocast = states_of(InferenceEncoder(plain, precision="bf16"), vectors, lengths)
+    states = states_of(InferenceEncoder(fast, precision="bf16"), vectors, lengths)
     error, allowed = ((each - exact).norm() / exact.norm() for each in (states, autocast))
     assert 1e-4 < error < max(1.5 * allowed, 0.004)
 
@@ -217,16 +234,16 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
 def test_any_number_of_threads_gives_the_same(threads: int) -> None:
     inference = InferenceEncoder(encoders()[0])
     vectors, lengths = batch(LENGTHS * 6)
-    expected = inference(vectors, lengths)
+    expected = states_of(inference, vectors, lengths)
     torch.set_num_threads(threads)
-    assert largest_difference(inference(vectors, lengths), expected, lengths) < 1e-5
+    assert largest_difference(states_of(inference, vectors, lengths), expected, lengths) < 1e-5
 
 
 def test_without_sentences_or_words_nothing_is_computed() -> None:
     inference = InferenceEncoder(encoders()[0])
-    assert inference(torch.zeros(0, 0, WIDTH), torch.zeros(0, dtype=torch.long)).shape == (0, 3, 0, 36)
     assert inference.sentences(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.long)) == []
-    assert inference(torch.zeros(2, 0, WIDTH), torch.zeros(2, dtype=torch.long)).shape == (2, 3, 0, 36)
+    nothing = inference.sentences(torch.zeros(0, WIDTH), torch.zeros(2, dtype=torch.long))
+    assert [states.shape for states in nothing] == [(3, 0, 36)] * 2
     carried: CarriedState = {}
     inference.sentences(torch.zeros(0, WIDTH), torch.zeros(2, dtype=torch.long), carried)
     assert {tensor.shape for layer in carried["forward"].layers for tensor in layer} == {(2, 18), (2, 37)}
@@ -239,7 +256,7 @@ def test_a_number_that_is_not_finite_is_seen() -> None:
         inference = InferenceEncoder(encoders(input_layer="identity", projection_size=WIDTH)[0], precision=precision)
         vectors, lengths = batch([3, 5])
         vectors[1, 2, 4] = float("nan")
-        states = inference(vectors, lengths)
+        states = states_of(inference, vectors, lengths)
         assert states[0, :, :3].isfinite().all()
         assert states[1, 1:, 2].isnan().all()
         assert states[1, 1:, 4, :WIDTH].isnan().all()
