@@ -261,11 +261,6 @@ def finish_corpus(
             files.append(SUBWORDS)
         for shard in list(train) + list(held_out):
             files += [shard.file, shard.documents_file]
-        totals = {}
-        for split, shards in (("train", train), ("held_out", held_out)):
-            for what in ("tokens", "sentences", "documents"):
-                total = sum(getattr(shard, what) for shard in shards)
-                totals[f"{split}_{what}"] = total
         marks = (BEGIN, END, UNKNOWN)
         row_of = {word: row for row, word in enumerate(lexicon) if word in marks}
         record = CorpusRecord(
@@ -274,13 +269,18 @@ def finish_corpus(
             begin_id=row_of[BEGIN],
             end_id=row_of[END],
             unknown_id=row_of.get(UNKNOWN),
+            train_tokens=sum(shard.tokens for shard in train),
+            train_sentences=sum(shard.sentences for shard in train),
+            train_documents=sum(shard.documents for shard in train),
+            held_out_tokens=sum(shard.tokens for shard in held_out),
+            held_out_sentences=sum(shard.sentences for shard in held_out),
+            held_out_documents=sum(shard.documents for shard in held_out),
             settings=settings,
             sources=list(sources),
             train=list(train),
             held_out=list(held_out),
             subwords=subwords,
             checksums={name: FileChecksum.of(path / name) for name in files},
-            **totals,
         )
         write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
 

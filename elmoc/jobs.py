@@ -57,9 +57,7 @@ def start_job(
         stderr: the same.
         environment: variables that are set besides those of this process.
     """
-    given = {PARENT_VARIABLE: str(os.getpid()), "PYTHONPATH": str(_ROOT)}
-    if "PYTHONPATH" in os.environ:
-        given["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
+    folders = filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")])
     # A pipe would block until the job reads its options; a file does not.
     with tempfile.TemporaryFile() as stdin:
         stdin.write(msgspec.json.encode(options, enc_hook=os.fspath))
@@ -69,7 +67,12 @@ def start_job(
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            env={**os.environ, **given, **(environment or {})},
+            env={
+                **os.environ,
+                PARENT_VARIABLE: str(os.getpid()),
+                "PYTHONPATH": os.pathsep.join(folders),
+                **(environment or {}),
+            },
             process_group=0,
         )
 

@@ -28,8 +28,7 @@ class Options:
 
 def run(options: Options) -> None:
     """Import a model."""
-    sources = options.paths[:-1]
-    output = options.paths[-1]
+    *sources, output = options.paths
     is_directory = len(sources) == 1 and not os.path.isfile(sources[0])
     if not is_directory and len(sources) != 2:
         raise InputError(

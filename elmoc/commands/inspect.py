@@ -3,14 +3,11 @@ whole.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from elmoc.errors import human_bytes, one_line, say
-
-if TYPE_CHECKING:
-    from elmoc.features.reader import FeatureFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,31 +26,26 @@ def run(options: Options) -> None:
     from elmoc.features.reader import FeatureFile
 
     with FeatureFile(options.file) as features:
+        names = ", ".join(features.layer_names)
+        shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
+        found = "also" if features.has_map else "not"
+        longest = max(features.lengths, default=0)
+        said = {
+            "layout": features.layout,
+            "model": "not said",
+            "word vectors": "not said",
+            "layers": f"{names}: {shape}, 2P = {features.width}",
+            "numbers": features.dtype.name,
+            "sentences": f"{len(features):,}, {found} found by their words",
+            "size": human_bytes(features.path.stat().st_size),
+            "words": f"{features.lengths.sum():,}, at most {longest:,} a sentence",
+        }
+        # What the file was made from.
+        for name, value in features.attributes.items():
+            if name != "layers":
+                said[name.replace("_", " ")] = str(value)
         say(options.file)
-        for name, value in _description(features).items():
-            say(f"  {one_line(name):12} {value}")
+        for name, text in said.items():
+            say(f"  {one_line(name):12} {text}")
         features.check()
     say("  sound        every sentence has been read")
-
-
-def _description(features: "FeatureFile") -> dict[str, str]:
-    """What is known of a file without reading its numbers, by what it is called."""
-    shape = "[n, 2P]" if features.single else f"[{features.layers}, n, 2P]"
-    names = ", ".join(features.layer_names)
-    found = "also" if features.has_map else "not"
-    longest = max(features.lengths, default=0)
-    said = {
-        "layout": features.layout,
-        "model": "not said",
-        "word vectors": "not said",
-        "layers": f"{names}: {shape}, 2P = {features.width}",
-        "numbers": features.dtype.name,
-        "sentences": f"{len(features):,}, {found} found by their words",
-        "size": human_bytes(features.path.stat().st_size),
-        "words": f"{features.lengths.sum():,}, at most {longest:,} a sentence",
-    }
-    # What the file was made from.
-    for name, value in features.attributes.items():
-        if name != "layers":
-            said[name.replace("_", " ")] = str(value)
-    return said

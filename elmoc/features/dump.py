@@ -28,7 +28,6 @@ from elmoc.features.hdf5_output import converted
 from elmoc.features.layouts import Entry, FeatureShape
 from elmoc.features.options import DumpOptions
 from elmoc.features.reader import LAYOUTS, FeatureFile
-from elmoc.files.compression import require_file
 from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
@@ -84,7 +83,13 @@ def dump_features(
             if is_first:
                 stack.enter_context(locked(output))
                 if not options.resume:
-                    _refuse_output(output)
+                    refuse_existing(output)
+                if parts_of(output) and not options.resume:
+                    raise InputError(
+                        f"{output} was begun by a command that did not end: give that "
+                        "command --resume (in Python resume=True) to go on, or remove "
+                        f"{parts_folder(output)} to begin anew"
+                    )
             opened = opened_input(
                 source,
                 documents=LAYOUTS[options.layout].needs_documents,
@@ -108,19 +113,6 @@ def parts_folder(output: Path) -> Path:
 def parts_of(output: Path) -> list[Path]:
     """The parts of an output that an earlier dump has left, which can be resumed."""
     return list(parts_folder(output).glob("*.part"))
-
-
-def _refuse_output(output: Path) -> None:
-    """Raise an `InputError` where a dump that does not resume finds its output, or
-    parts of it.
-    """
-    refuse_existing(output)
-    if parts_of(output):
-        raise InputError(
-            f"{output} was begun by a command that did not end: give that command "
-            "--resume (in Python resume=True) to go on, or remove "
-            f"{parts_folder(output)} to begin anew"
-        )
 
 
 def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
@@ -178,7 +170,6 @@ class Dump:
         self._options = options
         self._command_line = command_line
         self._rank, self._world_size = _rank_and_world_size()
-        require_file(source.path)
         # Before the survey reads it: a file that changes meanwhile is found, too.
         self._changed = Path(source.path).stat().st_mtime_ns
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map

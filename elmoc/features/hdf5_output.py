@@ -15,7 +15,6 @@ import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite
 from elmoc.files.writing import atomic_path, refuse_existing
 
 
@@ -82,13 +81,8 @@ def converted(states: np.ndarray, dtype: str) -> np.ndarray:
     """The layer states of a sentence in the type of a file.
 
     Raises:
-        InputError: numbers are too large for the type, or not finite.
+        InputError: numbers are too large for the type.
     """
-    if not all_finite(states):
-        raise InputError(
-            "the layer states are not finite: the model or its word vectors are "
-            "damaged, get them again"
-        )
     try:
         # NumPy itself would write infinity, and warn.
         with np.errstate(over="raise"):

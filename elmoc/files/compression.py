@@ -11,10 +11,13 @@ from typing import IO
 
 from elmoc.errors import InputError
 
-# How compressed files begin, whatever they are called: the kinds that the standard
-# library reads, and the kinds that it does not.
-_READ = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma, b"]\0\0": lzma}
-_NOT_READ = {
+# How compressed files begin, whatever they are called: the modules that read them, and
+# the names of those that are not read.
+_BEGINNINGS: dict[bytes, ModuleType | str] = {
+    b"\x1f\x8b": gzip,
+    b"BZh": bz2,
+    b"\xfd7zXZ": lzma,
+    b"]\0\0": lzma,
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\3\4": "zip",
     b"7z\xbc\xaf": "7z",
@@ -46,15 +49,14 @@ def compression(path: os.PathLike[str] | str) -> ModuleType | None:
     require_file(path)
     with open(path, "rb") as file:
         start = file.read(5)
-    for magic, name in _NOT_READ.items():
-        if start.startswith(magic):
-            raise InputError(
-                f"{path} is compressed by {name}, which is not read here: unpack it"
-            )
-    for magic, module in _READ.items():
-        if start.startswith(magic):
-            return module
-    return None
+    found = [kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic)]
+    if not found:
+        return None
+    if isinstance(found[0], str):
+        raise InputError(
+            f"{path} is compressed by {found[0]}, which is not read here: unpack it"
+        )
+    return found[0]
 
 
 def open_binary(path: os.PathLike[str] | str) -> IO[bytes]:

@@ -21,18 +21,16 @@ def locked(path: Path | str) -> Iterator[None]:
     Raises:
         InputError: another process or thread writes there.
     """
-    absolute = os.path.abspath(path)
+    folder, name = os.path.split(os.path.abspath(path))
     # A folder may have several paths, but the lock is to be one file.
-    folder = Path(os.path.realpath(os.path.dirname(absolute)))
-    name = os.path.basename(absolute)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f".{name}.lock"
+    file = Path(os.path.realpath(folder)) / f".{name}.lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(file, blocking=False, is_singleton=True)
     try:
         lock.acquire()
     except Timeout:
         raise InputError(
-            f"another process is writing {folder / name}: wait for it, or stop it"
+            f"another process is writing {file.parent / name}: wait for it, or stop it"
         ) from None
     try:
         yield

@@ -4,6 +4,7 @@ there, and the nearest to one.
 
 import random
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,12 +93,10 @@ def find_uses(
             f"{corpus} has no token {shortened(word)!r}, as it is written here (see "
             "--ignore-case)"
         )
+    kept.sort(key=attrgetter("line", "position"))
     # Of equal sentences the first line stays.
-    kept.sort(key=lambda use: (use.line, use.position))
-    distinct: dict[tuple[tuple[str, ...], int], Use] = {}
-    for use in kept:
-        distinct.setdefault((use.tokens, use.position), use)
-    return list(distinct.values()), count
+    distinct = {(use.tokens, use.position): use for use in reversed(kept)}
+    return sorted(distinct.values(), key=attrgetter("line", "position")), count
 
 
 def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from elmoc.errors import InputError, reading
@@ -50,12 +51,8 @@ def download_model(
     repository, _, named = name.partition("@")
     revision = revision or named or None
 
-    def download(names: Sequence[str]) -> Path:
-        patterns = [glob.escape(each) for each in names]
-        folder = snapshot_download(
-            repository, revision=revision, allow_patterns=patterns
-        )
-        return Path(folder)
-
+    download = partial(snapshot_download, repository, revision=revision)
     with reading(f"{name} is no directory here, and on the model hub it"):
-        return download(files(download(["config.json"])))
+        folder = Path(download(allow_patterns=["config.json"]))
+        patterns = [glob.escape(each) for each in files(folder)]
+        return Path(download(allow_patterns=patterns))

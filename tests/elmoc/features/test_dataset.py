@@ -11,7 +11,7 @@ import torch
 from elmoc.features.dataset import FeatureDataset, pad_states
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 
@@ -66,7 +66,7 @@ def test_workers_read_the_same_while_the_parent_reads(
 
 def test_a_dataset_is_of_chosen_sentences(tmp_path: Path) -> None:
     write_sentences(tmp_path / "f.h5", {}, list(zip(LINES, STATES, strict=True)))
-    dataset = FeatureDataset(tmp_path / "f.h5", select=[3, 0, 4])
+    dataset = Subset(FeatureDataset(tmp_path / "f.h5"), [3, 0, 4])
     for states, index in zip((dataset[0], dataset[1], dataset[2]), (3, 0, 4), strict=True):
         np.testing.assert_array_equal(states, STATES[index])
 

@@ -11,9 +11,8 @@ from elmoc.features.hdf5_output import converted
 
 
 def test_numbers_that_a_type_does_not_have() -> None:
-    for number, dtype in ((7e4, "float16"), (np.inf, "float32"), (np.nan, "float16")):
-        with pytest.raises(InputError):
-            converted(np.full((3, 4), number, np.float32), dtype)
+    with pytest.raises(InputError):
+        converted(np.full((3, 4), 7e4, np.float32), "float16")
     assert converted(np.full((3, 4), 6e4, np.float32), "float16").dtype == np.float16
 
 
