@@ -22,10 +22,11 @@ def new_bar(*, as_json: bool, **options: Any) -> Any:
         as_json: whether each redraw is to be a line of JSON.
         options: of `tqdm.tqdm`.
     """
-    kind = JsonBar if as_json else tqdm
     is_seen = as_json or sys.stderr.isatty() or "ipykernel" in sys.modules
     seconds = _SEEN_SECONDS if is_seen else _FILE_SECONDS
-    return kind(mininterval=seconds, maxinterval=seconds, dynamic_ncols=True, **options)
+    options |= {"mininterval": seconds, "maxinterval": seconds, "dynamic_ncols": True}
+    # What tqdm itself writes for a `JsonBar`, such as the end of a line, is not shown.
+    return JsonBar(file=io.StringIO(), **options) if as_json else tqdm(**options)
 
 
 class JsonBar(tqdm):
@@ -34,16 +35,12 @@ class JsonBar(tqdm):
     `elmoc.jobs` reads the lines and draws the bar in its own process.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._closed = False
-        # What tqdm itself writes, such as the end of a line, is not shown.
-        super().__init__(*arguments, file=io.StringIO(), **options)
-
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:
         """Write the state of the bar as one line."""
         state = {
             "bar": id(self),
-            "closed": self._closed,
+            # The last line of a bar is written when it has been disabled.
+            "closed": self.disable,
             "shown": {"n": self.n, "desc": self.desc, "postfix": self.postfix},
             "options": {
                 "total": self.total,
@@ -55,13 +52,3 @@ class JsonBar(tqdm):
         }
         print(json.dumps({"progress": state}), file=sys.stderr, flush=True)
         return True
-
-    def clear(self, nolock: bool = False) -> None:
-        """Nothing is on the screen."""
-
-    def close(self) -> None:
-        """Say that the bar has reached its end."""
-        if not self._closed and not self.disable:
-            self._closed = True
-            self.display()
-        super().close()

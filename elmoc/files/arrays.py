@@ -69,8 +69,7 @@ def all_finite(array: np.ndarray) -> bool:
     infinity = int(np.array(np.inf, array.dtype).view(bits))
     without_sign = bits.type(2 ** (8 * bits.itemsize - 1) - 1)
     flat = array.reshape(-1).view(bits)
-    for start in range(0, len(flat), _BLOCK_NUMBERS):
-        block = flat[start : start + _BLOCK_NUMBERS] & without_sign
-        if int(block.max()) >= infinity:
-            return False
-    return True
+    return all(
+        int((flat[start : start + _BLOCK_NUMBERS] & without_sign).max()) < infinity
+        for start in range(0, len(flat), _BLOCK_NUMBERS)
+    )

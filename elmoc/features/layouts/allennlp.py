@@ -63,11 +63,10 @@ class AllennlpReader(LayoutReader):
         content = h5py.Dataset(self._file.dataset(MAP_KEY))[0]
         # Its values are numbers as strings, so the decoder is not strict.
         found = msgspec.json.decode(content, type=dict[str, int], strict=False)
-        for index in found.values():
-            if not 0 <= index < self._length:
-                raise ValueError(
-                    f"its {MAP_KEY} map has indices of sentences that it does not have"
-                )
+        if not all(0 <= index < self._length for index in found.values()):
+            raise ValueError(
+                f"its {MAP_KEY} map has indices of sentences that it does not have"
+            )
         return found
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from elmoc.features.layouts import Entry, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile, require_size
-from elmoc.files.limits import MOST_SENTENCES
 
 STATES = "states"
 OFFSETS = "offsets"
@@ -29,9 +28,6 @@ class FlatReader(LayoutReader):
         self._file = file
         self.first = file.stored(STATES)
         words, self.layers, self.width = self.first.shape
-        # Before they are read: a small file may say any size of packed numbers.
-        if h5py.Dataset(file.dataset(OFFSETS)).size > MOST_SENTENCES + 1:
-            raise ValueError(f"a file has at most {MOST_SENTENCES:,} sentences")
         offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
         are_whole = offsets[0] == 0 and offsets[-1] == words
         if not are_whole or (np.diff(offsets) < 0).any():
