@@ -24,7 +24,6 @@ from torch import Tensor, distributed
 from elmoc.batches import buffered
 from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, human_bytes, reading, say
-from elmoc.features.hdf5_output import converted
 from elmoc.features.layouts import Entry, FeatureShape
 from elmoc.features.options import DumpOptions
 from elmoc.features.reader import LAYOUTS, FeatureFile
@@ -434,3 +433,19 @@ def _is_whole(path: Path) -> bool:
     digest = xxhash.xxh3_64(path.name.encode())
     digest.update(content[:-_HASH_BYTES].data)
     return digest.digest() == content[-_HASH_BYTES:].tobytes()
+
+
+def converted(states: np.ndarray, dtype: str) -> np.ndarray:
+    """The layer states of a sentence in the type of a file.
+
+    Raises:
+        InputError: numbers are too large for the type.
+    """
+    try:
+        # NumPy itself would write infinity, and warn.
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise InputError(
+            f"the layer states are too large for {dtype}: write another type"
+        ) from None

@@ -16,8 +16,9 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.hdf5_output import HdfOutput, new_output
+from elmoc.features.hdf5_output import DiskFile, HdfOutput
 from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.writing import atomic_path, refuse_existing
 
 FORMAT_VERSION = 1
 
@@ -182,12 +183,17 @@ class LayoutWriter(ABC):
             "format_version": FORMAT_VERSION,
             "single": shape.single,
         }
-        with new_output(path, shape.dtype) as output:
-            writer = cls(output, shape, sentence_map=sentence_map)
-            for name, value in (attributes | form).items():
-                output.file.attrs[name] = value
-            yield writer
-            writer.finish()
+        refuse_existing(path)
+        with atomic_path(path) as partial, DiskFile(partial, "w+") as disk:
+            try:
+                output = HdfOutput(disk, shape.dtype)
+                with output.file:
+                    writer = cls(output, shape, sentence_map=sentence_map)
+                    output.file.attrs.update(attributes | form)
+                    yield writer
+                    writer.finish()
+            finally:
+                disk.raise_error()
 
     def add(self, entry: Entry, states: np.ndarray) -> None:
         """Write the next sentence.

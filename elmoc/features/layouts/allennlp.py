@@ -90,8 +90,9 @@ class AllennlpWriter(LayoutWriter):
 
     def finish(self) -> None:
         if self.has_map:
-            content = json.dumps(self._indices, ensure_ascii=False)
-            self.output.write_text(MAP_KEY, content)
+            content = json.dumps(self._indices, ensure_ascii=False).encode()
+            text = h5py.string_dtype("utf-8")
+            self.output.file.create_dataset(MAP_KEY, (1,), text, [content])
 
 
 class BilmWriter(AllennlpWriter):

@@ -45,15 +45,14 @@ class E2eCorefWriter(LayoutWriter):
 
     def begin(self) -> None:
         self._document: str | None = None
-        self._group: h5py.h5g.GroupID | None = None
         self._first = 0
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         assert entry.document is not None, "dumps see to it"
         if entry.document != self._document:
             # A second group of one name is an error of the library.
-            name = entry.document.replace("/", ":").encode()
-            self._group = h5py.h5g.create(self.output.file.id, name)
+            self._group = entry.document.replace("/", ":")
+            h5py.h5g.create(self.output.file.id, self._group.encode())
             self._document = entry.document
             self._first = self.count
-        self.output.write(str(self.count - self._first), array, self._group)
+        self.output.write(f"{self._group}/{self.count - self._first}", array)

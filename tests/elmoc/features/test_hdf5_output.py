@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.features.hdf5_output import converted
+from elmoc.features.dump import converted
 
 
 def test_numbers_that_a_type_does_not_have() -> None:
