@@ -1,6 +1,4 @@
-"""Tagging: a bidirectional LSTM over sentences of different lengths, and Viterbi's
-search for the best tags under a CRF.
-"""
+"""Tagging: which tags may follow each other, and Viterbi's search for the best ones."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,54 +7,7 @@ from allennlp_light.modules.conditional_random_field.conditional_random_field im
     allowed_transitions,
 )
 from torch import Tensor
-from torch.nn.utils.rnn import (
-    pack_padded_sequence,
-    pad_packed_sequence,
-    pad_sequence,
-)
-
-
-class BiLstm(torch.nn.Module):
-    """PyTorch's bidirectional LSTM over padded sentences of different lengths.
-
-    Args:
-        input_size: D, of a word.
-        hidden_size: H, of each direction.
-        layers: their number.
-        dropout: on the outputs of every layer but the last.
-    """
-
-    def __init__(
-        self,
-        *,
-        input_size: int,
-        hidden_size: int,
-        layers: int = 1,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.lstm = torch.nn.LSTM(
-            input_size,
-            hidden_size,
-            num_layers=layers,
-            dropout=dropout if layers > 1 else 0.0,
-            bidirectional=True,
-            batch_first=True,
-        )
-        self.output_size = 2 * hidden_size
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H], zeros
-        after the end of a sentence.
-        """
-        packed = pack_padded_sequence(
-            x, lengths, batch_first=True, enforce_sorted=False
-        )
-        states, _ = self.lstm(packed)
-        padded, _ = pad_packed_sequence(
-            states, batch_first=True, total_length=x.shape[1]
-        )
-        return padded
+from torch.nn.utils.rnn import pad_sequence
 
 
 class Tags(torch.nn.Module):

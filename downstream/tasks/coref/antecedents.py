@@ -6,14 +6,13 @@ expected antecedent's before they are scored again.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from allennlp_light.nn.util import bucket_values
 from torch import Tensor
 from torch.nn.functional import embedding, pad
 
-from downstream.tasks.coref.layers import CorefSettings, PartwiseFeedForward
+from downstream.tasks.coref.spans import CorefSettings, PartwiseFeedForward
 
 # Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64
 # and more (`bucket_values`).
@@ -22,20 +21,6 @@ DISTANCES = 10
 # The parts of the representation of a pair, in their order; from the last on, one for
 # each feature.
 SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
-
-
-@dataclass(frozen=True)
-class AntecedentScores:
-    """The scores of the antecedents of K spans.
-
-    antecedents: int64 [K, C], numbers of earlier spans; arbitrary where a span has
-        fewer than C.
-    scores: [K, 1 + C]: 0 for "no antecedent", then one for each; −∞ where a span has
-        fewer than C.
-    """
-
-    antecedents: Tensor
-    scores: Tensor
 
 
 class AntecedentScorer(torch.nn.Module):
@@ -81,8 +66,12 @@ class AntecedentScorer(torch.nn.Module):
 
     def forward(
         self, spans: Tensor, mention_scores: Tensor, speakers: Tensor, genre: int
-    ) -> AntecedentScores:
-        """Score the antecedents of spans in textual order.
+    ) -> tuple[Tensor, Tensor]:
+        """The antecedents of K spans in textual order, and their scores.
+
+        Antecedents are numbers of earlier spans, int64 [K, C], arbitrary where a span
+        has fewer than C. Scores, [K, 1 + C], are 0 for "no antecedent", then one for
+        each; −∞ where a span has fewer than C.
 
         Args:
             spans: [K, G].
@@ -97,7 +86,7 @@ class AntecedentScorer(torch.nn.Module):
         for _ in range(self._depth - 1):
             spans = self.refine(spans, antecedents, scores)
             scores = self._scores(spans, antecedents, coarse, features)
-        return AntecedentScores(antecedents, scores)
+        return antecedents, scores
 
     def prune(self, spans: Tensor, mention_scores: Tensor) -> tuple[Tensor, Tensor]:
         """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞
@@ -150,14 +139,14 @@ class AntecedentScorer(torch.nn.Module):
         if self._genres:
             choices.append(torch.tensor(genre, device=antecedents.device))
         parts = []
-        for number, table in enumerate(self.features):
-            weight = self.dropout(table.get_parameter("weight"))
+        for number, choice in enumerate(choices):
+            weight = self.dropout(self.features[number].get_parameter("weight"))
             projected = self.score.project(FEATURES + number, weight)
-            parts.append(embedding(choices[number], projected))
+            parts.append(embedding(choice, projected))
         return sum(parts[1:], start=parts[0])
 
 
-def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:
+def antecedent_loss(antecedents: Tensor, scores: Tensor, clusters: Tensor) -> Tensor:
     """Marginal likelihood of the right antecedents, negative and logarithmic, summed
     over the spans: [].
 
@@ -165,13 +154,14 @@ def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:
     none of its antecedents.
 
     Args:
-        found: of the K spans.
+        antecedents: [K, C], see `AntecedentScorer`.
+        scores: [K, 1 + C].
         clusters: int64 [K], the gold cluster of each span, −1 for none.
     """
     own = clusters.unsqueeze(1)  # [K, 1]
-    alike = (clusters[found.antecedents] == own) & (own >= 0)  # [K, C]
-    right = alike & (found.scores[:, 1:] > -torch.inf)
+    alike = (clusters[antecedents] == own) & (own >= 0)  # [K, C]
+    right = alike & (scores[:, 1:] > -torch.inf)
     none = ~right.any(dim=1, keepdim=True)
     right = torch.cat([none, right], dim=1)  # [K, 1 + C]
-    gold = found.scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)
-    return (found.scores.logsumexp(dim=1) - gold).sum()
+    gold = scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)
+    return (scores.logsumexp(dim=1) - gold).sum()

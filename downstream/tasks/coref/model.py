@@ -12,19 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize, pad
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
+from downstream.modules.lstm import HighwayBiLstm
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
-from downstream.tasks.coref.antecedents import (
-    AntecedentScorer,
-    AntecedentScores,
-    antecedent_loss,
-)
-from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm
-from downstream.tasks.coref.scorer import Mention
-from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss
+from downstream.tasks.coref.scorer import Mention, chain_numbers
+from downstream.tasks.coref.spans import CorefSettings, SpanScorer
 
 
 @dataclass(frozen=True)
@@ -103,35 +100,36 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
 
     def score(
         self, example: CorefDocument, sentences: range
-    ) -> tuple[Spans, AntecedentScores]:
-        """The spans kept of some sentences of a document, words counted from the first
-        of them, and their scores.
+    ) -> tuple[list[Mention], Tensor, Tensor]:
+        """The spans kept of some sentences of a document, by their words in the
+        document, and what `AntecedentScorer` says about them.
         """
         chosen = example.sentences[sentences.start : sentences.stop]
         encoded, x = self._words(chosen)
         if self.heads:
             heads = self.heads(self.lexical_dropout(x))
         else:
-            heads = self.lexical_dropout(torch.nn.functional.normalize(x, dim=-1))
+            heads = self.lexical_dropout(normalize(x, dim=-1))
         # How many words a span may have that begins at each word of its sentence.
         lengths = [len(sentence.words) for sentence in chosen]
         rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
         # As many spans as a share of the words, one at least.
         count = max(1, int(self._span_ratio * len(x)))
-        parts = self.spans.parts(encoded, heads)
-        candidates = self.spans.candidates(parts, torch.cat(rooms))
-        kept = keep_best(candidates, count)
+        spans, represented = self.spans(encoded, heads, torch.cat(rooms), count)
+        # Spans count words from the first of the chosen sentences.
+        before = sum(len(each.words) for each in example.sentences[: sentences.start])
+        starts = spans.starts + before
+        ends = spans.ends + before
         # The speaker of a span is that of its first word.
-        before = _words_before(example, sentences.start)
-        names = example.speakers[before : before + len(x)]
-        _, speakers = np.unique(names, return_inverse=True)
-        scores = self.antecedents(
-            self.spans.represent(parts, kept),
-            kept.scores,
-            torch.tensor(speakers, device=x.device)[kept.starts],
+        _, speakers = np.unique(example.speakers, return_inverse=True)
+        antecedents, scores = self.antecedents(
+            represented,
+            spans.scores,
+            torch.tensor(speakers, device=x.device)[starts],
             self._genres.get(example.genre, 0),
         )
-        return kept, scores
+        mentions = zip(starts.tolist(), ends.tolist(), strict=True)
+        return list(mentions), antecedents, scores
 
     def loss(self, examples: Sequence[CorefDocument]) -> Tensor:
         """The antecedents' negative log-likelihood, summed over the spans of a
@@ -140,17 +138,11 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         losses = []
         for example in examples:
             window = self._window(len(example.sentences))
-            before = _words_before(example, window.start)
-            spans, scores = self.score(example, window)
-            # Chains count words through the whole document, spans from the window.
-            clusters: dict[Mention, int] = {}
-            for number, chain in enumerate(example.chains):
-                for start, end in chain:
-                    clusters[start - before, end - before] = number
-            kept = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
-            labels = [clusters.get(mention, -1) for mention in kept]
-            device = scores.scores.device
-            losses.append(antecedent_loss(scores, torch.tensor(labels, device=device)))
+            mentions, antecedents, scores = self.score(example, window)
+            numbers = chain_numbers(example.chains)
+            clusters = [numbers.get(mention, -1) for mention in mentions]
+            gold = torch.tensor(clusters, device=scores.device)
+            losses.append(antecedent_loss(antecedents, scores, gold))
         return torch.stack(losses).mean()
 
     def predict(self, examples: Sequence[CorefDocument]) -> list[list[list[Mention]]]:
@@ -159,15 +151,12 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         """
         predictions = []
         for example in examples:
-            spans, scores = self.score(example, range(len(example.sentences)))
+            window = range(len(example.sentences))
+            mentions, antecedents, scores = self.score(example, window)
             # Column 0 of the scores stands for no antecedent.
-            best = require_numbers(scores.scores).argmax(dim=1)  # [K]
-            column = (best - 1).clamp(min=0).unsqueeze(1)
-            antecedents = scores.antecedents.gather(1, column)[:, 0]
-            links = torch.where(best > 0, antecedents, -1)
-            ends = spans.ends.tolist()
-            mentions = list(zip(spans.starts.tolist(), ends, strict=True))
-            predictions.append(chains_of_links(mentions, links.tolist()))
+            best = require_numbers(scores).argmax(dim=1, keepdim=True)  # [K, 1]
+            links = pad(antecedents, (1, 0), value=-1).gather(1, best)
+            predictions.append(chains_of_links(mentions, links.flatten().tolist()))
         return predictions
 
     def _words(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
@@ -188,8 +177,8 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
                 encoded[row] = state[:length]
                 inputs[row] = words[:length]
         order = range(len(sentences))
-        read = torch.cat([inputs[row] for row in order])
-        return torch.cat([encoded[row] for row in order]), read
+        states = torch.cat([encoded[row] for row in order])
+        return states, torch.cat([inputs[row] for row in order])
 
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of a long document's."""
@@ -198,11 +187,6 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         # PyTorch's generator is seeded by the run, as that of dropout is.
         first = int(torch.randint(sentences - self._training_sentences + 1, ()))
         return range(first, first + self._training_sentences)
-
-
-def _words_before(example: CorefDocument, sentence: int) -> int:
-    """How many words stand before a sentence of a document."""
-    return sum(len(each.words) for each in example.sentences[:sentence])
 
 
 def like_length(lengths: Sequence[int]) -> list[list[int]]:

@@ -27,8 +27,8 @@ METRICS = ("MUC", "B³", "CEAFφ4", "mentions")
 
 def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
     """float64 [4, 4]: the counts of each of `METRICS` for one document."""
-    key_chain = _numbers(key)
-    response_chain = _numbers(response)
+    key_chain = chain_numbers(key)
+    response_chain = chain_numbers(response)
     # The mentions that chains of the key (rows) share with chains of the response, and
     # those of them that belong to the row's chain.
     shared = np.zeros((len(key), len(response)))
@@ -71,7 +71,7 @@ def without_singletons(chains: Sequence[Chain]) -> list[Chain]:
     return [chain for chain in chains if len(chain) > 1]
 
 
-def _numbers(chains: Sequence[Chain]) -> dict[Mention, int]:
+def chain_numbers(chains: Sequence[Chain]) -> dict[Mention, int]:
     """The number of the chain of each mention: of its last chain, if it has several."""
     numbers: dict[Mention, int] = {}
     for number, chain in enumerate(chains):

@@ -31,7 +31,6 @@ from downstream.readers.conll2012 import (
     read_documents,
 )
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
-from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
     METRICS,
@@ -40,6 +39,7 @@ from downstream.tasks.coref.scorer import (
     count_chains,
     without_singletons,
 )
+from downstream.tasks.coref.spans import CorefSettings
 from elmoc.errors import InputError
 
 # Names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes),

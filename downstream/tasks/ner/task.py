@@ -22,7 +22,8 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_items, precision_recall_f1
-from downstream.modules.tagging import BiLstm, Tags
+from downstream.modules.lstm import BiLstm
+from downstream.modules.tagging import Tags
 from downstream.printing import counted, note
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
-from downstream.modules.tagging import BiLstm
+from downstream.modules.lstm import BiLstm
 from downstream.printing import counted
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (

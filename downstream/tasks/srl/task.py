@@ -34,7 +34,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import precision_recall_f1
-from downstream.modules.highway_lstm import AlternatingLstm
+from downstream.modules.lstm import AlternatingLstm
 from downstream.modules.tagging import Tags
 from downstream.printing import counted, note
 from downstream.probe.task import Probe, Task, require_numbers

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.modules.tagging import BiLstm
+from downstream.modules.lstm import BiLstm
 from downstream.printing import counted
 from downstream.settings import (
     SMALL_MIX_RATE,

@@ -8,9 +8,8 @@ import torch
 from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.nn.util import bucket_values
 from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss
-from downstream.tasks.coref.layers import CorefSettings, HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
-from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+from downstream.tasks.coref.spans import CorefSettings, PartwiseFeedForward, Spans, SpanScorer, keep_best
 from downstream.tasks.coref.task import TASK
 from torch import Tensor
 
@@ -72,15 +71,18 @@ def test_mention_scores_are_those_of_every_span_by_itself() -> None:
     scorer, encoded, heads, room = span_scorer()
     with torch.no_grad():
         scorer.attention.weight.mul_(30)  # shares of the attention from 1 down to e⁻¹⁰⁰
-    parts = scorer.parts(encoded, heads)
-    spans = scorer.candidates(parts, room)
+    spans = scorer.all(encoded, heads, scorer.attention(encoded).squeeze(1), scorer.widths.weight, room)
     found = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
     assert sorted(found) == sorted(SPANS), "no span goes over the end of its sentence"
     order = torch.tensor([found.index(span) for span in SPANS])
-    weights, more = torch.randn(len(SPANS), dtype=torch.float64), torch.randn(len(SPANS), 20, dtype=torch.float64)
-    represented = scorer.represent(parts, Spans(spans.starts[order], spans.ends[order], spans.scores[order]))
-    plain, scores = plain_spans(scorer, encoded, heads)
+    kept, represented = scorer(encoded, heads, room, len(SPANS))
+    rows = [SPANS.index(span) for span in zip(kept.starts.tolist(), kept.ends.tolist(), strict=True)]
+    assert len(rows) > sum(LENGTHS)
+    weights, more = torch.randn(len(SPANS), dtype=torch.float64), torch.randn(len(rows), 20, dtype=torch.float64)
+    every, scores = plain_spans(scorer, encoded, heads)
+    plain = every[rows]
     torch.testing.assert_close(spans.scores[order], scores)
+    torch.testing.assert_close(kept.scores, scores[rows])
     torch.testing.assert_close(represented, plain)
     torch.testing.assert_close(
         gradients((spans.scores[order] * weights).sum() + (represented * more).sum(), encoded, heads, module=scorer),
@@ -105,22 +107,6 @@ def test_the_best_spans_that_do_not_cross_are_kept() -> None:
         found = list(zip(best.starts.tolist(), best.ends.tolist(), strict=True))
         assert found == sorted(kept)
         assert len(found) == count or count == 100
-
-
-def test_highways() -> None:
-    torch.manual_seed(0)
-    encoder = HighwayBiLstm(input_size=3, hidden_size=2, layers=3, dropout=0.0)
-    sentences = [torch.randn(length, 3) for length in LENGTHS]
-    together = encoder(torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), torch.tensor(LENGTHS))
-    for row, sentence in zip(together, sentences, strict=True):
-        x = sentence.unsqueeze(0)
-        for number, layer in enumerate(encoder.layers):
-            y = layer.lstm(x)[0]
-            if number:
-                share = encoder.gates[number - 1](y).sigmoid()
-                y = share * y + (1 - share) * x
-            x = y
-        torch.testing.assert_close(row[: len(sentence)], x[0])
 
 
 def antecedent_scorer(dropout: float = 0.0, **changes: int) -> AntecedentScorer:
@@ -175,18 +161,18 @@ def test_antecedents_are_those_of_pairs_by_themselves(depth: int) -> None:
     spans = torch.randn(9, 7, dtype=torch.float64, requires_grad=True)
     mentions = torch.randn(9, dtype=torch.float64, requires_grad=True)
     speakers = [0, 1, 1, 0, 2, 0, 1, 0, 0]
-    found = scorer(spans, mentions, torch.tensor(speakers), 2)
+    found, found_scores = scorer(spans, mentions, torch.tensor(speakers), 2)
     antecedents, scores = plain_antecedents(scorer, spans, mentions, speakers, 2, depth)
     for place, row in enumerate(antecedents):
-        assert found.antecedents[place, : len(row)].tolist() == row
-        torch.testing.assert_close(found.scores[place, : 1 + len(row)], scores[place])
-        assert (found.scores[place, 1 + len(row) :] == -torch.inf).all()
+        assert found[place, : len(row)].tolist() == row
+        torch.testing.assert_close(found_scores[place, : 1 + len(row)], scores[place])
+        assert (found_scores[place, 1 + len(row) :] == -torch.inf).all()
     clusters = [0, -1, 0, 1, 0, 1, -1, -1, 1]
     losses = []
     for place, row in enumerate(antecedents):
         right = [1 + column for column, other in enumerate(row) if clusters[place] == clusters[other] >= 0]
         losses.append(-scores[place].softmax(dim=0)[right or [0]].sum().log())
-    loss, plain = antecedent_loss(found, torch.tensor(clusters)), torch.stack(losses).sum()
+    loss, plain = antecedent_loss(found, found_scores, torch.tensor(clusters)), torch.stack(losses).sum()
     torch.testing.assert_close(loss, plain)
     torch.testing.assert_close(
         gradients(loss, spans, mentions, module=scorer), gradients(plain, spans, mentions, module=scorer)
@@ -195,9 +181,11 @@ def test_antecedents_are_those_of_pairs_by_themselves(depth: int) -> None:
 
 def test_unknown_genres_and_single_spans() -> None:
     scorer = antecedent_scorer()
-    one = scorer(torch.randn(1, 7, dtype=torch.float64), torch.zeros(1).double(), torch.tensor([0]), 0)
-    assert one.scores.tolist() == [[0, -torch.inf]]
-    assert antecedent_loss(one, torch.tensor([3])).item() == 0, "a mention whose antecedents are lost begins a chain"
+    one, scores = scorer(torch.randn(1, 7, dtype=torch.float64), torch.zeros(1).double(), torch.tensor([0]), 0)
+    assert scores.tolist() == [[0, -torch.inf]]
+    assert antecedent_loss(one, scores, torch.tensor([3])).item() == 0, (
+        "a mention whose antecedents are lost begins a chain"
+    )
 
 
 def test_links_make_chains() -> None:

@@ -4,15 +4,14 @@ import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.tasks.coref.layers import CorefSettings
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
+from downstream.tasks.coref.spans import CorefSettings
 from downstream.tasks.coref.task import TASK, coreference_cells
 from torch import Tensor
 
@@ -178,9 +177,10 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     losses = {round(probe.loss(documents).item(), 4) for _ in range(20)}
     assert len(losses) == 3, "three windows of two sentences of four"
     whole = tiny_probe(documents, head_size=0)
-    with patch.object(whole.spans, "parts", wraps=whole.spans.parts) as parts:
-        whole.eval().loss(documents)
-    torch.testing.assert_close(parts.call_args.args[1].norm(dim=1), torch.ones(len(documents[0].speakers)))
+    seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
+    whole.spans.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
+    whole.eval().loss(documents)
+    torch.testing.assert_close(seen[0][1].norm(dim=1), torch.ones(len(documents[0].speakers)))
     probe.eval()
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
@@ -205,10 +205,11 @@ def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPat
     seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
     probe.antecedents.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
     monkeypatch.setattr("downstream.tasks.coref.model.torch.randint", lambda bound, size: torch.tensor(1))
-    spans, _ = probe.score(document, range(1, 3))
-    numbers = [0, 1, 1, 0, 0, 1, 2, 2, 1]  # A, B, C, as they come, of the sentences of 4 and 5 words
-    assert any(numbers[start] != numbers[end] for start, end in zip(spans.starts, spans.ends, strict=True))
-    assert seen[0][2].tolist() == [numbers[start] for start in spans.starts]
+    mentions, _, _ = probe.score(document, range(1, 3))
+    assert {start for start, _ in mentions} == set(range(7, 16)), "words are those of the document"
+    numbers = ["ABCXYZ".index(speaker) for speaker in speakers]
+    assert any(numbers[start] != numbers[end] for start, end in mentions)
+    assert seen[0][2].tolist() == [numbers[start] for start, _ in mentions]
     probe.loss([document])
     assert set(seen[1][2].tolist()) == {0, 1, 2}, "the window that training draws"
     for one in (other, replace(document, genre="xx")):
