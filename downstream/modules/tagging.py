@@ -14,25 +14,28 @@ class Tags(torch.nn.Module):
     """K tags of words: their numbers, and the best sequences of them.
 
     Args:
-        names: of the tags, in the order of their scores.
-        coding: which tags may follow each other: "BIO" or "BIOUL".
+        labels: of spans.
+        places: of a word in a span: "BI" for tags in BIO, "BILU" for BIOUL.
 
     Attributes:
-        allowed: the pairs of tags that may follow each other; K is the start, K + 1 the
-            end of a sentence.
+        names: of the tags, in the order of their scores.
+        mask: [K + 2, K + 2], scores of transitions from row to column: 0, or minus
+            infinity where the coding does not allow them. K is the start, K + 1 the end
+            of a sentence.
     """
 
     mask: Tensor
 
-    def __init__(self, names: Sequence[str], coding: str) -> None:
+    def __init__(self, labels: Iterable[str], places: str) -> None:
         super().__init__()
-        self.names = names
-        self.allowed = allowed_transitions(coding, dict(enumerate(names)))
-        # Scores of transitions: 0 where they are allowed. They are made from the tags,
-        # so a saved probe does without them.
-        mask = torch.full((len(names) + 2, len(names) + 2), -torch.inf)
-        mask[tuple(torch.tensor(self.allowed).T)] = 0.0
-        self.register_buffer("mask", mask, persistent=False)
+        self.names = ["O"]
+        for label in labels:
+            self.names += [f"{place}-{label}" for place in places]
+        coding = "BIO" if places == "BI" else "BIOUL"
+        allowed = allowed_transitions(coding, dict(enumerate(self.names)))
+        mask = torch.full((len(self.names) + 2, len(self.names) + 2), -torch.inf)
+        mask[tuple(torch.tensor(allowed).T)] = 0.0
+        self.register_buffer("mask", mask)
 
     def numbers(self, sentences: Iterable[Sequence[str]], *, padding: int) -> Tensor:
         """int64 [B, T]: the numbers of the tags of each sentence, then `padding`."""

@@ -105,14 +105,19 @@ class ColumnSentence:
                     # The end is known when the bracket is closed.
                     spans.append(Span(label, place, place))
                 if not is_valid or (closing and not numbers):
-                    what = f"column {index}: {cell!r} is no {example}"
-                    raise self.error(place, f"{what}, or closes a span not open")
+                    raise self.error(
+                        place,
+                        f"column {index}: {cell!r} is no {example}, "
+                        "or closes a span not open",
+                    )
                 if closing:
                     number = numbers.pop()
                     spans[number] = spans[number]._replace(last=place)
         for number in chain.from_iterable(opened.values()):
-            what = f"a bracket of column {index} is not closed in its sentence"
-            raise self.error(spans[number].first, what)
+            raise self.error(
+                spans[number].first,
+                f"a bracket of column {index} is not closed in its sentence",
+            )
         return spans
 
 
@@ -186,8 +191,9 @@ def read_columns(
         # Columns of arguments differ from sentence to sentence, others do not.
         before = len((sentence if is_ragged else sentences[0]).rows[0])
         if len(columns) != before:
-            what = f"{len(columns)} columns where the lines before have {before}"
-            raise sentence.error(-1, what)
+            raise sentence.error(
+                -1, f"{len(columns)} columns where the lines before have {before}"
+            )
     if not sentences:
         raise InputError(
             f"{path} holds no sentences: a word and its labels a line are expected"
@@ -203,11 +209,12 @@ def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:
         InputError: there are no words, or numbers in a column that is not given.
     """
     path = sentences[0].file
-    found = given
-    if given < 0:
-        columns = range(min(len(each.rows[0]) for each in sentences) - 1)
-        words_first = (index for index in columns if not _is_of_order(sentences, index))
-        found = next(words_first, 0)
+    found = max(given, 0)
+    width = min(len(each.rows[0]) for each in sentences)
+    # The last column has labels.
+    for index in reversed(range(width - 1 if given < 0 else 0)):
+        if not all(_is_of_order(each.column(index)) for each in sentences):
+            found = index
     if found > 0 > given:
         note(
             f"{path}: columns before column {found} number the words, or name their "
@@ -228,22 +235,12 @@ def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:
     return found
 
 
-def _is_of_order(sentences: Sequence[ColumnSentence], index: int) -> bool:
-    """Whether a column counts the words of each sentence, or is the same all through
-    each.
-    """
-    columns = [each.column(index) for each in sentences]
-    # Columns of single words are always "the same all through".
-    several = any(len(cells) > 1 for cells in columns)
-    same = several and all(len(set(cells)) == 1 for cells in columns)
-    return same or all(map(_counts, columns))
-
-
-def _counts(cells: Sequence[str]) -> bool:
-    """Whether these are whole numbers, each one more than that before."""
+def _is_of_order(cells: Sequence[str]) -> bool:
+    """Whether the cells of a sentence are all the same, or count its words."""
     numbers = [int(cell) for cell in cells if re.fullmatch(r"\d{1,9}", cell)]
     steps = {after - before for before, after in pairwise(numbers)}
-    return len(numbers) == len(cells) and steps <= {1}
+    counts = len(numbers) == len(cells) and steps <= {1}
+    return counts or len(set(cells)) == 1
 
 
 def split_columns(line: str) -> list[str]:

@@ -109,8 +109,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 lowered = map(str.lower, texts)
                 names = names or [_NAMES.get(name, name) for name in lowered]
                 if len(texts) != len(names):
-                    what = f"{len(texts)} columns where the first line has {len(names)}"
-                    raise InputError(what)
+                    raise InputError(
+                        f"{len(texts)} columns where the first line has {len(names)}"
+                    )
                 cells = dict(zip(names, texts, strict=True))
             if not cells.keys() >= _NEEDED:
                 raise InputError(

@@ -32,8 +32,7 @@ class Classifier(Probe[Example, Probabilities]):
     def loss(self, examples: Sequence[Any]) -> Tensor:
         """Cross-entropy, the mean over the batch."""
         logits = self.logits(examples)
-        rows = {label: row for row, label in enumerate(self.labels)}
-        gold = [rows[example.label] for example in examples]
+        gold = [self.labels.index(example.label) for example in examples]
         labels = torch.tensor(gold, device=logits.device)  # [B]
         return torch.nn.functional.cross_entropy(logits, labels)
 

@@ -42,8 +42,7 @@ class AntecedentScorer(torch.nn.Module):
         self, *, span_size: int, speakers: bool, genres: int, settings: CorefSettings
     ) -> None:
         super().__init__()
-        self._antecedents = settings.antecedents
-        self._depth = settings.depth
+        self._settings = settings
         self._speakers = speakers
         self._genres = genres > 0
         self._scale = math.sqrt(span_size)
@@ -83,7 +82,7 @@ class AntecedentScorer(torch.nn.Module):
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)
         scores = self._scores(spans, antecedents, coarse, features)
-        for _ in range(self._depth - 1):
+        for _ in range(self._settings.depth - 1):
             spans = self.refine(spans, antecedents, scores)
             scores = self._scores(spans, antecedents, coarse, features)
         return antecedents, scores
@@ -98,7 +97,9 @@ class AntecedentScorer(torch.nn.Module):
         # Earlier spans alone.
         later = torch.ones_like(scores, dtype=torch.bool).triu()
         scores = scores.masked_fill(later, -torch.inf)
-        best, antecedents = scores.topk(min(self._antecedents, len(spans)), dim=1)
+        best, antecedents = scores.topk(
+            min(self._settings.antecedents, len(spans)), dim=1
+        )
         return antecedents, best
 
     def refine(self, spans: Tensor, antecedents: Tensor, scores: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class ImdbTask(PhraseTask):
                 kept = words[: options.words]
                 sentence = make_sentence(kept, file=path, line=number)
                 label = LABELS.index(record["label"])
-            reviews.append(Phrase(sentence, label, root=True))
+                reviews.append(Phrase(sentence, label, root=True))
         if not reviews:
             raise InputError(f"{path} holds no reviews: JSON lines are expected")
         return reviews

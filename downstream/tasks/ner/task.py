@@ -91,10 +91,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         super().__init__()
         self.inputs = inputs
         # B begins an entity, I is inside, L is its last word, U its only one.
-        labels = ["O"]
-        for name in types:
-            labels += [f"{place}-{name}" for place in "BILU"]
-        self.tags = Tags(labels, "BIOUL")
+        self.tags = Tags(types, "BILU")
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.lstm = BiLstm(
             input_size=inputs.size,
@@ -102,17 +99,15 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
             layers=settings.layers,
             dropout=settings.dropout,
         )
-        self.output = torch.nn.Linear(self.lstm.output_size, len(labels))
-        self.crf = ConditionalRandomField(
-            len(labels), self.tags.allowed, include_start_end_transitions=False
-        )
+        tags = len(self.tags.names)
+        self.output = torch.nn.Linear(self.lstm.output_size, tags)
+        self.crf = ConditionalRandomField(tags, include_start_end_transitions=False)
 
     def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the
         CPU.
         """
-        sentences = [example.sentence for example in examples]
-        x, lengths = self.inputs(sentences)  # [B, T, D]
+        x, lengths = self.inputs([each.sentence for each in examples])  # [B, T, D]
         states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
         return self.output(self.dropout(states)), lengths
 
@@ -177,8 +172,10 @@ class NerTask(Task[TaggedSentence, list[str]]):
             tags = each.column(options.column)
             words = each.sentence(word_column)
             if options.column % len(each.rows[0]) == word_column:
-                what = f"column {word_column} has the words"
-                raise each.error(0, f"{what}: name the tags' with --column")
+                raise each.error(
+                    0,
+                    f"column {word_column} has the words: name the tags' with --column",
+                )
             for place, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
                     raise each.error(
@@ -195,16 +192,17 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 inner += len(spans) - len(outer)
             sentences.append(TaggedSentence(words, to_bio(tags)))
         if inner:
-            left_out = counted(inner, "entity", "entities")
-            note(f"{path}: {left_out} inside others are left out")
+            named = counted(inner, "entity", "entities")
+            note(f"{path}: {named} inside others are left out")
         return sentences
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
         tags = list(chain.from_iterable(example.tags for example in examples))
-        sentences = counted(len(examples), "sentence")
         entities = sum(tag.startswith("B-") for tag in tags)
-        named = counted(entities, "entity", "entities")
-        return f"{sentences}, {counted(len(tags), 'token')}, {named}"
+        return (
+            f"{counted(len(examples), 'sentence')}, {counted(len(tags), 'token')}, "
+            f"{counted(entities, 'entity', 'entities')}"
+        )
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types of `train`."""

@@ -216,13 +216,12 @@ class SnliTask(ClassificationTask[SentencePair]):
         self, example: SentencePair, best: str, probabilities: Probabilities
     ) -> dict[str, Any]:
         """The gold label and the sentences as in SNLI, and the prediction."""
-        premise, hypothesis = example.texts
         return {
             "gold_label": example.label,
             "predicted_label": best,
             "probabilities": probabilities,
-            "sentence1": premise,
-            "sentence2": hypothesis,
+            "sentence1": example.texts[0],
+            "sentence2": example.texts[1],
         }
 
 

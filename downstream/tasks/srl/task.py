@@ -120,10 +120,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     ) -> None:
         super().__init__()
         self.inputs = inputs
-        tags = ["O"]
-        for label in labels:
-            tags += [f"B-{label}", f"I-{label}"]
-        self.tags = Tags(tags, "BIO")
+        self.tags = Tags(labels, "BI")
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.flag = torch.nn.Embedding(2, settings.flag_size)
         self.lstm = AlternatingLstm(
@@ -132,7 +129,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
             layers=settings.layers,
             dropout=settings.recurrent_dropout,
         )
-        self.output = torch.nn.Linear(settings.hidden_size, len(tags))
+        self.output = torch.nn.Linear(settings.hidden_size, len(self.tags.names))
         # As in He et al.'s tagger.
         torch.nn.init.orthogonal_(self.output.weight)
 
@@ -163,8 +160,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         x, lengths = self.inputs([example.sentence for example in examples])
         numbers = torch.tensor([len(example.propositions) for example in examples])
         sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
-        propositions = _propositions(examples)
-        predicate = torch.tensor([each.predicate for each in propositions])  # [R]
+        predicate = torch.tensor([each.predicate for each in _propositions(examples)])
         flag = predicate.unsqueeze(1) == torch.arange(x.shape[1])  # [R, T]
         # The first layer's product with its inputs is the words' product, made once a
         # sentence, plus the flag's: sentences have four predicates on average.
@@ -211,8 +207,10 @@ class SrlTask(Task[SrlSentence, Roles]):
                 if propositions:
                     sentences.append(SrlSentence(columns.sentence(WORD), propositions))
         if not sentences:
-            what = f"words with a sense in column {SENSE} are needed"
-            raise InputError(f"{path} has no predicates: {what}")
+            raise InputError(
+                f"{path} has no predicates: "
+                f"words with a sense in column {SENSE} are needed"
+            )
         if inner or without:
             note(
                 f"{path}: {counted(without, 'sentence')} without a predicate and "
@@ -283,15 +281,19 @@ def _read_propositions(
     senses = enumerate(columns.column(SENSE))
     predicates = [row for row, cell in senses if cell != NOTHING]
     if len(predicates) != len(roles):
-        what = f"{len(predicates)} predicates (column {SENSE})"
-        raise columns.error(0, f"{what}, but {len(roles)} columns of arguments")
+        raise columns.error(
+            0,
+            f"{len(predicates)} predicates (column {SENSE}), "
+            f"but {len(roles)} columns of arguments",
+        )
     propositions = []
     for place, spans in zip(predicates, roles, strict=True):
         # A lemma of several words is one cell in the columns of CoNLL-2005.
         lemma = "_".join(columns.rows[place][LEMMA].split())
         if lemma in ("", NOTHING):
-            what = f"the predicate has a sense, but no lemma (column {LEMMA})"
-            raise columns.error(place, what)
+            raise columns.error(
+                place, f"the predicate has a sense, but no lemma (column {LEMMA})"
+            )
         propositions.append(Proposition(place, lemma, spans))
     return propositions
 

@@ -1,4 +1,4 @@
-"""LSTMs: padding changes nothing; the fast stack of highway LSTMs is that of allennlp_light, in outputs and gradients."""
+"""LSTMs: padding changes nothing; highway LSTMs are those of the papers and of allennlp_light."""
 
 import pytest
 import torch
