@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -53,14 +54,13 @@ def run(command: SentencesCommand) -> None:
     """Print each distinct sentence once, in the order of the files."""
     task = load_task(command.task)
     reader = with_changes(task.reader, command.reader)
-    words: dict[tuple[str, ...], None] = {}
-    for path in command.files:
-        for example in task.read(path, reader, training=True):
-            words |= {each.words: None for each in task.sentences(example)}
+    files = [task.read(path, reader, training=True) for path in command.files]
+    examples = chain.from_iterable(files)
+    sentences = chain.from_iterable(task.sentences(each) for each in examples)
     # Other programs read the lines, whatever characters the terminal shows.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
     # A terminal gets no characters that steer it; a file gets the words as they are.
     shown = printable if sys.stdout.isatty() else str
-    for each in words:
-        print(shown(" ".join(each)))
+    for each in dict.fromkeys(" ".join(sentence.words) for sentence in sentences):
+        print(shown(each))

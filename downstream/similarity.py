@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -88,15 +89,11 @@ def main(argv: Sequence[str]) -> int:
 def run(command: SimilarityCommand) -> None:
     """Print the table of correlations."""
     files = [read_pairs(path) for path in command.files]
-    words: dict[str, None] = {}
-    for file in files:
-        for pair in file.pairs:
-            words.update(dict.fromkeys(pair))
-    headers = ["pairs of words", "pairs", "found"]
-    tables = []
-    for name, vectors in vectors_of(command.source, list(words)).items():
-        headers.append(name)
-        tables.append(dict(zip(words, vectors, strict=True)))
+    pairs = chain.from_iterable(file.pairs for file in files)
+    words = list(dict.fromkeys(chain.from_iterable(pairs)))
+    by_name = vectors_of(command.source, words)
+    tables = [dict(zip(words, each, strict=True)) for each in by_name.values()]
+    headers = ["pairs of words", "pairs", "found", *by_name]
     rows = []
     for file in files:
         found = [correlation(file, table) for table in tables]
@@ -135,9 +132,8 @@ def read_pairs(path: Path) -> WordPairs:
         separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
         # SimLex has it between the words and the score.
-        has_part_of_speech = len(cells) > 2 and cells[2] in PARTS_OF_SPEECH
-        place = 3 if has_part_of_speech else 2
-        score = cells[place] if len(cells) > place else ""
+        place = 3 if cells[2:] and cells[2] in PARTS_OF_SPEECH else 2
+        score = "".join(cells[place : place + 1])
         if _NUMBER.fullmatch(score):
             pairs.append((cells[0], cells[1]))
             scores.append(float(score))
@@ -152,10 +148,7 @@ def read_pairs(path: Path) -> WordPairs:
     if not pairs:
         raise InputError(f"{path} holds no pairs of words")
     # Files of MEN have a part of speech behind every word.
-    if all(
-        _TAGGED.fullmatch(first) and _TAGGED.fullmatch(second)
-        for first, second in pairs
-    ):
+    if all(_TAGGED.fullmatch(word) for word in chain.from_iterable(pairs)):
         pairs = [(first[:-2], second[:-2]) for first, second in pairs]
     name = unpacked_name(path.name).removesuffix(".txt")
     return WordPairs(name, pairs, np.array(scores))
@@ -195,7 +188,6 @@ def correlation(
             cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
             scores.append(score)
     # Ranks of fewer pairs, or of equal numbers, say nothing.
-    rho = math.nan
-    if len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1:
-        rho = float(spearmanr(cosines, scores).statistic)
-    return rho, len(scores)
+    if len(scores) < 3 or len(set(scores)) == 1 or len(set(cosines)) == 1:
+        return math.nan, len(scores)
+    return float(spearmanr(cosines, scores).statistic), len(scores)

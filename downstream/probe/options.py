@@ -126,10 +126,12 @@ class ProbeOptions:
 
     def kinds(self, inputs: InputOptions) -> list[InputKind]:
         """The kinds of inputs that are asked for, or those that `inputs` give."""
-        if self.inputs:
-            return input_kinds(self.inputs)
         has_states = inputs.features is not None or inputs.model is not None
-        if not inputs.vectors:
-            return input_kinds("features" if has_states else "")
-        # Where both are given, the encoder's worth is asked for.
-        return input_kinds("vectors,both" if has_states else "vectors")
+        usual = {
+            # The encoder's worth is asked for.
+            (True, True): "vectors,both",
+            (True, False): "vectors",
+            (False, True): "features",
+            (False, False): "",
+        }
+        return input_kinds(self.inputs or usual[bool(inputs.vectors), has_states])

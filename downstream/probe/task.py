@@ -14,7 +14,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
-from elmoc.files.writing import atomic_path
+from elmoc.files.text import open_text
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
@@ -134,9 +134,6 @@ class Task(ABC, Generic[Example, Prediction]):
         self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> None:
         """Write the lines of all examples to a file."""
-        with (
-            atomic_path(path) as partial,
-            open(partial, "w", encoding="utf-8", newline="\n") as file,
-        ):
+        with open_text(path) as file:
             for example, prediction in zip(examples, predictions, strict=True):
                 file.write(self.format_prediction(example, prediction))

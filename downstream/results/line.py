@@ -82,6 +82,11 @@ class ResultLine:
         """The sample standard deviation over seeds (n − 1); None for a single one."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else None
 
+    @property
+    def score(self) -> str:
+        """`52.31 ± 0.40`, or the mean alone."""
+        return format_score(self.mean, self.deviation)
+
     def as_json(self) -> dict[str, Any]:
         """The object of a line of a results file, with mean and deviation."""
         return {**asdict(self), "mean": self.mean, "deviation": self.deviation}

@@ -43,17 +43,15 @@ class Gain:
     """How far the mean is above that of word vectors alone, in points, and how sure
     this is.
 
-    interval: the middle 95 % of the resamples.
     resampled: the gain in each resample, float64 [R]. Rows with the same number of
         items have the same draws of them.
     """
 
     points: float
-    interval: tuple[float, float]
     resampled: np.ndarray
 
     def __str__(self) -> str:
-        low, high = self.interval
+        low, high = interval(self.resampled)
         return f"{_signed(self.points)} [{_signed(low)}, {_signed(high)}]"
 
 
@@ -107,13 +105,9 @@ def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[
         rows = _arrange(results, resamples)
         order = list(TASKS)
         places = [result.place for result in results]
-
-        def place_in_table(row: Row) -> tuple[int, int, float]:
-            first = row.first
-            share = first.settings["train_fraction"]
-            return order.index(first.task), places.index(first.place), share
-
-        rows.sort(key=place_in_table)
+        rows.sort(key=lambda row: row.first.settings["train_fraction"])
+        rows.sort(key=lambda row: places.index(row.first.place))
+        rows.sort(key=lambda row: order.index(row.first.task))
         names = ["\t".join(row.first.place) for row in rows]
         # Within a preset, hyper-parameters tell rows apart.
         names = told_apart(names, [{"preset": row.first.preset} for row in rows])
@@ -188,7 +182,7 @@ def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
     gains = {}
     for (kind, result), scores in zip(results.items(), resampled, strict=True):
         differences = np.round(scores - resampled[0], _DECIMALS)
-        gains[kind] = Gain(result.mean - baseline, interval(differences), differences)
+        gains[kind] = Gain(result.mean - baseline, differences)
     del gains["vectors"]
     return gains
 

@@ -3,7 +3,7 @@ worth on every task?
 """
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -11,18 +11,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from downstream.inputs.options import INPUT_KINDS
 from downstream.printing import Table, say_lines, text_table
-from downstream.results.line import format_score
+from downstream.results.bootstrap import interval
 from downstream.results.merit import merit_table
 from downstream.results.names import NONE
-from downstream.results.records import Result
 from downstream.results.rows import PAPER, RESAMPLES, Row, compared_rows
 from elmoc.command_line import run_main
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
-# The order of the columns of scores.
-KINDS = ("vectors", "features", "both")
 # Fields of results in JSON: of the row, and of each of its kinds of inputs.
 _OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
 _OF_SEEDS = ("mean", "deviation", "seeds", "scores", "figures", "seconds", "mixes")
@@ -105,8 +103,14 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
     for row in rows:
         first = row.first
         paper = f"{PAPER[first.task]:+.1f}" if first.task in PAPER else NONE
+        found = [row.results.get(kind) for kind in INPUT_KINDS]
+        means = [each.score if each else NONE for each in found]
+        seeds = [str(len(each.seeds)) if each else NONE for each in found]
+        minutes = [
+            f"{fmean(each.seconds) / 60:.1f}" if each else NONE for each in found
+        ]
         name = [first.task, row.dataset, first.metric, row.encoder]
-        scores.append(name + _of_kinds(row, _score))
+        scores.append(name + means)
         above = [str(row.gains.get(kind, NONE)) for kind in ("both", "features")]
         gains.append(name + above + [paper])
         runs.append(
@@ -114,8 +118,8 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
                 first.task,
                 row.dataset,
                 f"{first.items:,} {first.item}",
-                " / ".join(_of_kinds(row, _seeds)),
-                " / ".join(_of_kinds(row, _minutes)),
+                " / ".join(seeds),
+                " / ".join(minutes),
                 row.encoder,
                 row.word_vectors,
                 row.mix,
@@ -125,33 +129,15 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
     above = ["both − vectors", "features − vectors", "paper"]
     of_runs = ["task", "data", "items", "seeds", "minutes a run"]
     return [
-        Table("Scores", names + list(KINDS), scores),
+        Table("Scores", names + list(INPUT_KINDS), scores),
         Table("Gains over word vectors alone", names + above, gains, right=above),
         Table(
-            f"Runs (three numbers: {' / '.join(KINDS)})",
+            f"Runs (three numbers: {' / '.join(INPUT_KINDS)})",
             [*of_runs, "encoder", "word vectors", "mix of layers"],
             runs,
             right=of_runs[2:],
         ),
     ]
-
-
-def _of_kinds(row: Row, shown: Callable[[Result], str]) -> list[str]:
-    """A cell about each kind of inputs."""
-    found = [row.results.get(kind) for kind in KINDS]
-    return [shown(result) if result else NONE for result in found]
-
-
-def _score(result: Result) -> str:
-    return format_score(result.mean, result.deviation)
-
-
-def _seeds(result: Result) -> str:
-    return str(len(result.seeds))
-
-
-def _minutes(result: Result) -> str:
-    return f"{fmean(result.seconds) / 60:.1f}"
 
 
 def explanations(rows: Sequence[Row]) -> list[str]:
@@ -183,7 +169,11 @@ def row_as_json(row: Row) -> dict[str, Any]:
     gains = {}
     for kind, gain in row.gains.items():
         error = float(gain.resampled.std(ddof=1))
-        gains[kind] = {"points": gain.points, "interval": gain.interval, "error": error}
+        gains[kind] = {
+            "points": gain.points,
+            "interval": interval(gain.resampled),
+            "error": error,
+        }
     return {
         **{name: getattr(row.first, name) for name in _OF_ROW},
         "encoder": row.encoder,

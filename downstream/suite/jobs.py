@@ -74,9 +74,8 @@ def make_jobs(
     # No word is looked up here: only the fingerprints are needed.
     opened = [open_word_vectors(origin, only=[]) for origin in vectors]
     vectors_identity = SEPARATOR.join(each.fingerprint for each in opened)
-    encoder = ""
-    if features is not None:
-        encoder = encoder_identity(FeatureStates(features, sentences=[]).describe())
+    described = FeatureStates(features, sentences=[]).describe() if features else {}
+    encoder = encoder_identity(described)
     jobs = []
     for (probe, splits), kind in product(probes, INPUT_KINDS.values()):
         if (kind.states and features is None) or (kind.words and not vectors):
@@ -190,9 +189,8 @@ def _failure(job: Job, status: int, logs: Path) -> str:
     log = logs / f"{job.name}.log"
     # Libraries may have printed anything.
     text = log.read_text(encoding="utf-8", errors="replace").rstrip()
-    reason = shortened(text.rpartition("\n")[2], 200)
-    if status < 0:
-        reason = f"signal {-status}"
+    last = shortened(text.rpartition("\n")[2], 200)
+    reason = f"signal {-status}" if status < 0 else last
     return f"{job.name} failed ({reason}): see {log}"
 
 

@@ -28,8 +28,9 @@ def overlap_notes(
     if not corpora and training is not None:
         for record in trainings_of(training):
             path = Path(str(record.get("corpus", "not named")))
-            corpus = _corpus_of(path, record)
-            if corpus is None:
+            corpus = Corpus(path) if (path / "corpus.json").is_file() else None
+            # Another corpus may have been built in its place.
+            if not corpus or corpus.train_tokens != record.get("corpus_tokens"):
                 notes.append(
                     "Not checked for sentences of development parts: the corpus of the "
                     f"encoder's training ({path}) is not there, or another by now "
@@ -51,14 +52,3 @@ def overlap_notes(
             "such text out)."
         )
     return list(dict.fromkeys(notes))
-
-
-def _corpus_of(path: Path, record: Mapping[str, Any]) -> Corpus | None:
-    """The corpus of a training; None where it is not there, or another is."""
-    if not (path / "corpus.json").is_file():
-        return None
-    corpus = Corpus(path)
-    # Another corpus may have been built in its place.
-    if corpus.train_tokens != record.get("corpus_tokens"):
-        return None
-    return corpus

@@ -97,9 +97,10 @@ class SuiteProbe:
         """Equal for probes whose results are compared: of one task, with the same
         settings but for layer states.
         """
-        settings = {}
-        for inputs, each in self.settings.items():
-            settings[inputs] = without_state_settings(asdict(each))
+        settings = {
+            kind: without_state_settings(asdict(each))
+            for kind, each in self.settings.items()
+        }
         text = json.dumps([self.task.name, settings], sort_keys=True)
         return fingerprint([text.encode()])
 

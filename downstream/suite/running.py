@@ -7,7 +7,7 @@ merit?
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -187,10 +187,9 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
 
 def _sentences(data: Iterable[Sequence[Split]]) -> list[str]:
     """The sentences of splits, each once, words joined by a blank."""
-    found: dict[str, None] = {}
-    for split in chain.from_iterable(data):
-        found |= {" ".join(sentence.words): None for sentence in split.sentences}
-    return list(found)
+    splits = chain.from_iterable(data)
+    sentences = chain.from_iterable(split.sentences for split in splits)
+    return list(dict.fromkeys(" ".join(sentence.words) for sentence in sentences))
 
 
 def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
@@ -230,10 +229,9 @@ def _report(
     merit = figure_of_merit(rows)
     all_notes = explanations(rows) + list(notes)
     say_lines(f"\n{tables_as_text(result_tables(rows), all_notes)}\n")
-    shown = merit or "there is none without results of both and of vectors"
-    say(f"figure of merit: {shown}")
+    say(f"figure of merit: {merit or 'none without results of both and of vectors'}")
     content = {
-        "merit": merit and {**vars(merit), "shares": list(map(asdict, merit.shares))},
+        "merit": merit and {**vars(merit), "shares": list(map(vars, merit.shares))},
         "notes": all_notes,
         "rows": [row_as_json(row) for row in rows],
     }
