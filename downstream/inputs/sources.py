@@ -244,13 +244,6 @@ class InputSources:
             states=self.states if kind.states else None,
         )
 
-    def describe(self) -> dict[str, dict[str, Any] | None]:
-        """The fields `features` and `vectors` of a line of results."""
-        return {
-            "features": None if self.states is None else self.states.describe(),
-            "vectors": None if self.words is None else self.words.describe(),
-        }
-
 
 def open_sources(
     kinds: Collection[InputKind],

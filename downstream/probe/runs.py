@@ -41,7 +41,13 @@ def train_probes(
     chosen = with_changes(preset, options.settings)
     reader = with_changes(task.reader, options.reader)
     checked_device(options.device)
-    _make_folders(options)
+    # Whether results can be written is found out before training.
+    if options.predictions is not None:
+        options.predictions.mkdir(parents=True, exist_ok=True)
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        # Several runs may append to one file, which is why it is not emptied.
+        open(options.out, "a").close()
     splits = [
         read_split(task, name, paths, reader, fraction=chosen.train_fraction)
         for name, paths in data.files.items()
@@ -76,33 +82,24 @@ def train_probes(
             "preset": options.preset,
             "device": options.device,
             "threads": torch.get_num_threads(),
-            **own_sources.describe(),
+            "features": own_sources.states and own_sources.states.describe(),
+            "vectors": own_sources.words and own_sources.words.describe(),
             "elmoc": VERSION,
         }
-        lines = []
-        for seed in seeds:
-            own = _trained(
+        lines = [
+            _trained(
                 task,
                 options,
                 sources=own_sources,
                 settings=settings,
                 splits=splits,
                 vocabulary=vocabulary,
-                name=f"{task.name}.{kind.name}.seed{seed}",
+                facts=facts,
                 seed=seed,
             )
-            lines.append(ResultLine(**facts, **own))
+            for seed in seeds
+        ]
         yield joined(lines)
-
-
-def _make_folders(options: ProbeOptions) -> None:
-    """Find out before training whether results can be written."""
-    if options.predictions is not None:
-        options.predictions.mkdir(parents=True, exist_ok=True)
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        # Several runs may append to one file, which is why it is not emptied.
-        open(options.out, "a").close()
 
 
 def _trained(
@@ -113,11 +110,11 @@ def _trained(
     settings: TrainingSettings,
     splits: Sequence[Split],
     vocabulary: dict[str, Any],
-    name: str,
+    facts: dict[str, Any],
     seed: int,
-) -> dict[str, Any]:
-    """The part of a line of results about one probe, which is trained and scored; its
-    predictions are written.
+) -> ResultLine:
+    """The line of results of one probe, which is trained and scored; its predictions
+    are written.
 
     Args:
         task: of the probe.
@@ -126,9 +123,10 @@ def _trained(
         settings: the hyper-parameters for these inputs.
         splits: train, dev, and test if there is one; the last is scored.
         vocabulary: what the task's model has to know of the training data.
-        name: of the probe.
+        facts: fields of the line that are known before.
         seed: of its training.
     """
+    name = f"{task.name}.{facts['inputs']}.seed{seed}"
     train = splits[0]
     reported = splits[-1]
     # Weights, dropout and order of batches are drawn from the seed alone, so that it
@@ -161,15 +159,16 @@ def _trained(
         f"{trained['epochs'][0]}; {trained['seconds'][0]:.0f} s, "
         f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)"
     )
-    return {
-        "seeds": [seed],
-        "scores": [metrics[task.metric]],
-        "figures": {metric: [value] for metric, value in metrics.items()},
-        "mixes": [inputs.mix_weights()],
-        "items": len(counts),
-        "counts": [[_short(row) for row in counts.tolist()]],
+    return ResultLine(
+        seeds=[seed],
+        scores=[metrics[task.metric]],
+        figures={metric: [value] for metric, value in metrics.items()},
+        mixes=[inputs.mix_weights()],
+        items=len(counts),
+        counts=[[_short(row) for row in counts.tolist()]],
+        **facts,
         **trained,
-    }
+    )
 
 
 def _short(numbers: Sequence[float]) -> list[int | float]:

@@ -96,8 +96,6 @@ def random_part(
     on one line of a file, are kept or left out together. Every run draws the same, and
     a smaller part lies inside a larger one.
     """
-    if fraction == 1:
-        return examples
     firsts = [task.sentences(example)[0] for example in examples]
     places = [(first.file, first.line) for first in firsts]
     distinct = list(dict.fromkeys(places))

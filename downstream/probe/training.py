@@ -85,8 +85,6 @@ def train_probe(
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
     epochs: list[dict[str, float]] = []
-    best_epoch = 0
-    best_score = -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin = time.perf_counter()
     with progress_bar(
@@ -105,14 +103,14 @@ def train_probe(
             epochs.append({"loss": loss, "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
+            scores = [each["dev_score"] for each in epochs]
             # The first of equal epochs is kept: it has fitted the training data least.
-            if score > best_score:
-                best_epoch = epoch
-                best_score = score
+            best_epoch = 1 + scores.index(max(scores))
+            if best_epoch == epoch:
                 weights = probe.state_dict().items()
                 best_weights = {name: weight.clone() for name, weight in weights}
             progress.set_postfix_str(
-                f"epoch {epoch}, dev {score:.2f}, best {best_score:.2f} in epoch "
+                f"epoch {epoch}, dev {score:.2f}, best {max(scores):.2f} in epoch "
                 f"{best_epoch}",
                 refresh=False,
             )
@@ -121,7 +119,7 @@ def train_probe(
     probe.load_state_dict(best_weights)
     training_seconds = sum(one["seconds"] for one in epochs)
     return {
-        "dev_scores": [best_score],
+        "dev_scores": [max(scores)],
         "best_epochs": [best_epoch],
         "epochs": [len(epochs)],
         "curves": [epochs],
@@ -191,8 +189,8 @@ def length_batches(
     for start in range(0, len(order), CHUNK * batch_size):
         chunk = order[start : start + CHUNK * batch_size]
         chunk = chunk[np.argsort(sizes[chunk], kind="stable")]
-        for first in range(0, len(chunk), batch_size):
-            batches.append(chunk[first : first + batch_size])
+        starts = range(batch_size, len(chunk), batch_size)
+        batches += np.split(chunk, starts)
     # Else an epoch would read short examples before long ones, chunk by chunk.
     for place in generator.permutation(len(batches)):
         yield batches[place]

@@ -51,13 +51,10 @@ class Gain:
     resampled: np.ndarray
 
     def __str__(self) -> str:
-        low, high = interval(self.resampled)
-        return f"{_signed(self.points)} [{_signed(low)}, {_signed(high)}]"
-
-
-def _signed(points: float) -> str:
-    # Adding 0.0 makes 0 of −0.
-    return f"{round(points, 2) + 0.0:+.2f}"
+        numbers = [self.points, *interval(self.resampled)]
+        # Adding 0.0 makes 0 of −0.
+        points, low, high = [f"{round(each, 2) + 0.0:+.2f}" for each in numbers]
+        return f"{points} [{low}, {high}]"
 
 
 @dataclass

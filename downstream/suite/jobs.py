@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.options import INPUT_KINDS, SEPARATOR, InputKind
+from downstream.inputs.options import INPUT_KINDS, InputKind
 from downstream.inputs.sources import FeatureStates
 from downstream.probe.splits import Split
 from downstream.results.records import encoder_identity
@@ -72,10 +72,10 @@ def make_jobs(
         out: the folder of results. The baseline folder is beside it.
     """
     # No word is looked up here: only the fingerprints are needed.
-    opened = [open_word_vectors(origin, only=[]) for origin in vectors]
-    vectors_identity = SEPARATOR.join(each.fingerprint for each in opened)
+    fingerprints = [
+        open_word_vectors(origin, only=[]).fingerprint for origin in vectors
+    ]
     described = FeatureStates(features, sentences=[]).describe() if features else {}
-    encoder = encoder_identity(described)
     jobs = []
     for (probe, splits), kind in product(probes, INPUT_KINDS.values()):
         if (kind.states and features is None) or (kind.words and not vectors):
@@ -99,8 +99,8 @@ def make_jobs(
                 probe.task.name,
                 options,
                 {split.name: split.fingerprints for split in splits},
-                vectors_identity if kind.words else "",
-                encoder if kind.states else "",
+                fingerprints if kind.words else [],
+                encoder_identity(described) if kind.states else "",
                 VERSION,
             ]
             key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
@@ -134,9 +134,9 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     Returns:
         How many failed.
     """
-    missing = [job for job in jobs if not job.result.exists()]
+    waiting = [job for job in jobs if not job.result.exists()]
     # The last is taken first.
-    waiting = sorted(missing, key=lambda job: job.words)
+    waiting.sort(key=lambda job: job.words)
     running: dict[subprocess.Popen[bytes], Job] = {}
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)

@@ -36,19 +36,18 @@ def overlap_notes(
                     f"encoder's training ({path}) is not there, or another by now "
                     "(--corpus, once for each, names all of them)."
                 )
-            elif corpus.record.subwords:
-                # Sentences are searched in the corpus of words that it was made of.
-                found.append(Path(str(corpus.record.settings.get("words"))))
             else:
-                found.append(path)
+                # Subwords are searched in the corpus of words that they were made of.
+                words = corpus.record.settings.get("words")
+                found.append(Path(str(words)) if corpus.record.subwords else path)
     # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):
         count = overlapping_sentences(Corpus(path), overlap)
-        warning = "WARNING: " if count else ""
+        shown = counted(count, "sentence")
         notes.append(
-            f"{warning}{counted(count, 'sentence')} of the pretraining text ({path}) "
-            "overlap with development or test parts (build_corpus --leave-out leaves "
-            "such text out)."
+            f"{'WARNING: ' if count else ''}{shown} of the pretraining text "
+            f"({path}) overlap with development or test parts (build_corpus "
+            "--leave-out leaves such text out)."
         )
     return list(dict.fromkeys(notes))

@@ -7,7 +7,7 @@ options?
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -143,8 +143,8 @@ def read_suite(
     for entry in suite.probe:
         changes = entry.quick if quick else Changes()
         if changes is not None:
+            folder = Path(data or path.parent)
             with reading(f"{path}: probe {entry.name}"):
-                folder = Path(data or path.parent)
                 probes.append(_probe(entry, changes, suite.seeds, folder))
     # Their files of results would have one name, where case does not count.
     names = {probe.file_name.lower() for probe in probes}
@@ -169,7 +169,7 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     preset = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
     # Options of the reader and hyper-parameters stand side by side in a suite file.
-    of_reader = [each.name for each in fields(task.reader) if each.name in options]
+    of_reader = options.keys() & vars(task.reader)
     reader = {name: options.pop(name) for name in of_reader}
     settings: dict[str, TrainingSettings] = {}
     for name, kind in INPUT_KINDS.items():
@@ -177,8 +177,8 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
         # The gain is a difference of scores after training on the same examples.
         if "train_fraction" in of_kind:
             raise InputError(f"{name}.train_fraction: all inputs have the same data")
-        found = with_changes(preset, options | of_kind, name=str)
-        settings[name] = settings_of_inputs(found, kind)
+        chosen = with_changes(preset, options | of_kind, name=str)
+        settings[name] = settings_of_inputs(chosen, kind)
     files = {"train": entry.train, "dev": entry.dev, "test": entry.test}
     return SuiteProbe(
         task=task,

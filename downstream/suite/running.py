@@ -157,8 +157,10 @@ def run_suite(
         asked = [job for job in jobs if job.kind in kinds]
         done = sum(job.result.exists() for job in asked)
         at_once = options.jobs or available_cores()
-        runs = counted(len(asked), "run")
-        say(f"{runs}, {done} done before, {at_once} at once: {out}")
+        say(
+            f"{counted(len(asked), 'run')}, {done} done before, {at_once} at once: "
+            f"{out}"
+        )
         failed = run_jobs(asked, at_once=at_once, logs=out / "logs")
         # Other kinds of inputs may have been run before.
         finished = [job for job in jobs if job.result.exists()]
