@@ -28,18 +28,16 @@ def length_bucketed(
     """
     batch: list[int] = []
     words = 0
-    longest = 0
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        length = lengths[index] + 2
-        # Longest first: the first sentence of a batch sets its width.
-        longest = longest or length
-        more = longest if padded else length
+        more = lengths[index] + 2
+        if batch and padded:
+            # Longest first: the first sentence of a batch sets its width.
+            more = lengths[batch[0]] + 2
         if batch and (words + more > batch_words or len(batch) == batch_size):
             yield batch
             batch = []
             words = 0
-            longest = length
-            more = length
+            more = lengths[index] + 2
         batch.append(index)
         words += more
     if batch:

@@ -177,16 +177,15 @@ class ElmoEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.states = LayerStates(elmo, requires_grad=requires_grad)
-        mixes = []
-        for _ in range(num_output_representations):
-            mix = ScalarMix(
+        self.mixes = nn.ModuleList(
+            ScalarMix(
                 elmo.layers,
                 weights=mix_weights,
                 layer_norm=layer_norm,
                 trainable=mix_weights is None,
             )
-            mixes.append(mix)
-        self.mixes = nn.ModuleList(mixes).to(elmo.device)
+            for _ in range(num_output_representations)
+        ).to(elmo.device)
         self.dropout = nn.Dropout(dropout)
 
     @property

@@ -131,11 +131,11 @@ class Encoder(nn.Module, ABC):
         weight = next(self.parameters())
         shape = (batch, self._mask_size)
         keep = torch.full(shape, 1 - self.dropout, device=weight.device)
-        masks: list[Tensor | None] = []
-        for _ in range(self._mask_count):
-            kept = torch.bernoulli(keep, generator=generator)
-            masks.append(kept.to(weight.dtype) / (1 - self.dropout))
-        return masks
+        return [
+            torch.bernoulli(keep, generator=generator).to(weight.dtype)
+            / (1 - self.dropout)
+            for _ in range(self._mask_count)
+        ]
 
     def own_masks(self, batch: int) -> list[Tensor | None]:
         """The masks of a window for which none are given: in training they are drawn,

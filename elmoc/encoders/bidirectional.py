@@ -170,9 +170,8 @@ class BidirectionalEncoder(nn.Module):
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""
-        module = getattr(self, direction_name(name))
-        assert isinstance(module, DirectionEncoder)
-        return module
+        direction: DirectionEncoder = getattr(self, direction_name(name))
+        return direction
 
     @property
     def width(self) -> int:

@@ -8,7 +8,7 @@ projection).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from msgspec import Meta
@@ -159,7 +159,7 @@ class LstmStack(Encoder):
         self.residual = sizes.residual
         self.fast = fast
         recurrence = fused_recurrence if fast else plain_recurrence
-        self.layers = nn.ModuleList(
+        self.layers: Any = nn.ModuleList(
             ProjectedLstmLayer(sizes, recurrence=recurrence)
             for _ in range(sizes.layers)
         )
@@ -181,20 +181,13 @@ class LstmStack(Encoder):
         the weights are float32 on the CPU.
         """
         weight = next(self.parameters())
-        if (
-            not self.fast
-            or weight.device.type != "cpu"
-            or weight.dtype != torch.float32
-        ):
+        on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
+        dtype = factor_dtype(precision)
+        run = inference_kernels(dtype) if self.fast and on_cpu else None
+        if run is None:
             return None
-        kernels = inference_kernels(factor_dtype(precision))
-        if kernels is None:
-            return None
-        layers = []
-        for layer in self.layers:
-            assert isinstance(layer, ProjectedLstmLayer)
-            layers.append((layer.weights(), layer.options()))
-        return LstmInference(layers, residual=self.residual, kernels=kernels)
+        layers = [(layer.weights(), layer.options()) for layer in self.layers]
+        return LstmInference(layers, residual=self.residual, dtype=dtype, run=run)
 
     def forward(
         self,

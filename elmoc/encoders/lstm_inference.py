@@ -13,8 +13,9 @@ products, float32 or bfloat16; sums and states are float32.
 
 import ctypes
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,6 +64,10 @@ class _Arguments(ctypes.Structure):
         ("projection_clip", ctypes.c_float),
         ("epsilon", ctypes.c_float),
     )
+
+
+# Runs a layer; another number than 0 says that memory is lacking.
+Kernel = Callable[[Any], int]
 
 
 class PackedLayer:
@@ -115,48 +120,32 @@ def _panels(weight: Tensor) -> Tensor:
     return weight.reshape(blocks).permute(0, 3, 1, 4, 2, 5).contiguous()
 
 
-class InferenceKernels:
-    """The kernels for this processor.
+@lru_cache
+def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | None:
+    """What runs a layer with factors in float32 or bfloat16; None where it cannot be
+    compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:
         dtype: S.
-        tiles: whether bfloat16 products may run on AMX tiles.
-        avx512: whether they may use AVX-512; without it they are made for AVX2 alone.
-
-    Raises:
-        KernelBuildError: they cannot be compiled, or the processor has neither AVX-512
-            nor AVX2.
+        avx512: whether it may use AVX-512 and AMX tiles; without them it is made for
+            AVX2 alone.
     """
-
-    def __init__(
-        self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True
-    ) -> None:
-        source = SOURCE.with_name("inference.cpp")
-        compiler = default_compiler()
-        if not avx512:
-            compiler = f"{compiler} -mno-avx512f"
-        library, _ = load_library(source, compiler)
-        # 0: neither AVX-512 nor AVX2; 2: AMX tiles, too
-        support = library.support()
-        if not support:
-            raise KernelBuildError(
-                "this processor has neither AVX-512 nor AVX2 with FMA"
-            )
-        name = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}[dtype]
-        self.dtype = dtype
-        self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
-        self.run = getattr(library, f"{name}_tiles" if self.on_tiles else name)
-
-
-@lru_cache
-def inference_kernels(dtype: torch.dtype) -> InferenceKernels | None:
-    """The kernels for factors in a type; None where there are none."""
-    if dtype not in (torch.float32, torch.bfloat16):
-        return None
+    compiler = default_compiler()
+    if not avx512:
+        compiler = f"{compiler} -mno-avx512f"
     try:
-        return InferenceKernels(dtype)
+        library, _ = load_library(SOURCE.with_name("inference.cpp"), compiler)
     except KernelBuildError:
         return None
+    support = library.support()
+    if not support:
+        return None
+    name = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}[dtype]
+    # 1: AVX-512 or AVX2; 2: AMX tiles, too
+    if support == 2 and avx512 and dtype == torch.bfloat16:
+        name = f"{name}_tiles"
+    kernel: Kernel = getattr(library, name)
+    return kernel
 
 
 class LstmInference:
@@ -166,7 +155,8 @@ class LstmInference:
     Args:
         layers: weights, in float32 on the CPU, and options of each layer.
         residual: whether the input of every layer but the first is added to its output.
-        kernels: what runs a layer; factors of products have its type.
+        dtype: S.
+        run: runs a layer, see `inference_kernels`.
     """
 
     def __init__(
@@ -174,15 +164,13 @@ class LstmInference:
         layers: Sequence[tuple[RecurrenceWeights, RecurrenceOptions]],
         *,
         residual: bool,
-        kernels: InferenceKernels,
+        dtype: torch.dtype,
+        run: Kernel,
     ) -> None:
-        self.residual = residual
-        self._kernels = kernels
+        self._residual = residual
+        self._run = run
         with torch.no_grad():
-            self._layers = [
-                PackedLayer(weights, options, kernels.dtype)
-                for weights, options in layers
-            ]
+            self._layers = [PackedLayer(*layer, dtype) for layer in layers]
 
     def __call__(
         self,
@@ -205,7 +193,7 @@ class LstmInference:
         # each layer reads it, and writes the input of the next one over it
         width = layer_states.shape[2]
         shape = (len(words) + SPARE_WORDS, _padded(width, _DEPTH))
-        packed = torch.zeros(shape, dtype=self._kernels.dtype)
+        packed = torch.zeros(shape, dtype=self._layers[0].step.dtype)
         packed[: len(words), :width] = layer_states[0, words]
         after = []
         for index, layer in enumerate(self._layers):
@@ -238,13 +226,13 @@ class LstmInference:
                 projection_size=layer.projection_size,
                 cell_size=layer.cell_size,
                 layer=index + 1,
-                residual=self.residual and index > 0,
+                residual=self._residual and index > 0,
                 threads=threads,
                 cell_clip=layer.options.cell_clip,
                 projection_clip=layer.options.projection_clip,
                 epsilon=layer.options.norm_epsilon,
             )
-            if self._kernels.run(ctypes.byref(arguments)):
+            if self._run(ctypes.byref(arguments)):
                 raise MemoryError(f"no memory for the states of {count} rows")
             if carry:
                 after.append(LSTMState(hidden[rows], cell[rows]))

@@ -93,11 +93,8 @@ class ElmocEmbeddings(TokenEmbeddings):
         return embeddings
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
-        texts = []
-        for sentence in sentences:
-            texts.append([token.text for token in sentence])
         vectors = token_vectors(
-            self._elmo, texts, self._layers, batch_size=self._batch_size
+            self._elmo, sentences, self._layers, batch_size=self._batch_size
         )
         for sentence, rows in zip(sentences, vectors, strict=True):
             for token, vector in zip(sentence, rows.to(flair.device), strict=True):

@@ -2,8 +2,9 @@
 blanks, from chosen layers.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,9 +14,15 @@ from elmoc.encoders.pooling import pooled
 from elmoc.model import ElmoC
 
 
+class Token(Protocol):
+    """A token of spaCy or of flair."""
+
+    text: str
+
+
 def token_vectors(
     model: ElmoC,
-    sentences: Sequence[Sequence[str]],
+    sentences: Iterable[Iterable[Token]],
     layers: str | Sequence[int],
     *,
     batch_size: int = BATCH_SIZE,
@@ -28,7 +35,7 @@ def token_vectors(
 
     Args:
         model: the encoder.
-        sentences: lists of tokens.
+        sentences: of tokens.
         layers: see `SentenceEncoder.choose_layers`; several are concatenated.
         batch_size: sentences a batch at most.
     """
@@ -36,15 +43,12 @@ def token_vectors(
     words = []
     bounds = []
     for sentence in sentences:
-        split = [token.split() for token in sentence]
+        split = [token.text.split() for token in sentence]
         words.append(list(chain.from_iterable(split)))
-        bounds.append(torch.tensor(list(accumulate(map(len, split), initial=0))))
-    vectors = []
+        bounds.append(torch.tensor([0, *map(len, split)]).cumsum(0))
     states = model.embed_batch(words, batch_size=batch_size)
-    for each, own in zip(states, bounds, strict=True):
-        # [layers, n, 2P], or of one layer [n, 2P]
-        chosen = pooled(select(each), own, "mean")
-        if chosen.ndim == 3:
-            chosen = torch.cat(chosen.unbind(), dim=-1)
-        vectors.append(chosen)
-    return vectors
+    # [layers, n, 2P], or of one layer [n, 2P]; then [n, width]
+    return [
+        pooled(select(each), own, "mean").movedim(-2, 0).flatten(1)
+        for each, own in zip(states, bounds, strict=True)
+    ]

@@ -149,8 +149,5 @@ def cache_path() -> Path:
     Raises:
         RuntimeError: there is no home directory.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # the standard has relative paths ignored
-    if not base.is_absolute():
-        base = Path.home() / ".cache"
-    return base / "elmoc"
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "elmoc"

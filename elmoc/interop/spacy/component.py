@@ -6,12 +6,13 @@ A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+import torch
 from spacy import registry, util
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -122,24 +123,22 @@ class ElmocComponent:
 
         A doc without sentence boundaries is read as one sentence.
         """
-        texts = []
-        counts = []
+        sentences = []
         for doc in docs:
-            sentences = [doc[:]]
-            if doc.has_annotation("SENT_START"):
-                sentences = list(doc.sents)
-            counts.append(len(sentences))
-            for sentence in sentences:
-                texts.append([token.text for token in sentence])
+            has_bounds = doc.has_annotation("SENT_START")
+            sentences.append(list(doc.sents) if has_bounds else [doc[:]])
         vectors = iter(
-            token_vectors(self.elmo, texts, self._layers, batch_size=self._batch_size)
+            token_vectors(
+                self.elmo,
+                chain.from_iterable(sentences),
+                self._layers,
+                batch_size=self._batch_size,
+            )
         )
-        for doc, count in zip(docs, counts, strict=True):
-            # zero rows, of a doc without sentences
-            rows = [np.zeros((0, self.width), np.float32)]
-            for vector in islice(vectors, count):
-                rows.append(vector.numpy())
-            doc.tensor = np.concatenate(rows)
+        for doc, own in zip(docs, sentences, strict=True):
+            # a doc without sentences has no rows
+            rows = [torch.zeros(0, self.width), *islice(vectors, len(own))]
+            doc.tensor = torch.cat(rows).numpy()
             add_hooks(doc)
 
     def initialize(
@@ -198,9 +197,7 @@ class ElmocComponent:
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Where the model is, and its fingerprint; not the model."""
         path = os.path.realpath(self.elmo.directory.path or self._path)
-        return util.to_bytes(
-            {"model": lambda: path, "fingerprint": lambda: self._fingerprint}, exclude
-        )
+        return msgspec.msgpack.encode([path, self._fingerprint])
 
     def from_bytes(
         self, data: bytes, *, exclude: Iterable[str] = ()
@@ -208,14 +205,7 @@ class ElmocComponent:
         """Take the model where it was; whether it is still the same is seen when it is
         loaded.
         """
-        state: dict[str, str] = {}
-        keep = {
-            "model": partial(state.__setitem__, "model"),
-            "fingerprint": partial(state.__setitem__, "fingerprint"),
-        }
-        util.from_bytes(data, keep, exclude)
-        self._path = state.get("model", self._path)
-        self._fingerprint = state.get("fingerprint")
+        self._path, self._fingerprint = msgspec.msgpack.decode(data)
         self._elmo = None
         return self
 

@@ -2,7 +2,6 @@
 `doc.tensor`.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -54,18 +53,9 @@ def span_vector(span: Span) -> np.ndarray:
     doc = span.doc
     # While spaCy merges the tokens of a span, `doc.tensor` is shorter than the doc, and
     # where the vocab has vectors it keeps the answer for good, as the vector of the
-    # merged word: the answer is the mean of the vocab's vectors. So it is, with a
-    # warning, once a token was split: spaCy lengthens the tensor by a row too many.
-    if doc.tensor.size and doc.vocab.vectors_length:
-        has_states = [not token.is_space for token in doc]
-        if not np.array_equal(doc.tensor.any(axis=-1), has_states):
-            if len(doc.tensor) >= len(doc):
-                said = (
-                    "a token was split behind elmoc: vectors of spans are means of the "
-                    "vocab's"
-                )
-                warnings.warn(said, stacklevel=2)
-            return _mean(np.stack([doc.vocab.get_vector(token.orth) for token in span]))
+    # merged word: the answer is the mean of the vocab's vectors.
+    if doc.vocab.vectors_length and 0 < len(doc.tensor) < len(doc):
+        return _mean(np.stack([doc.vocab.get_vector(token.orth) for token in span]))
     return _mean(rows_of(doc)[span.start : span.end])
 
 

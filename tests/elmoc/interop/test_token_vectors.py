@@ -1,6 +1,7 @@
 """Tokens of other libraries: layers are chosen by name or index, and tokens may hold blanks."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ from elmoc.interop.token_vectors import token_vectors
 from elmoc import ElmoC
 
 SENTENCES = [["New York", "is", " ", "big", "\n"], [], ["\t"], ["It", "rained", "."]]
+
+
+def tokens(sentences: list[list[str]]) -> list[list[SimpleNamespace]]:
+    return [[SimpleNamespace(text=text) for text in sentence] for sentence in sentences]
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def test_layers_by_name_and_index(model: ElmoC) -> None:
         (2, 0): torch.cat([top, bottom], dim=-1),
     }
     for layers, vectors in expected.items():
-        [found] = token_vectors(model, [words], layers)
+        [found] = token_vectors(model, tokens([words]), layers)
         torch.testing.assert_close(found, vectors)
 
 
@@ -39,7 +44,7 @@ def test_layers_that_are_none_or_that_the_model_lacks(layers: Any, model: ElmoC)
 
 
 def test_a_token_with_blanks_gets_the_mean_over_its_words_and_one_of_blanks_alone_zeros(model: ElmoC) -> None:
-    first, empty, blank, plain = token_vectors(model, SENTENCES, "top", batch_size=2)
+    first, empty, blank, plain = token_vectors(model, tokens(SENTENCES), "top", batch_size=2)
     words = model.embed(["New", "York", "is", "big"])[-1]
     zeros = torch.zeros(model.width)
     torch.testing.assert_close(first, torch.stack([words[:2].mean(dim=0), words[2], zeros, words[3], zeros]))

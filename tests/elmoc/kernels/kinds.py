@@ -1,12 +1,11 @@
 """Kinds of kernels that are compared with each other."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 
 import pytest
 import torch
-from elmoc.encoders.lstm_inference import InferenceKernels
-from elmoc.kernels.compiling import KernelBuildError
+from elmoc.encoders.lstm_inference import inference_kernels
 from elmoc.kernels.cpu import CompiledKernels
 from elmoc.kernels.lstm_step import StepKernels
 from tests.elmoc.kernels.reference import ReferenceKernels
@@ -29,10 +28,5 @@ KERNELS: dict[str, Callable[[torch.dtype], StepKernels]] = {
 }
 
 
-@lru_cache
-def avx2_kernels(dtype: torch.dtype) -> InferenceKernels | None:
-    """Those of inference that this processor would have without AVX-512; None where there are none."""
-    try:
-        return InferenceKernels(dtype, avx512=False)
-    except KernelBuildError:
-        return None
+avx2_kernels = partial(inference_kernels, avx512=False)
+"""Those of inference that this processor would have without AVX-512; None where there are none."""
