@@ -140,8 +140,8 @@ class _Output:
         """A thread that shows all lines of a pipe."""
         assert source is not None
         # In the context of the caller, which may be `quiet`.
-        show = copy_context().run
-        thread = Thread(target=show, args=(self._show, source, to), daemon=True)
+        run = copy_context().run
+        thread = Thread(target=run, args=(self._show, source, to), daemon=True)
         thread.start()
         return thread
 

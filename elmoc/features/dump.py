@@ -43,8 +43,6 @@ PART_BYTES = 5 << 27
 # Bytes of the hash at the end of a part.
 _HASH_BYTES = 8
 
-Progress = Callable[[int], object]
-
 DEFAULT = DumpOptions()
 
 
@@ -173,19 +171,18 @@ class Dump:
         self._changed = Path(source.path).stat().st_mtime_ns
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
-        chosen = model.sentence_encoder.choose_layers(options.layers)
-        self._chosen = chosen
+        self._chosen = model.sentence_encoder.choose_layers(options.layers)
         self._shape = FeatureShape(
-            layers=len(chosen.names),
+            layers=len(self._chosen.names),
             width=model.width,
             dtype=options.dtype,
             single=options.layers in ("top", "average"),
             words=self.survey.words,
         )
-        numbers = math.prod(self._shape.of(self.survey.words))
-        self.size = numbers * np.dtype(options.dtype).itemsize
-        numbers_a_word = len(chosen.names) * model.width
+        numbers_a_word = math.prod(self._shape.of(1))
         self._part_words = words_of_a_part(options.batch_words, numbers_a_word)
+        number_bytes = np.dtype(options.dtype).itemsize
+        self.size = self.survey.words * numbers_a_word * number_bytes
         self._identity = self._make_identity()
         # Parts of another size begin with other sentences.
         self._key = f"{self._identity}-{self._part_words}"
@@ -309,7 +306,7 @@ class Dump:
         return number + 1
 
     def _states(
-        self, sentences: Sequence[Sentence], progress: Progress
+        self, sentences: Sequence[Sentence], progress: Callable[[int], object]
     ) -> Iterator[np.ndarray]:
         """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or
         [n, 2P] each.
@@ -329,7 +326,7 @@ class Dump:
         return (each.numpy() for each in states)
 
     def _carried_states(
-        self, sentences: Sequence[Sentence], progress: Progress
+        self, sentences: Sequence[Sentence], progress: Callable[[int], object]
     ) -> Iterator[Tensor]:
         """The same with the state carried from each sentence of a document to the
         next.

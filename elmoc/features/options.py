@@ -10,8 +10,6 @@ from elmoc.errors import InputError
 
 # Forms on disk; `LAYOUTS` has their readers and writers.
 LayoutName = Literal["allennlp", "bilm", "e2e-coref", "flat"]
-# Types of numbers in a feature file.
-NumberType = Literal["float32", "float16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +27,9 @@ class DumpOptions:
             },
         ),
     ] = "all"
-    dtype: Annotated[NumberType, Meta(description="type of the numbers")] = "float32"
+    dtype: Annotated[
+        Literal["float32", "float16"], Meta(description="type of the numbers")
+    ] = "float32"
     layout: Annotated[
         LayoutName,
         Meta(description="layout of the file", extra={"option": "--format"}),

@@ -205,10 +205,10 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
         if not self.has_map:
             return
         # `<s>` and `</s>` are no words of the map.
-        more = 2 if self.record.boundaries else 0
+        lengths = self.lengths - 2 * self.record.boundaries
         with reading(self.path):
             for text, index in self.sentence_map.items():
-                if len(text.split()) + more != self.lengths[index]:
+                if len(text.split()) != lengths[index]:
                     raise ValueError(
                         f'sentence {index} is not "{shortened(text)}", as its map says'
                     )

@@ -53,8 +53,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """The members of the root, in the order in which they were made if the file
         tracks it, else by name.
         """
-        order = self.root.get_create_plist().get_link_creation_order()
-        is_tracked = order & h5py.h5p.CRT_ORDER_TRACKED
+        is_tracked = self.root.get_create_plist().get_link_creation_order()
         index = h5py.h5.INDEX_CRT_ORDER if is_tracked else h5py.h5.INDEX_NAME
         names: list[bytes] = []
         self.root.links.iterate(names.append, idx_type=index)
@@ -68,9 +67,8 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         for name in self.file.attrs:
             attribute = self.file.attrs.get_id(name)
             kind = attribute.get_type().get_class()
-            count = math.prod(attribute.shape or ())
-            is_long = kind == h5py.h5t.STRING and count > _MOST_TEXTS
-            if kind not in _ATTRIBUTE_CLASSES or is_long:
+            is_many = math.prod(attribute.shape or ()) > _MOST_TEXTS
+            if kind not in _ATTRIBUTE_CLASSES or (is_many and kind == h5py.h5t.STRING):
                 raise ValueError(
                     f"the attribute {name} is neither numbers nor some texts"
                 )
@@ -136,13 +134,11 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         found = self.stored(name)
         rows = found.shape[0] if found.shape else 1
         require_size(found, rows)
-        numbers: np.ndarray = found[()]
-        return numbers
+        return np.asarray(found[()])
 
     def own(self, name: str) -> bytes:
         """The path; an error where a step of it is a link."""
-        steps = accumulate(name.split("/"), "{}/{}".format)
-        for step in steps:
+        for step in accumulate(name.split("/"), "{}/{}".format):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()

@@ -43,19 +43,19 @@ def read_lines(
             left -= len(line)
             number += 1
             if len(line) > MAX_LINE_BYTES:
-                where = _place(path, number, start)
-                most = MAX_LINE_BYTES >> 20
-                raise InputError(f"{where} is longer than {most} MiB: break it")
+                raise InputError(
+                    f"{_place(path, number, start)} is longer than "
+                    f"{MAX_LINE_BYTES >> 20} MiB: break it"
+                )
             begins = number == 1 and start == 0
             if begins and line[_TAR_MARK] == b"ustar":
                 raise InputError(f"{path} is a tar archive: unpack it")
             try:
                 text = line.decode("utf-8-sig" if begins else "utf-8")
             except UnicodeDecodeError as error:
-                where = _place(path, number, start)
-                byte = f"byte 0x{line[error.start]:02x} is not valid UTF-8"
                 raise InputError(
-                    f"{where}: {byte}: convert the file (for instance with iconv)"
+                    f"{_place(path, number, start)}: byte 0x{line[error.start]:02x} is "
+                    "not valid UTF-8: convert the file (for instance with iconv)"
                 ) from None
             yield text.rstrip("\r\n")
 

@@ -96,5 +96,4 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     directions /= np.maximum(lengths, 1e-30)
     centred = directions - directions.mean(axis=0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
-    components: np.ndarray = (left * scale)[:, :count]
-    return components
+    return np.asarray((left * scale)[:, :count])

@@ -202,13 +202,6 @@ class LayoutWriter(ABC):
             entry: its text and document.
             states: [L', n, 2P], or [n, 2P] where the shape says single, in its type.
         """
-        wanted = self.shape.of(entry.length)
-        # HDF5 would read past the end of an array of another size.
-        if states.shape != wanted or states.dtype != self.shape.dtype:
-            raise ValueError(
-                f"the states are {states.dtype} {states.shape}, not "
-                f"{self.shape.dtype} {wanted}"
-            )
         if self.layers_axis is None:
             array = np.ascontiguousarray(states)
         else:

@@ -57,7 +57,11 @@ class AllennlpReader(LayoutReader):
 
     def lines(self) -> dict[str, int]:
         if self._sentences:
-            return {line_of(key): index for index, key in enumerate(self._sentences)}
+            lines = (
+                key.replace("$period$", ".").replace("$backslash$", "/")
+                for key in self._sentences
+            )
+            return {line: index for index, line in enumerate(lines)}
         if not self.has_map:
             return super().lines()
         content = h5py.Dataset(self._file.dataset(MAP_KEY))[0]
@@ -103,17 +107,11 @@ class BilmWriter(AllennlpWriter):
     found_by_words = False
 
 
-def line_of(key: str) -> str:
-    """The text of the line that has this key in a file of another tool."""
-    return key.replace("$period$", ".").replace("$backslash$", "/")
-
-
 def is_group(file: CheckedFile, name: str) -> bool:
     """Whether a member of the root is a group of others, and no link."""
     member = name.encode()
-    if file.root.links.get_info(member).type != h5py.h5l.TYPE_HARD:
-        return False
-    return bool(h5py.h5o.get_info(file.root, member).type == h5py.h5o.TYPE_GROUP)
+    is_hard = file.root.links.get_info(member).type == h5py.h5l.TYPE_HARD
+    return is_hard and h5py.h5o.get_info(file.root, member).type == h5py.h5o.TYPE_GROUP
 
 
 def leaves(file: CheckedFile) -> list[str]:
