@@ -100,8 +100,8 @@ class SentenceEncoder:
         # Models of words keep the names that they had before there were subwords.
         if self.pooling is not None:
             names["pooling"] = self.pooling
-        if self._directory.packed is not None:
-            names["packed_from"] = self._directory.packed.model
+        if self._directory.packed_from is not None:
+            names["packed_from"] = self._directory.packed_from
         return names
 
     def choose_layers(self, layers: str | Sequence[int]) -> ChosenLayers:

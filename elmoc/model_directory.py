@@ -100,23 +100,6 @@ class ModelRecord:
 
 
 @dataclass(frozen=True)
-class PackedRecord:
-    """Where a packed model comes from.
-
-    parent: the path of the model that was packed.
-    model, word_vectors_fingerprint: the fingerprints of its encoder and word vectors.
-    word_vectors: the name of the file of its word vectors.
-    weights: the type of matrices in the packed model.
-    """
-
-    parent: str
-    model: str
-    word_vectors: str
-    word_vectors_fingerprint: str
-    weights: str
-
-
-@dataclass(frozen=True)
 class OutputLayerRecord:
     """The output layers that an encoder was trained against.
 
@@ -144,8 +127,8 @@ class OutputLayerRecord:
         """
         if "fingerprint" not in self.config:
             return None
-        names = [each.name for each in fields(VectorSource)]
-        own = {name: self.config[name] for name in names if name in self.config}
+        names = {each.name for each in fields(VectorSource)} & self.config.keys()
+        own = {name: self.config[name] for name in names}
         return convert(own, VectorSource, where=where, name="output_layer.{}".format)
 
 
@@ -174,11 +157,11 @@ class ModelDirectory:
     weight_type: str = "float32"
 
     @property
-    def packed(self) -> PackedRecord | None:
-        """Where a packed model comes from; None where the model was not packed."""
-        packed = self.training.get("packed")
-        where = f"{self.path or 'this model'}: training.packed"
-        return None if packed is None else convert(packed, PackedRecord, where=where)
+    def packed_from(self) -> str | None:
+        """The fingerprint of the model that was packed into this one, if any was."""
+        with reading(f"the training record of {self.path or 'this model'}"):
+            packed = self.training.get("packed")
+            return None if packed is None else str(packed["model"])
 
     def read_stored_vectors(self) -> StoredVectors | None:
         """The word vectors that go with the model; None where there are none."""
@@ -273,8 +256,7 @@ def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
 
 def _write_tensors(model: ModelDirectory, folder: Path) -> None:
     """Write the encoder and the output layers, each with its transform."""
-    weights = contiguous(model.encoder.weights())
-    tensors = packed_weights(weights, model.weight_type)
+    tensors = packed_weights(contiguous(model.encoder.weights()), model.weight_type)
     tensors |= _as_tensors(model.transform, _TRANSFORM)
     save_file(tensors, folder / WEIGHTS)
     if model.output_layer.weights is not None:

@@ -5,11 +5,10 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M
 codebooks.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import asdict, replace
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +20,11 @@ from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, PackedRecord
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.weights import contiguous, packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import Contents, FastTextVectors
-from elmoc.word_vectors.ngrams import NgramKind
 from elmoc.word_vectors.product_quantisation import (
     ENTRIES,
     quantise,
@@ -69,18 +67,17 @@ def row_counts(
     Raises:
         InputError: the room is too little.
     """
-    # matrix, codebooks and mean, once of words and once of n-grams
+    # Matrix, codebooks and mean, once of words and once of n-grams.
     room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)
     codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
     ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
+    word_codes = min(codes, key=lambda number: abs(number - size * _WORD_CODES))
     ngram_bytes = ngram_codes + _NGRAM_BYTES
     ngrams = min(int(room * _NGRAM_SHARE) // ngram_bytes, ngrams)
     left = room - ngrams * ngram_bytes
-    word_codes = min(codes, key=lambda number: abs(number - size * _WORD_CODES))
-    for number in codes:
-        # once all words have a row, the room is for more codes
-        if words * (number + _WORD_BYTES) <= left:
-            word_codes = max(word_codes, number)
+    # Once all words have a row, the room is for more codes.
+    fitting = [number for number in codes if words * (number + _WORD_BYTES) <= left]
+    word_codes = max([word_codes, *fitting])
     words = min(left // (word_codes + _WORD_BYTES), words)
     if min(words, ngrams) < ENTRIES:
         raise InputError(
@@ -95,14 +92,12 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
     adds to the input projections.
     """
     size = model.word_vectors.size
-    matrix = np.eye(size)
-    if model.transform.matrix is not None:
-        matrix = model.transform.matrix.astype(np.float64)
+    transform = model.transform.matrix
+    matrix = np.eye(size) if transform is None else transform.astype(np.float64)
     total = np.zeros((size, size))
     for direction in model.encoder.directions:
         layer = model.encoder.direction(direction).input_layer
-        # [E, P]
-        read = matrix
+        read = matrix  # [E, P]
         if isinstance(layer, VectorProjection):
             read = matrix @ layer.projection.weight.detach().double().numpy().T
         total += read @ read.T
@@ -124,9 +119,9 @@ def code_rows(
     mean = share @ rows
     centred = rows - mean
     covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
-    # variances ascend
+    # Variances ascend.
     variances, axes = np.linalg.eigh(covariance)
-    # in each round every codebook gets an axis, in turns from the first and the last
+    # In each round every codebook gets an axis, in turns from the first and the last
     rounds = np.arange(len(variances)).reshape(-1, codebooks)
     rounds[1::2] = rounds[1::2, ::-1]
     axes = axes[:, rounds.T.reshape(-1)] / np.sqrt(variances.sum())
@@ -161,9 +156,8 @@ def pack_vectors(
         room: bytes that the vectors take at most.
     """
     words, counts, ngram_rows = contents
-    header = fasttext.header
-    kind = NgramKind(header.bucket, header.shortest, header.maxn)
-    # how often each n-gram occurs in the words, however often these occur
+    kind = fasttext.header.ngrams
+    # How often each n-gram occurs in the words, however often these occur.
     in_words = np.zeros(kind.buckets)
     for start in range(0, len(words), _BLOCK_WORDS):
         _, ngrams_of_words = kind.of_words(words[start : start + _BLOCK_WORDS])
@@ -181,22 +175,18 @@ def pack_vectors(
     raw = np.array(ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
     kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[:ngrams])
-    # the mean of the others stands for each of them
+    # The mean of the others stands for each of them
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
     rest = pruned @ raw / max(1, pruned.sum())
-    coded = code_rows(raw[kept], np.sqrt(counts[kept]), metric, ngram_codes)
-    numbers = used[kept].astype(np.int32)
-    of_ngrams = Ngrams(kind, numbers, coded, rest.astype(np.float32))
-    vectors = CompactVectors.of_words(words, rows, of_ngrams)
-    sizes = Counter[str]()
-    for name, tensor in vectors.tensors().items():
-        sizes[name.partition(".")[0]] += tensor.nbytes
-    say(f"{number:,} words of {word_codes} bytes: {human_bytes(sizes['words'])}")
-    say(f"{ngrams:,} n-grams of {ngram_codes} bytes: {human_bytes(sizes['ngrams'])}")
-    shared = number - len(vectors.hashes)
-    say(f"{shared} words share their hash, and so their row, with a more frequent one")
-    return vectors
+    of_ngrams = Ngrams(
+        kind,
+        buckets=used[kept].astype(np.int32),
+        rows=code_rows(raw[kept], np.sqrt(counts[kept]), metric, ngram_codes),
+        rest=rest.astype(np.float32),
+    )
+    say(f"{number:,} words of {word_codes} bytes, {ngrams:,} n-grams of {ngram_codes}")
+    return CompactVectors.of_words(words, rows, of_ngrams)
 
 
 def packed_model(
@@ -210,19 +200,20 @@ def packed_model(
     folder = Path(parent.path or "")
     unpacked, weight_type = unpacked_weights(weights)
     encoder.load_weights(unpacked)
-    packed = PackedRecord(
-        parent=str(folder.parent if folder.name == "model" else folder),
-        model=elmo.fingerprint,
-        word_vectors=parent.word_vectors.file_name,
-        word_vectors_fingerprint=parent.word_vectors.fingerprint,
-        weights=weight_type,
-    )
+    # What was packed, and the type of matrices now.
+    packed = {
+        "parent": str(folder.parent if folder.name == "model" else folder),
+        "model": elmo.fingerprint,
+        "word_vectors": parent.word_vectors.file_name,
+        "word_vectors_fingerprint": parent.word_vectors.fingerprint,
+        "weights": weight_type,
+    }
     directory = replace(
         parent,
         encoder=encoder,
         output_layer=OutputLayerRecord(parent.output_layer.config, None),
         word_vectors=replace(parent.word_vectors, fingerprint=vectors.fingerprint),
-        training=parent.training | {"packed": asdict(packed)},
+        training=parent.training | {"packed": packed},
         stored_vectors=vectors,
         weight_type=weight_type,
         path=None,
@@ -246,18 +237,14 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     """
     require_faiss()
     fasttext = elmo.word_vectors
-    if (
-        not isinstance(fasttext, FastTextVectors)
-        or fasttext.header.maxn < fasttext.header.shortest
-    ):
+    if not isinstance(fasttext, FastTextVectors) or not fasttext.header.has_ngrams:
         raise InputError(
             "pack takes models that read a fastText .bin file with n-grams, not "
             f"{fasttext.origin}"
         )
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type)
-    encoder_bytes = sum(each.nbytes for each in weights.values())
-    for array in elmo.directory.transform.arrays.values():
-        encoder_bytes += array.nbytes
+    parts = [*weights.values(), *elmo.directory.transform.arrays.values()]
+    encoder_bytes = sum(each.nbytes for each in parts)
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
     contents = fasttext.contents()
     metric = encoder_metric(elmo.directory)
@@ -265,9 +252,9 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     packed = packed_model(elmo, weights, pack_vectors(fasttext, contents, metric, room))
     if text is not None:
         sentences = [line.split() for line in islice(read_lines(text), _SENTENCES)]
-        compared = compare_states(elmo, packed, sentences, frozenset(contents[0]))
         say(f"mean cosine with the layer states of the original on {text}")
         say("(each layer, then all):")
+        compared = compare_states(elmo, packed, sentences, frozenset(contents[0]))
         for name, layers in compared.items():
             by_layer = " ".join(f"{each:.4f}" for each in layers.tolist())
             say(f"    {name:24} {by_layer}  {layers.mean():.4f}")
@@ -280,13 +267,19 @@ def compare_states(
     """The mean cosines [L + 1] of layer states of two models, of words that are `seen`
     and of all others.
     """
-    found: dict[str, list[Tensor]] = {}
-    before = original.embed_sentences(sentences)
-    after = packed.embed_sentences(sentences)
-    for words, one, other in zip(sentences, before, after, strict=True):
-        # [n, L + 1]
-        cosines = cosine_similarity(one, other, dim=-1).T
-        for word, layers in zip(words, cosines, strict=True):
-            name = "words of the text" if word in seen else "unseen words"
-            found.setdefault(name, []).append(layers)
-    return {name: torch.stack(layers).mean(dim=0) for name, layers in found.items()}
+    states = zip(
+        original.embed_sentences(sentences),
+        packed.embed_sentences(sentences),
+        strict=True,
+    )
+    cosines = [cosine_similarity(one, other, dim=-1) for one, other in states]
+    of_words = torch.cat([torch.empty(original.layers, 0), *cosines], dim=1)
+    is_seen = torch.tensor(
+        [word in seen for word in chain.from_iterable(sentences)], dtype=torch.bool
+    )
+    groups = {"words of the text": is_seen, "unseen words": ~is_seen}
+    return {
+        name: of_words[:, chosen].mean(dim=1)
+        for name, chosen in groups.items()
+        if chosen.any()
+    }

@@ -23,9 +23,10 @@ from elmoc.files.checksums import check_archive
 from elmoc.files.compression import require_file
 from elmoc.files.records import read_json
 from elmoc.files.text import read_lines
-from elmoc.interop.imported import copies, imported_model, lstm_sizes
+from elmoc.interop.original_elmo import imported_model, lstm_sizes
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import convert
+from elmoc.weights import check_finite, contiguous
 from elmoc.word_vectors.character_cnn import (
     CHARACTERS,
     WORDS,
@@ -109,14 +110,16 @@ def read_many_langs(directory: Path | str) -> ModelDirectory:
         }
         cnn = convert(sizes, CharacterCnnConfig, where=where)
     with reading(folder / "token_embedder.pkl"):
-        record = CharacterCnnRecord(cnn, "lexicon")
         vectors = CharacterCnnVectors(
-            record, copies(weights), lexicons=lexicons, origin=str(folder)
+            CharacterCnnRecord(cnn, "lexicon"),
+            contiguous(weights),
+            lexicons=lexicons,
+            origin=str(folder),
         )
     with reading(folder / "encoder.pkl"):
         weights = lstm_weights(_read_tensors(folder / "encoder.pkl"))
         origin = {"from": "ELMoForManyLangs", "options": config}
-        return imported_model(lstm, copies(weights), vectors, origin)
+        return imported_model(lstm, weights, vectors, origin)
 
 
 def cnn_weights(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -189,17 +192,17 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             check_archive(path)
         with open(path, "rb") as file, suppress(tarfile.HeaderError):
             # Of a tar archive, PyTorch would read headers of any size.
-            start = file.read(tarfile.BLOCKSIZE)
-            tarfile.TarInfo.frombuf(start, "utf-8", "surrogateescape")
+            tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "replace")
             raise ValueError("it is a tar archive")
         tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
         for name, tensor in tensors.items():
             # A damaged shape would reach beyond the memory of the numbers.
-            is_plain = (
-                tensor.layout == torch.strided
-                and tensor.device.type == "cpu"
-                and not tensor.is_nested
-            )
-            if not is_plain or tensor.nbytes > tensor.untyped_storage().nbytes():
+            if (
+                tensor.layout != torch.strided
+                or tensor.device.type != "cpu"
+                or tensor.is_nested
+                or tensor.nbytes > tensor.untyped_storage().nbytes()
+            ):
                 raise ValueError(f"{name} is no plain tensor")
-        return {name: tensor.detach() for name, tensor in tensors.items()}
+        check_finite(tensors)
+        return tensors

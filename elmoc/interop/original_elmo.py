@@ -1,4 +1,4 @@
-"""Original ELMo: the options and weights of bilm-tf and AllenNLP, read into a model
+"""Original ELMo: the options and weights of bilm-tf and AllenNLP, read as a model
 directory and written from one.
 
 `cnn_table` and `lstm_table` have every tensor of a `weights.hdf5` beside ours; import
@@ -9,7 +9,7 @@ Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), Allen
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,24 +19,35 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmoc.corpus import BEGIN, END
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import direction_name
+from elmoc.encoders.bidirectional import (
+    BidirectionalEncoder,
+    EncoderConfig,
+    direction_name,
+)
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path, refuse_existing
-from elmoc.interop.imported import copies, imported_model, lstm_sizes
-from elmoc.model_directory import ModelDirectory, read_model_directory
+from elmoc.model_directory import (
+    ModelDirectory,
+    OutputLayerRecord,
+    read_model_directory,
+)
 from elmoc.settings import convert
-from elmoc.weights import prefixed
+from elmoc.weights import check_finite, contiguous, prefixed
 from elmoc.word_vectors.character_cnn import (
+    FILE_NAME,
     UTF8,
     UTF8_SIZE,
     CharacterCnnConfig,
     CharacterCnnRecord,
     CharacterCnnVectors,
 )
+from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.transform import VectorTransform
 
 # The values that options may have, by the path of the key: any other would give other
 # numbers. The number of characters is 261 in training, and 262 where id 0 is counted,
@@ -104,14 +115,16 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ModelDirecto
             if h5py.h5o.get_info(file.file.id, name.encode()).type
             == h5py.h5o.TYPE_DATASET
         }
+        check_finite(theirs)
     projection = "CNN_proj/W_proj" in theirs
     with reading(options):
         cnn, lstm = _sizes(content, projection=projection, where=str(options))
     with reading(weights):
         encoder = _our_tensors(lstm_table(lstm), theirs)
-        record = CharacterCnnRecord(cnn, UTF8)
         vectors = CharacterCnnVectors(
-            record, _our_tensors(cnn_table(cnn), theirs), origin=str(weights)
+            CharacterCnnRecord(cnn, UTF8),
+            contiguous(_our_tensors(cnn_table(cnn), theirs)),
+            origin=str(weights),
         )
         if theirs:
             raise InputError(f"it has unknown tensors: {', '.join(theirs)}")
@@ -125,7 +138,59 @@ def _our_tensors(table: list[Weight], theirs: dict[str, Tensor]) -> dict[str, Te
     for weight in table:
         read = weight.read(theirs.pop(weight.theirs))
         ours |= zip(weight.ours, read, strict=True)
-    return copies(ours)
+    return ours
+
+
+def imported_model(
+    sizes: LstmSizes,
+    weights: Mapping[str, Tensor],
+    vectors: CharacterCnnVectors,
+    origin: Mapping[str, Any],
+) -> ModelDirectory:
+    """A model of another tool, as its directory is to be written.
+
+    Args:
+        sizes, weights: of the encoder.
+        vectors: its character CNN.
+        origin: its record.
+
+    Raises:
+        InputError: the weights do not fit.
+    """
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(EncoderConfig(sizes, vectors.size))
+    encoder.load_weights(contiguous(weights), assign=True)
+    source = VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none")
+    return ModelDirectory(
+        encoder=encoder,
+        output_layer=OutputLayerRecord({"kind": "none"}, None),
+        transform=VectorTransform(vectors.lookup([BEGIN, END])),
+        word_vectors=source,
+        training={"imported": dict(origin)},
+        stored_vectors=vectors,
+    )
+
+
+def lstm_sizes(options: Mapping[str, Any], *, residual: bool, where: str) -> LstmSizes:
+    """The settings of the encoder, from the names that both tools have for them.
+
+    Args:
+        options: of the encoder.
+        residual: whether layers have residual connections.
+        where: the file of the options, as errors call it.
+    """
+    # A clip of null or 0 is none.
+    sizes = {
+        "projection_size": options["projection_dim"],
+        "cell_size": options["dim"],
+        "layers": options["n_layers"],
+        "cell_clip": options.get("cell_clip") or 0.0,
+        "projection_clip": options.get("proj_clip") or 0.0,
+        "residual": residual,
+        "layer_norm": False,
+        "input_layer": "identity",
+    }
+    return convert(sizes, LstmSizes, where=where)
 
 
 def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
@@ -212,8 +277,8 @@ def lstm_table(lstm: LstmSizes) -> list[Weight]:
     order i, g, f, o. They add 1 to the bias of the forget gate when they run.
     """
     table = []
-    places = product(enumerate(DIRECTIONS), range(lstm.layers))
-    for (number, direction), index in places:
+    for direction, index in product(DIRECTIONS, range(lstm.layers)):
+        number = DIRECTIONS.index(direction)
         theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
         ours = f"{direction_name(direction)}.layers.{index}"
         products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
@@ -299,7 +364,7 @@ def export_original_elmo(
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
         for weight in cnn_table(network) + lstm_table(sizes):
-            tensor = weight.write(*map(ours.__getitem__, weight.ours))
+            tensor = weight.write(*(ours[name] for name in weight.ours))
             array = tensor.contiguous().numpy()
             file.create_dataset(weight.theirs, data=array, track_times=False)
     with atomic_path(weights) as partial_path:

@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading
-from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert
 from elmoc.weights import check_weights, taken
+from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
@@ -124,8 +124,9 @@ class CharacterCnn(nn.Module):
             self.convolutions = nn.ModuleList(
                 nn.Conv1d(width, number, length) for length, number in config.filters
             )
-            highways = [Highway(features) for _ in range(config.highways)]
-            self.highways = nn.Sequential(*highways)
+            self.highways = nn.Sequential(
+                *(Highway(features) for _ in range(config.highways))
+            )
         if config.word_size:
             table = torch.empty(config.words, config.word_size)
             self.words = nn.Embedding.from_pretrained(table)
@@ -190,12 +191,14 @@ class Spelling:
         # Between the marks of its begin and its end.
         room = self.most - 2
         for row, word in zip(rows, words, strict=True):
-            characters = list(word.encode("utf-8", "ignore")[:room])
             if word in self._marks:
                 characters = [self._marks[word]]
-            elif self._ids is not None:
-                ids = self._ids
-                characters = [ids.get(each, self._unknown) for each in word[:room]]
+            elif self._ids is None:
+                characters = list(word.encode("utf-8", "ignore")[:room])
+            else:
+                characters = [
+                    self._ids.get(each, self._unknown) for each in word[:room]
+                ]
             end = len(characters) + 1
             row[1:end] = characters
             row[end] = self.end_word
@@ -210,9 +213,8 @@ def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.nda
     lacks has the row of `<oov>`.
     """
     names = {BEGIN: "<bos>", END: "<eos>"}
-    unknown = ids["<oov>"]
     short = [names.get(word, word[: most - 2]) for word in words]
-    return np.array([ids.get(word, unknown) for word in short], dtype=np.int64)
+    return np.array([ids.get(word, ids["<oov>"]) for word in short], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -293,10 +295,11 @@ class CharacterCnnVectors(StoredVectors):
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
         texts = [self.description(), *self.lexicons.items()]
-        parts = [json.dumps(each).encode() for each in texts]
         weights = sorted(self.weights.items())
-        parts += [name.encode() + tensor.numpy().tobytes() for name, tensor in weights]
-        return fingerprint(parts)
+        return fingerprint(
+            [json.dumps(each).encode() for each in texts]
+            + [name.encode() + tensor.numpy().tobytes() for name, tensor in weights]
+        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
@@ -318,8 +321,7 @@ class CharacterCnnVectors(StoredVectors):
         while len(order):
             # The widest filter reads as much padding behind the longest word, as far
             # as there is room.
-            longest = int(lengths[order[0]]) + config.widest
-            length = max(1, min(most, longest))
+            length = max(1, min(most, int(lengths[order[0]]) + config.widest))
             size = max(1, _BATCH_NUMBERS // (most_filters * length))
             batch = order[:size]
             order = order[size:]
@@ -328,6 +330,4 @@ class CharacterCnnVectors(StoredVectors):
                     None if ids is None else ids[batch, :length],
                     None if rows is None else rows[batch],
                 ).numpy()
-        if not all_finite(vectors):
-            raise InputError(f"{self.origin}: the vector of a word is not finite")
-        return vectors
+        return finite(vectors, words, self.origin)

@@ -13,6 +13,7 @@ Letters: n rows, E their width, M codebooks (or filters), K codewords of a codeb
 their width.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +49,9 @@ def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
     least bit of each first.
     """
     places = np.arange((entries - 1).bit_length(), dtype=np.uint32)
-    shifted = codes.astype(np.uint32)[:, :, None] >> places
-    single = (shifted & np.uint32(1)).astype(np.uint8)  # [n, M, log₂K]
-    return np.packbits(single.reshape(len(codes), -1), axis=1, bitorder="little")
+    single = codes.astype(np.uint32)[:, :, None] >> places & 1  # [n, M, log₂K]
+    bits = single.astype(np.uint8).reshape(len(codes), -1)
+    return np.packbits(bits, axis=1, bitorder="little")
 
 
 def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray:
@@ -60,8 +61,8 @@ def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray
     if bits == 8:
         return packed.astype(np.int64)
     single = np.unpackbits(packed, axis=1, count=codebooks * bits, bitorder="little")
-    values = 1 << np.arange(bits, dtype=np.int64)
-    codes: np.ndarray = single.reshape(len(packed), codebooks, bits) @ values
+    places = single.reshape(len(packed), codebooks, bits)
+    codes: np.ndarray = places @ (1 << np.arange(bits, dtype=np.int64))
     return codes
 
 
@@ -80,8 +81,11 @@ class Rows(ABC):
 
     def select(self, rows: np.ndarray) -> Self:
         """These rows alone, in this order."""
-        arrays = {name: each for name, each in vars(self).items() if name in _OF_ROWS}
-        chosen = {name: each[rows] for name, each in arrays.items() if each is not None}
+        chosen = {
+            name: each[rows]
+            for name, each in vars(self).items()
+            if name in _OF_ROWS and each is not None
+        }
         return replace(self, **chosen)  # type: ignore[type-var]
 
     @abstractmethod
@@ -131,15 +135,14 @@ class CodedRows(Rows):
     mean: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        any_shape = (None, None, None)
-        shape = check_array("codebooks", self.codebooks, np.float16, any_shape)
-        number, entries, width = shape
+        [number, entries, width] = check_array(
+            "codebooks", self.codebooks, np.float16, (None, None, None)
+        )
         if not 2 <= entries <= MOST_ENTRIES:
             raise InputError(
                 f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}"
             )
-        bits = number * (entries - 1).bit_length()
-        code_bytes = -(-bits // 8)
+        code_bytes = math.ceil(number * (entries - 1).bit_length() / 8)
         [rows, _] = check_array("codes", self.codes, np.uint8, (None, code_bytes))
         size = number * width if self.kind == "concatenated" else width
         if self.norms is not None:
@@ -165,8 +168,9 @@ class CodedRows(Rows):
     def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
-        chosen = self.codebooks[np.arange(number), codes]  # [n, M, d]
-        chosen = chosen.astype(np.float32)
+        chosen = self.codebooks[np.arange(number), codes].astype(
+            np.float32
+        )  # [n, M, d]
         is_sum = self.kind == "summed"
         decoded = chosen.sum(axis=1) if is_sum else chosen.reshape(len(rows), -1)
         if self.norms is not None:
@@ -219,7 +223,7 @@ class Filters:
         mixed = hashes[:, None] + steps * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ (mixed >> np.uint64(31))
+        mixed ^= mixed >> np.uint64(31)
         return (mixed % np.uint64(self.entries)).astype(np.int64)
 
     def masks(self, hashes: np.ndarray) -> np.ndarray:
@@ -256,8 +260,8 @@ class FilteredRows(Rows):
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))
         check_array("inner", self.inner, np.float16, (None, self.filters.size))
-        outer = (None, len(self.inner))
-        [size, _] = check_array("outer", self.outer, np.float16, outer)
+        shape = (None, len(self.inner))
+        [size, _] = check_array("outer", self.outer, np.float16, shape)
         object.__setattr__(self, "size", size)
 
     def __len__(self) -> int:

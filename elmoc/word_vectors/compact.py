@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite, check_array
+from elmoc.files.arrays import check_array
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import convert
 from elmoc.weights import prefixed, taken
@@ -34,6 +34,7 @@ from elmoc.word_vectors.coded_rows import (
     hash_words,
 )
 from elmoc.word_vectors.ngrams import NgramKind
+from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 
 FILE_NAME = "compact.safetensors"
@@ -168,8 +169,9 @@ class CompactVectors(StoredVectors):
     def description(self) -> dict[str, Any]:
         filters = getattr(self.rows, "filters", None)
         ngrams = self.ngrams and self.ngrams.kind
-        about = _Description(self.rows.kind, filters, ngrams)
-        return super().description() | asdict(about)
+        return super().description() | asdict(
+            _Description(self.rows.kind, filters, ngrams)
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.
@@ -197,10 +199,12 @@ class CompactVectors(StoredVectors):
         ngrams = None
         if about.ngrams is not None:
             parts = taken(arrays, "ngrams.")
-            buckets = parts.pop("buckets")
-            rest = parts.pop("rest")
-            coded = CodedRows("concatenated", **parts)
-            ngrams = Ngrams(about.ngrams, buckets, coded, rest)
+            ngrams = Ngrams(
+                about.ngrams,
+                buckets=parts.pop("buckets"),
+                rest=parts.pop("rest"),
+                rows=CodedRows("concatenated", **parts),
+            )
         if arrays:
             raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
         return cls(hashes, rows, ngrams, origin)
@@ -215,9 +219,8 @@ class CompactVectors(StoredVectors):
             content = tensor.numpy().reshape(-1).view(np.uint8)
             parts.append(f"{name} {len(content)}".encode())
             last = max(0, len(content) - _BLOCK_BYTES)
-            starts = np.linspace(0, last, _BLOCKS).astype(np.int64)
             # A small tensor has all blocks at 0, and one of them counts.
-            for start in dict.fromkeys(starts.tolist()):
+            for start in np.unique(np.linspace(0, last, _BLOCKS).astype(np.int64)):
                 parts.append(content[start : start + _BLOCK_BYTES].tobytes())
         return fingerprint(parts)
 
@@ -230,10 +233,5 @@ class CompactVectors(StoredVectors):
         vectors[found >= 0] = self.rows.vectors(found[found >= 0])
         if self.ngrams is not None:
             others = np.flatnonzero(found < 0)
-            strings = [words[index] for index in others.tolist()]
-            vectors[others] = self.ngrams.vectors(strings)
-        if not all_finite(vectors):
-            raise InputError(
-                f"{self.origin}: numbers of it are so large that vectors are not finite"
-            )
-        return vectors
+            vectors[others] = self.ngrams.vectors([words[index] for index in others])
+        return finite(vectors, words, self.origin)

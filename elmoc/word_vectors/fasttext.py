@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elmoc.errors import InputError, reading, shortened
-from elmoc.files.arrays import all_finite
+from elmoc.errors import reading
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.compression import require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
@@ -27,13 +26,11 @@ from elmoc.word_vectors.fasttext_file import (
     read_dictionary,
     read_header,
 )
-from elmoc.word_vectors.ngrams import NgramKind
+from elmoc.word_vectors.sources import finite
 
 # Words whose n-grams are looked up at once in Python: their places take some MB.
 _MOST_WORDS = 1024
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_POINTER = ctypes.c_void_p
-_LONG = ctypes.c_int64
 
 # Adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these.
 Fill = Callable[[Sequence[bytes], np.ndarray], None]
@@ -46,7 +43,6 @@ class FastTextVectors:
     n-grams. Vectors are equal to the library's bit for bit.
 
     header: the sizes of the file.
-    description: how words are looked up.
 
     Raises:
         InputError: the file is missing, foreign, quantised, truncated or damaged.
@@ -56,17 +52,13 @@ class FastTextVectors:
         self.origin = os.path.abspath(path)
         require_file(path)
         with reading(path), open(path, "rb") as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._content = content
-            self.header = read_header(content)
+            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.header = read_header(self._content)
             try:
-                library, self.description = _compiled(default_compiler())
+                end, self._fill = _compiled_lookup(self._content, self.header)
             except KernelBuildError:
-                self.description = "Python, without a C++ compiler"
-                end, self._fill = _python_lookup(content, self.header)
-            else:
-                end, self._fill = _compiled_lookup(library, content, self.header)
-            check_matrices(content, self.header, end)
+                end, self._fill = _python_lookup(self._content, self.header)
+            check_matrices(self._content, self.header, end)
         self.size = self.header.dim
 
     def __reduce__(self) -> tuple[type["FastTextVectors"], tuple[str]]:
@@ -83,17 +75,9 @@ class FastTextVectors:
         file gets zeros.
         """
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
-        if words:
-            # Half of a surrogate pair, too, which is no UTF-8, has a vector.
-            encoded = [word.encode("utf-8", "surrogatepass") for word in words]
-            self._fill(encoded, vectors)
-        if not all_finite(vectors):
-            is_finite = np.isfinite(vectors).all(axis=1)
-            word = shortened(words[int(np.argmin(is_finite))])
-            raise InputError(
-                f"{self.origin}: the vector of {word!r} has numbers that are not finite"
-            )
-        return vectors
+        # Half of a surrogate pair, too, which is no UTF-8, has a vector.
+        self._fill([word.encode("utf-8", "surrogatepass") for word in words], vectors)
+        return finite(vectors, words, self.origin)
 
     def contents(self) -> Contents:
         """The words, most frequent first; int64 [V], how often each occurs; and
@@ -106,73 +90,56 @@ class FastTextVectors:
         return words, np.array(list(counts.values())), rows[self.header.words :]
 
 
-class _File(ctypes.Structure):
-    """As `File` in fasttext.cpp."""
-
-    _fields_ = (
-        ("content", _POINTER),
-        ("length", _LONG),
-        ("dim", _LONG),
-        ("words", _LONG),
-        ("bucket", _LONG),
-        ("shortest", _LONG),
-        ("longest", _LONG),
-        ("entries", _LONG),
-        ("begins", _POINTER),
-        ("slots", _POINTER),
-        ("mask", _LONG),
-        ("end", _LONG),
-    )
-
-
 @lru_cache
-def _compiled(compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The library of `fasttext.cpp`, and how it was made."""
-    library, compiler = load_library(_SOURCE, compiler)
-    text = ctypes.c_char_p
-    library.read_dictionary.argtypes = [_POINTER, _LONG]
-    library.add_vectors.argtypes = [_POINTER, text, _POINTER, _LONG, _POINTER]
-    library.add_vectors.restype = None
-    return library, f"C++ compiled by {compiler}"
+def _library(compiler: str) -> ctypes.CDLL:
+    """The library of `fasttext.cpp`."""
+    library, _ = load_library(_SOURCE, compiler)
+    pointer = ctypes.c_void_p
+    long = ctypes.c_int64
+    library.read_dictionary.argtypes = [pointer, long]
+    library.add_vectors.argtypes = [pointer, ctypes.c_char_p, pointer, long, pointer]
+    return library
 
 
-def _compiled_lookup(
-    library: ctypes.CDLL, content: mmap.mmap, header: Header
-) -> tuple[int, Fill]:
+def _compiled_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
     """Where the dictionary ends, and look-up by `fasttext.cpp`."""
+    library = _library(default_compiler())
     numbers = np.frombuffer(content, np.uint8)
     begins = np.empty(header.entries, np.int64)
     # A power of two, of which under half are taken: then searches are short.
     table_size = 1 << (2 * header.entries).bit_length()
     slots = np.zeros((table_size, 2), np.uint32)
-    file = _File(
-        content=numbers.ctypes.data,
-        length=len(content),
-        dim=header.dim,
-        words=header.words,
-        bucket=header.bucket,
-        shortest=header.shortest,
-        longest=header.maxn,
-        entries=header.entries,
-        begins=begins.ctypes.data,
-        slots=slots.ctypes.data,
-        mask=table_size - 1,
-    )
-    # The structure has their addresses only.
-    file.kept = (numbers, begins, slots)
-    if not library.read_dictionary(ctypes.byref(file), DICTIONARY):
+    # As `File` in fasttext.cpp, which writes the last one: the end of the dictionary.
+    fields = {
+        "content": numbers.ctypes.data,
+        "length": len(content),
+        "dim": header.dim,
+        "words": header.words,
+        "bucket": header.bucket,
+        "shortest": header.ngrams.shortest,
+        "longest": header.maxn,
+        "entries": header.entries,
+        "begins": begins.ctypes.data,
+        "slots": slots.ctypes.data,
+        "mask": table_size - 1,
+        "end": 0,
+    }
+    file = np.array(list(fields.values()), np.int64)
+    if not library.read_dictionary(file.ctypes.data, DICTIONARY):
         raise ValueError(BAD_DICTIONARY)
+    # The library has their addresses only.
+    kept = (file, numbers, begins, slots)
 
     def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
         text = b"<" + b"><".join(words) + b">"
         # Two marks a word.
-        lengths = np.array([len(word) + 2 for word in words], dtype=np.int64)
-        ends = np.cumsum(lengths)
+        ends = np.cumsum([len(word) + 2 for word in words], dtype=np.int64)
+        address = kept[0].ctypes.data
         library.add_vectors(
-            ctypes.byref(file), text, ends.ctypes.data, len(words), vectors.ctypes.data
+            address, text, ends.ctypes.data, len(words), vectors.ctypes.data
         )
 
-    return file.end, fill
+    return int(file[-1]), fill
 
 
 def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
@@ -180,28 +147,25 @@ def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
     entries, end = read_dictionary(content, header)
     # Where a word is there twice, its last number counts.
     numbers = {word: number for number, (word, _) in enumerate(entries)}
-    ngrams = NgramKind(max(1, header.bucket), header.shortest, header.maxn)
 
     def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
         matrix = input_rows(content, header, end)
         for start in range(0, len(words), _MOST_WORDS):
             block = words[start : start + _MOST_WORDS]
             decoded = [word.decode("utf-8", "surrogatepass") for word in block]
-            owners, buckets = ngrams.of_words(decoded)
-            bounds = np.searchsorted(owners, np.arange(len(block) + 1))
-            for index, word in enumerate(block):
-                own = numbers.get(word, -1)
-                rows = [own] if own >= 0 else []
+            owners, buckets = header.ngrams.of_words(decoded)
+            bounds = np.searchsorted(owners, np.arange(1, len(block)))
+            of_words = np.split(header.words + buckets, bounds)
+            for vector, word, rows in zip(
+                vectors[start:], block, of_words, strict=False
+            ):
                 # The library gives the end of a sentence no n-grams.
-                if word != b"</s>":
-                    places = buckets[bounds[index] : bounds[index + 1]]
-                    rows += (header.words + places).tolist()
-                is_label = own >= header.words
-                if not rows or is_label:
-                    continue
-                vector = vectors[start + index]
-                for row in rows:
+                added = [] if word == b"</s>" else rows.tolist()
+                if word in numbers:
+                    added.insert(0, numbers[word])
+                is_label = numbers.get(word, 0) >= header.words
+                for row in [] if is_label else added:
                     vector += matrix[row]
-                vector *= np.float32(1.0 / len(rows))
+                vector *= np.float32(1 / max(1, len(added)))
 
     return end, fill

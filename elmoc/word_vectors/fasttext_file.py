@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from elmoc.word_vectors.ngrams import NgramKind
+
 # The widest word vectors that are read: a damaged number can say any width.
 MAX_SIZE = 1 << 16
 _MAGIC = 793712314
@@ -45,9 +47,14 @@ class Header:
     pruned: int
 
     @property
-    def shortest(self) -> int:
-        """The characters of the shortest n-grams."""
-        return max(1, self.minn)
+    def ngrams(self) -> NgramKind:
+        """How words are made of n-grams."""
+        return NgramKind(max(1, self.bucket), max(1, self.minn), self.maxn)
+
+    @property
+    def has_ngrams(self) -> bool:
+        """Whether words are made of any."""
+        return self.maxn >= self.ngrams.shortest
 
 
 def read_header(content: mmap.mmap) -> Header:
@@ -59,18 +66,16 @@ def read_header(content: mmap.mmap) -> Header:
     if version == _VERSIONS[0] and header.model == _SUPERVISED:
         # As the library does: classifiers of that version had no n-grams.
         header = replace(header, maxn=0)
-    has_ngrams = header.maxn >= header.shortest
-    most_entries = len(content) // _BEHIND_WORD
     possible = [
         1 <= header.dim <= MAX_SIZE,
-        header.bucket > 0 or (header.bucket == 0 and not has_ngrams),
+        header.bucket > 0 or (header.bucket == 0 and not header.has_ngrams),
         header.minn >= 0,
         0 <= header.maxn <= 100,
         header.words >= 1,
         header.labels >= 0,
         header.words + header.bucket < 1 << 31,
         header.entries == header.words + header.labels,
-        header.entries <= most_entries,
+        header.entries * _BEHIND_WORD <= len(content),
         header.pruned == -1,
     ]
     if not all(possible):

@@ -48,7 +48,7 @@ class LexiconVectors(StoredVectors):
     def fingerprint(self) -> str:
         """A content hash of vectors and words."""
         words = "\n".join(self.words).encode()
-        return fingerprint([words, self.vectors.contiguous().numpy().tobytes()])
+        return fingerprint([words, self.vectors.numpy().tobytes()])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""

@@ -6,8 +6,9 @@ import json
 import os
 import re
 from collections.abc import Collection
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.compression import require_file, unpacked_name
@@ -15,6 +16,9 @@ from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
+
+if TYPE_CHECKING:
+    from elmoc.word_vectors.stored import StoredVectors
 
 _RANDOM = re.compile(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})")
 
@@ -41,8 +45,7 @@ def open_word_vectors(
     if os.path.isdir(origin):
         origin = _stored_in(origin)
     if origin.endswith(".safetensors"):
-        stored: WordVectors = read_stored(origin)
-        return stored
+        return read_stored(origin)
     raise InputError(
         f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or "
         ".txt file (also .gz), the directory of a model with word vectors of its own, "
@@ -53,17 +56,17 @@ def open_word_vectors(
 def _stored_in(directory: str) -> str:
     """The file of word vectors in the directory of a model, or of a run."""
     names = [kind.file_name for kind in stored_kinds()]
-    for folder in (Path(directory), Path(directory, "model")):
-        for name in names:
-            if (folder / name).exists():
-                return str(folder / name)
+    for folder, name in product(("", "model"), names):
+        path = os.path.join(directory, folder, name)
+        if os.path.exists(path):
+            return path
     raise InputError(
         f"{directory} has no {' or '.join(names)}: give a model with word vectors of "
         "its own"
     )
 
 
-def stored_kinds() -> tuple[Any, ...]:
+def stored_kinds() -> "list[type[StoredVectors]]":
     """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
     # These import PyTorch, which other vectors can do without.
     from elmoc.word_vectors.character_cnn import CharacterCnnVectors
@@ -71,7 +74,7 @@ def stored_kinds() -> tuple[Any, ...]:
     from elmoc.word_vectors.lexicon_vectors import LexiconVectors
     from elmoc.word_vectors.subwords import SubwordVectors
 
-    return CharacterCnnVectors, SubwordVectors, CompactVectors, LexiconVectors
+    return [CharacterCnnVectors, SubwordVectors, CompactVectors, LexiconVectors]
 
 
 def is_stored(origin: str) -> bool:
@@ -79,7 +82,7 @@ def is_stored(origin: str) -> bool:
     return Path(origin).name in [kind.file_name for kind in stored_kinds()]
 
 
-def read_stored(path: Path | str) -> Any:
+def read_stored(path: Path | str) -> "StoredVectors":
     """The `StoredVectors` of a file.
 
     Raises:

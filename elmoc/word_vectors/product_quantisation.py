@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-# K: a code is a byte.
-ENTRIES = 256
+# A code is a byte: K = 256.
+_BITS = 8
+ENTRIES = 1 << _BITS
 SEED = 1
 # Rows that a codeword is learned from, and how often codewords move: 150 codebooks take
 # under a minute of a core.
@@ -53,9 +54,11 @@ def quantise(
         np.save(f"{folder}/drawn.npy", np.sort(drawn))
         # Without -P, Python would look for modules in this folder first: it has a
         # `fasttext`.
-        command = [sys.executable, "-P", __file__, folder, str(codebooks)]
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        subprocess.run(command, check=True, env=environment)
+        subprocess.run(
+            [sys.executable, "-P", __file__, folder, str(codebooks)],
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
         return np.load(f"{folder}/codes.npy"), np.load(f"{folder}/codebooks.npy")
 
 
@@ -65,21 +68,17 @@ def _main(folder: Path, codebooks: int) -> None:
     faiss.omp_set_num_threads(1)
     rows = np.load(folder / "rows.npy", mmap_mode="r")
     drawn = np.load(folder / "drawn.npy")
-    bits = (ENTRIES - 1).bit_length()
-    quantiser = faiss.ProductQuantizer(rows.shape[1], codebooks, bits)
+    quantiser = faiss.ProductQuantizer(rows.shape[1], codebooks, _BITS)
     quantiser.cp.seed = SEED
     quantiser.cp.niter = _ITERATIONS
     # Small tables have few rows for each codeword; faiss would warn.
     quantiser.cp.min_points_per_centroid = 1
     quantiser.train(np.ascontiguousarray(rows[drawn]))
-    centroids = faiss.vector_to_array(quantiser.centroids)
-    kept = centroids.reshape(codebooks, ENTRIES, -1).astype(np.float16)
+    kept = faiss.vector_to_array(quantiser.centroids).astype(np.float16)
     # Codes are chosen among the codewords as they are kept.
-    rounded = kept.astype(np.float32).reshape(-1)
-    faiss.copy_array_to_vector(rounded, quantiser.centroids)
-    codes = quantiser.compute_codes(np.ascontiguousarray(rows))
-    np.save(folder / "codebooks.npy", kept)
-    np.save(folder / "codes.npy", codes)
+    faiss.copy_array_to_vector(kept.astype(np.float32), quantiser.centroids)
+    np.save(folder / "codebooks.npy", kept.reshape(codebooks, ENTRIES, -1))
+    np.save(folder / "codes.npy", quantiser.compute_codes(np.ascontiguousarray(rows)))
 
 
 if __name__ == "__main__":

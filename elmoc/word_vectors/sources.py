@@ -13,7 +13,8 @@ from typing import Annotated, Literal, Protocol, get_args
 import numpy as np
 from msgspec import Meta
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, shortened
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.word_vectors.fasttext_file import MAX_SIZE
@@ -83,6 +84,21 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
         )
 
 
+def finite(vectors: np.ndarray, words: Sequence[str], origin: str) -> np.ndarray:
+    """The vectors of words [n, E], all of whose numbers have to be finite.
+
+    Raises:
+        InputError: names a word whose vector has another.
+    """
+    if not all_finite(vectors):
+        word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
+        raise InputError(
+            f"{origin}: the vector of {shortened(word)!r} has numbers that are not "
+            "finite"
+        )
+    return vectors
+
+
 class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and
     E numbers a line.
@@ -146,8 +162,10 @@ class TextVectors:
         _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
         is_wider = bool(more) and all(_NUMBER.fullmatch(each) for each in more)
         if len(fields) <= self.size or is_wider:
-            found = len(fields) - 1 + len(more)
-            raise InputError(f"{found:,} numbers where {self.size:,} are expected")
+            raise InputError(
+                f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are "
+                "expected"
+            )
         return fields
 
     @cached_property

@@ -56,10 +56,9 @@ class Subwords:
         self.merges = merges
         self.row_of = {unit: row for row, unit in enumerate(units)}
         is_distinct = len(self.row_of) == len(units)
-        needed = {BEGIN, END}.union(ByteLevel.alphabet())
-        has_needed = needed <= self.row_of.keys()
+        lacking = {BEGIN, END, *ByteLevel.alphabet()} - self.row_of.keys()
         made = {left + right for left, right in merges}
-        if not is_distinct or not has_needed or made & {BEGIN, END, UNKNOWN}:
+        if not is_distinct or lacking or made & {BEGIN, END, UNKNOWN}:
             raise InputError(
                 "its units are not distinct, or lack a byte or the mark of a boundary, "
                 "or merges make one"
@@ -67,8 +66,7 @@ class Subwords:
         model = tokenizers.models.BPE(vocab=self.row_of, merges=list(merges))
         self._tokenizer = tokenizers.Tokenizer(model)
         # The boundary before every word; words are divided by nothing else.
-        byte_level = ByteLevel(add_prefix_space=True, use_regex=False)
-        self._tokenizer.pre_tokenizer = byte_level
+        self._tokenizer.pre_tokenizer = ByteLevel(use_regex=False)
 
     @classmethod
     def of_corpus(cls, corpus: Corpus) -> "Subwords":
@@ -95,10 +93,11 @@ class Subwords:
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
         # The library takes no half of a surrogate pair.
-        valid = [word.encode("utf-8", "replace").decode() for word in words]
-        encoded = self._tokenizer.encode_batch(valid, add_special_tokens=False)
-        empty = [self.row_of[BOUNDARY]]
-        return [encoding.ids or empty for encoding in encoded]
+        encoded = self._tokenizer.encode_batch(
+            [word.encode("utf-8", "replace").decode() for word in words],
+            add_special_tokens=False,
+        )
+        return [encoding.ids or [self.row_of[BOUNDARY]] for encoding in encoded]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""
@@ -145,16 +144,18 @@ class SubwordVectors(StoredVectors):
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "SubwordVectors":
-        units = from_bytes(tensors["units"], list[str])
-        merges = from_bytes(tensors["merges"], list[tuple[str, str]])
-        return cls(tensors["vectors"], Subwords(units, merges), origin=origin)
+        subwords = Subwords(
+            from_bytes(tensors["units"], list[str]),
+            from_bytes(tensors["merges"], list[tuple[str, str]]),
+        )
+        return cls(tensors["vectors"], subwords, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and units."""
-        texts = ["\n".join(self.subwords.units), repr(list(self.subwords.merges))]
-        vectors = self.vectors.contiguous().numpy().tobytes()
-        return fingerprint([*(text.encode() for text in texts), vectors])
+        units = "\n".join(self.subwords.units).encode()
+        merges = repr(list(self.subwords.merges)).encode()
+        return fingerprint([units, merges, self.vectors.numpy().tobytes()])
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units.
@@ -164,5 +165,4 @@ class SubwordVectors(StoredVectors):
         """
         with reading(f"{self.origin}, which has vectors of subwords,"):
             rows = [self.subwords.row_of[word] for word in words]
-        vectors: np.ndarray = self.vectors.numpy()[rows]
-        return vectors
+        return np.asarray(self.vectors)[rows]

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, reading
-from elmoc.files.arrays import all_finite, load_array
+from elmoc.files.arrays import all_finite, check_array, load_array
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_path, locked
@@ -44,10 +44,6 @@ class TableRecord:
     post_processing: TransformKind
     boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum]
-
-    def __post_init__(self) -> None:
-        if [len(row) for row in self.boundary_vectors] != [self.size, self.size]:
-            raise InputError(f"boundary_vectors must be 2 × {self.size} numbers")
 
 
 class VectorTable:
@@ -112,7 +108,9 @@ class VectorTable:
                 arrays = dict(stored)
         # A number that is too large for float32 becomes infinite, and is refused.
         with reading(self._description), np.errstate(over="ignore"):
-            return VectorTransform(np.array(self._boundary, np.float32), **arrays)
+            boundary = np.array(self._boundary, np.float32)
+            check_array("boundary_vectors", boundary, np.float32, (2, self.size))
+            return VectorTransform(boundary, **arrays)
 
 
 def write_vector_table(

@@ -54,11 +54,8 @@ class VectorTransform:
     matrix: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name, array in self.arrays.items():
-            if not all_finite(array):
-                raise InputError(
-                    f"the {name} of the transform holds numbers that are not finite"
-                )
+        if not all(map(all_finite, self.arrays.values())):
+            raise InputError("the transform holds numbers that are not finite")
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -144,9 +141,8 @@ def fit_transform(
         covariance += (centred * weights[:, None]).T @ centred
     # In ascending order.
     values, components = np.linalg.eigh(covariance / total)
-    # What rounding leaves of equal vectors.
-    rounding = np.finfo(np.float32).eps ** 2 * (mean @ mean)
-    if values[-1] <= rounding:
+    # Less is what rounding leaves of equal vectors.
+    if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):
         raise InputError(
             f"{kind} needs word vectors that differ, but all words have the same vector"
         )
@@ -163,9 +159,9 @@ def _weighted_blocks(
     nothing.
     """
     for start in range(0, len(raw), _BLOCK_ROWS):
-        rows = raw[start : start + _BLOCK_ROWS].astype(np.float64)
-        is_there = rows.any(axis=1).astype(np.float64)
-        yield counts[start : start + _BLOCK_ROWS] * is_there, rows
+        block = slice(start, start + _BLOCK_ROWS)
+        rows = raw[block].astype(np.float64)
+        yield counts[block] * rows.any(axis=1).astype(np.float64), rows
 
 
 class SentenceRows(NamedTuple):
@@ -207,8 +203,8 @@ class WordRows:
     def __init__(self, transform: VectorTransform, vectors: WordVectors) -> None:
         self._transform = transform
         self._vectors = vectors
-        self._most = MOST_BYTES // (4 * vectors.size)
         self._lock = threading.Lock()
+        self._most = MOST_BYTES // (4 * vectors.size)
         self._rows: dict[str, np.ndarray] = {}
         self.unknown: dict[str, None] = {}
 
@@ -221,18 +217,18 @@ class WordRows:
         for sentence in sentences:
             numbers = [ids.setdefault(word, len(ids)) for word in sentence]
             rows.append(torch.tensor(numbers, dtype=torch.int64))
+        types = list(ids)
         with self._lock:
-            new = [word for word in ids if word not in self._rows]
+            new = [word for word in types if word not in self._rows]
             if len(self._rows) + len(new) > self._most:
                 # It begins again.
                 self._rows = {}
-                new = list(ids)
+                new = types
             if new:
                 found = self._transform.lookup(new, self._vectors)
                 self._rows |= zip(new, found, strict=True)
-            known = np.array([self._rows[word] for word in ids], dtype=np.float32)
-            table = known.reshape(len(ids), self._vectors.size)
-            types = list(ids)
+            known = [self._rows[word] for word in types]
+            table = np.array(known, np.float32).reshape(-1, self._vectors.size)
             unknown = [types[row] for row in np.flatnonzero(~table.any(axis=1))]
             room = max(0, MOST_UNKNOWN - len(self.unknown))
             self.unknown |= dict.fromkeys(unknown[:room])
