@@ -62,7 +62,7 @@ def train_probe(
     settings: TrainingSettings,
     generator: np.random.Generator,
     title: str,
-) -> dict[str, list[Any]]:
+) -> dict[str, Any]:
     """Train `probe` and leave it with the weights of the epoch that is best by the
     task's metric on `dev`.
 
