@@ -57,6 +57,7 @@ class CodeLearner(nn.Module):
         choices = (self.log_scores(vectors) + noise).softmax(dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
+    @torch.no_grad()
     def encode(self, vectors: Tensor) -> Tensor:
         """The code int64 [n, M] of each vector [n, E]: the likeliest entries, without
         noise.
@@ -114,8 +115,7 @@ def learn_codes(
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
-    with torch.no_grad():
-        codes = learner.encode(vectors).numpy()
+    codes = learner.encode(vectors).numpy()
     learned = CodedRows(
         "summed",
         codes=pack_codes(codes, settings.entries),

@@ -38,8 +38,8 @@ def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
         raise InputError(
             f"{options.vectors} has no vector for any of the {len(words):,} words"
         )
-    missing = len(words) - len(known)
-    if missing:
+    if len(known) < len(words):
+        missing = len(words) - len(known)
         say(f"note: {missing:,} words without a vector are left out", file=sys.stderr)
     return [words[row] for row in known.tolist()], rows[known]
 
@@ -65,8 +65,7 @@ def learn(
         learning_rate: of Adam.
         seed: of the generators.
     """
-    trained = [each for each in model.parameters() if each.requires_grad]
-    optimiser = torch.optim.Adam(trained, learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), learning_rate)
     least = error()
     best = deepcopy(model.state_dict())
     with progress_bar(total=steps, desc="learning", unit=" steps") as bar:

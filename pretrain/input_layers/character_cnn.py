@@ -146,10 +146,11 @@ class CharacterCnnInput(InputLayerSettings):
         """
         corpus.require_words()
         spelling = Spelling(self.characters)
-        rows = np.empty((corpus.types, self.characters), dtype=np.int16)
-        for start in range(0, corpus.types, BLOCK):
-            block = slice(start, start + BLOCK)
-            rows[block] = spelling.rows(corpus.lexicon[block])
+        blocks = [
+            spelling.rows(corpus.lexicon[start : start + BLOCK]).astype(np.int16)
+            for start in range(0, corpus.types, BLOCK)
+        ]
+        rows = np.concatenate(blocks)
         return MadeTable("characters", rows, f"{UTF8} {self.characters}")
 
     def build(self, projection_size: int, corpus: Corpus) -> CharacterNetwork:

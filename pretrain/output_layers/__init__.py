@@ -11,7 +11,7 @@ candidates, V lexicon size.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -242,5 +242,5 @@ class OutputLayers(nn.ModuleDict):
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""
-        layer: Any = self[SHARED if self.is_shared else direction_name(name)]
-        return layer
+        own = SHARED if self.is_shared else direction_name(name)
+        return cast("OutputLayer", self[own])

@@ -46,10 +46,21 @@ class AdaptiveOutput(SoftmaxOutput):
             likelihoods = self.softmax(states, classes).output  # [N]
         return every_target(-likelihoods.sum(), classes)
 
-    def log_probabilities(self, states: Tensor) -> Tensor:
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        softmax = self.softmax
         with torch.autocast(states.device.type, enabled=False):
-            states = states.to(self.softmax.head.weight.dtype)
-            return self.softmax.log_prob(states).float()
+            states = states.to(softmax.head.weight.dtype)
+            head = softmax.head(states).log_softmax(dim=1)
+            parts = [head[:, : softmax.shortlist_size]]
+            for number, tail in enumerate(softmax.tail):
+                # a cluster without candidates, as a rule the largest one, is left out
+                if softmax.cutoffs[number] < candidates:
+                    cluster = head[:, softmax.shortlist_size + number].unsqueeze(1)
+                    parts.append(tail(states).log_softmax(dim=1) + cluster)
+            own = softmax(states, classes).output
+        return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
 
 
 @dataclass(frozen=True)
@@ -84,12 +95,6 @@ class AdaptiveSettings(SoftmaxSettings):
             raise InputError(
                 f"output_layer.cutoffs={list(self.cutoffs)!r:.100} must be ascending "
                 f"numbers from 1 on, the first below the number of classes, {classes:,}"
-            )
-        if projection_size < self.reduction ** len(cutoffs):
-            raise InputError(
-                f"output_layer.reduction={self.reduction:g} leaves vectors of no "
-                f"numbers to cluster {len(cutoffs)}, since encoder.projection_size is "
-                f"{projection_size}: use a lower one, or fewer output_layer.cutoffs"
             )
         return AdaptiveOutput(projection_size, classes, cutoffs, self.reduction)
 

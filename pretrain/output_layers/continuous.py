@@ -61,18 +61,20 @@ class LinearSettings(OutputLayerSettings):
         return self.retriever(corpus, targets, candidates, device)
 
 
-class LinearOutput(OutputLayer, nn.Linear):  # type: ignore[misc]
+class LinearOutput(OutputLayer):
     """ŷ_t = W_y out_t + b_y (Li et al. 2019, footnote 2): from top layer states [...,
     P] to vectors [..., E].
-
-    Args:
-        in_features: P.
-        out_features: E.
     """
+
+    def __init__(self, projection_size: int, vector_size: int) -> None:
+        super().__init__()
+        linear = nn.Linear(projection_size, vector_size)
+        self.weight = linear.weight  # [E, P]
+        self.bias = linear.bias  # [E]
 
     def predict(self, states: Tensor) -> Tensor:
         """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
-        return nn.Linear.forward(self, states).float()
+        return F.linear(states, self.weight, self.bias).float()
 
 
 def sum_of_known(losses: Tensor, targets: Tensor) -> Loss:
@@ -143,7 +145,7 @@ def max_margin_loss(
             itself = torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1)
             none = ~known | itself  # [N, U]
             misled = cosines - (rows @ rows.T)[labels]
-            misled = misled.masked_fill(none, NO_CANDIDATE)
+            misled.masked_fill_(none, NO_CANDIDATE)
             other = misled.argmax(dim=1, keepdim=True)  # [N, 1]
     own = cosines.gather(1, labels.unsqueeze(1))  # [N, 1]
     losses = F.relu(margin + cosines.gather(1, other) - own)

@@ -56,8 +56,11 @@ class FullSoftmaxOutput(SoftmaxOutput):
             total = total + weight * self.projection.norm() * len(classes)
         return every_target(total, classes)
 
-    def log_probabilities(self, states: Tensor) -> Tensor:
-        return self.scores(states).log_softmax(dim=1)
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        scores = self.scores(states).log_softmax(dim=1)
+        return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
 
     def scores(self, states: Tensor) -> Tensor:
         """float32 [N, C] of top layer states [N, P]."""

@@ -94,7 +94,7 @@ class Retriever:
         parts: Mapping[str, slice],
     ) -> dict[str, dict[str, float]]:
         """The metrics of parts of predictions [N, E] of the types `ids` [N], which have
-        these `ranks` [N] by cosine.
+        these `ranks` [N].
         """
         # The best constant ranking is the order of frequency, which is that of ids.
         by_frequency = self.known.cumsum(dim=0) * self.known  # [K]
@@ -118,8 +118,7 @@ class Retriever:
         """float32 [N]: cosine of each prediction [N, E] with its target, for the
         targets that have a direction.
         """
-        rows = self.table.rows[ids].astype(np.float32)
-        targets = torch.from_numpy(rows)  # [N, E]
+        targets = torch.from_numpy(self.table.rows[ids].astype(np.float32))  # [N, E]
         has_direction = targets.any(dim=1)
         return F.cosine_similarity(predictions.cpu(), targets, dim=1)[has_direction]
 
@@ -131,15 +130,15 @@ class Retriever:
         """
         ranks = torch.zeros(len(ids), dtype=torch.int64)
         # the norm of a prediction does not change the order of its scores
-        for block, scores, true in self.scores(predictions, ids):
-            ranks[block] = (scores >= true).sum(dim=1).cpu()
+        for block, scores, place in self.scores(predictions, ids):
+            ranks[block] = (scores >= scores.gather(1, place)).sum(dim=1).cpu()
         return ranks
 
     def scores(
         self, predictions: Tensor, ids: np.ndarray
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Blocks of the targets that are candidates: their places [N'], the scores [N',
-        K], the true words' [N', 1].
+        K], and the places of the true words among these [N', 1].
 
         A score is the product of a prediction with a candidate's direction, −∞ for a
         candidate without a vector.
@@ -153,11 +152,9 @@ class Retriever:
         for block in inside.split(BLOCK):
             products = predictions[block].to(device) @ self.candidates.T  # [N', K]
             products.index_fill_(1, unknown, -torch.inf)
-            own = targets[block].to(device).unsqueeze(1)
-            for start in range(0, len(block), at_once):
-                rows = slice(start, start + at_once)
-                scores = products[rows]
-                yield block[rows], scores, scores.gather(1, own[rows])
+            parts = zip(block.split(at_once), products.split(at_once), strict=True)
+            for rows, scores in parts:
+                yield rows, scores, targets[rows].to(device).unsqueeze(1)
 
 
 class ScoreRetriever(Retriever, ABC):
@@ -197,9 +194,9 @@ class ScoreRetriever(Retriever, ABC):
         targets = torch.from_numpy(ids.astype(np.int64))
         ranks = torch.zeros_like(targets)
         likelihoods = torch.zeros(len(ids))
-        for block, cosines, _ in self.scores(unit(predictions), ids):
+        for block, cosines, place in self.scores(unit(predictions), ids):
             scores = self.own_scores(layer, cosines, predictions[block])
-            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            true = scores.gather(1, place)
             ranks[block] = (scores >= true).sum(dim=1).cpu()
             likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
         metrics = self.metrics(ranks, predictions, ids, parts)

@@ -101,12 +101,14 @@ class SampledOutput(SoftmaxOutput):
         assert candidates is not None
         assert candidates.ids is not None
         rows = F.embedding(candidates.ids, self.rows, sparse=True)  # [U, P + 1]
-        vectors = rows[:, :-1]
-        return sampled_loss(states.flatten(0, 1), vectors, rows[:, -1], candidates)
+        return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], candidates)
 
-    def log_probabilities(self, states: Tensor) -> Tensor:
-        scores = (states @ self.rows[:, :-1].T + self.rows[:, -1]).float()
-        return scores.log_softmax(dim=1)
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        scores = states @ self.rows[:, :-1].T + self.rows[:, -1]  # [N, C]
+        scores = scores.float().log_softmax(dim=1)
+        return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from pretrain.output_layers import (
 )
 from pretrain.output_layers.retrieval import perplexity, retrieval
 
-# Log-probabilities that are computed at once in evaluation: 64 MiB of float32.
-SCORES = 2**24
+# Log-probabilities that are computed at once in evaluation: 256 MiB of float32, and as
+# many scores. With fewer, the vectors of a million classes are read too often.
+SCORES = 2**26
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,9 @@ class SoftmaxSettings(OutputLayerSettings):
         candidates: int,
         device: torch.device,
     ) -> "SoftmaxScorer":
-        asked = min(candidates, corpus.types)
-        types = self.types_of(corpus)
-        return SoftmaxScorer(
-            class_counts(corpus.counts, self.types),
-            candidates=min(asked, types),
-            compares=asked <= types,
-        )
+        counts = class_counts(corpus.counts, self.types)
+        candidates = min(candidates, self.types_of(corpus))
+        return SoftmaxScorer(counts, candidates=candidates)
 
 
 class SoftmaxOutput(OutputLayer):
@@ -97,8 +94,19 @@ class SoftmaxOutput(OutputLayer):
         return states.float()
 
     @abstractmethod
-    def log_probabilities(self, states: Tensor) -> Tensor:
-        """float32 [N, C] of top layer states [N, P]."""
+    def scored(
+        self, states: Tensor, classes: Tensor, candidates: int
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities, float32.
+
+        Args:
+            states: of the top layer, [N, P].
+            classes: a class for each state, [N].
+            candidates: how many of the first classes are wanted.
+
+        Returns:
+            Those of the candidates [N, candidates], and those of the classes [N].
+        """
 
 
 def every_target(total: Tensor, classes: Tensor) -> Loss:
@@ -112,23 +120,18 @@ class SoftmaxScorer:
 
     Candidates are the most frequent types, as with other output layers, as far as they
     are among the K. `perplexity` takes targets among the candidates, and these alone as
-    classes, so that output layers compare on one corpus; where K is smaller and other
-    layers have more candidates, it would not compare, and is left out.
-    `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them.
+    classes, so that output layers compare on one corpus, if they have as many
+    candidates. `vocabulary_perplexity` takes all targets over all classes, `<unk>` one
+    of them.
 
     Args:
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
-        compares: whether these are all candidates that other output layers have;
-            without, `perplexity` is left out.
     """
 
-    def __init__(
-        self, counts: np.ndarray, *, candidates: int, compares: bool = True
-    ) -> None:
+    def __init__(self, counts: np.ndarray, *, candidates: int) -> None:
         self.candidates = candidates
         self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
-        self._compares = compares
 
     def score(
         self,
@@ -146,11 +149,11 @@ class SoftmaxScorer:
         among = torch.zeros(len(targets))
         overall = torch.zeros(len(targets))
         for block in torch.arange(len(targets)).split(max(1, SCORES // layer.classes)):
-            scores = layer.log_probabilities(predictions[block])  # [N', C]
-            classes = layer.class_of(targets[block]).to(scores.device)
-            true = scores.gather(1, classes.unsqueeze(1))
-            overall[block] = true[:, 0].cpu()
-            scores = scores[:, : self.candidates]
+            classes = layer.class_of(targets[block]).to(predictions.device)
+            scores, true = layer.scored(predictions[block], classes, self.candidates)
+            overall[block] = true.cpu()
+            # a candidate's own score: computed apart, it would differ by rounding
+            true = scores.gather(1, classes.clamp(max=self.candidates - 1).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
             among[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
         # The best constant prediction are the frequencies, whose order is that of ids.
@@ -161,11 +164,10 @@ class SoftmaxScorer:
         for name, part in parts.items():
             own = retrieval(ranks[part])
             own |= retrieval(constant_ranks[part], "constant_")
-            if self._compares:
-                found = inside[part]
-                constant = constants[part][found] - whole
-                own["perplexity"] = perplexity(among[part][found])
-                own["constant_perplexity"] = perplexity(constant)
+            found = inside[part]
+            constant = constants[part][found] - whole
+            own["perplexity"] = perplexity(among[part][found])
+            own["constant_perplexity"] = perplexity(constant)
             own["vocabulary_perplexity"] = perplexity(overall[part])
             own["constant_vocabulary_perplexity"] = perplexity(constants[part])
             metrics[name] = own

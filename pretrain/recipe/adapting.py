@@ -112,12 +112,11 @@ def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str
     if options.general is not None:
         return None if options.general == "none" else options.general
     # The corpus may be away once its sample is written.
-    there = (Path(trained_on, "corpus.json"), output / GENERAL_TEXT)
-    if any(file.exists() for file in there):
-        say(f"general text: {trained_on}")
-        return trained_on
-    say(f"general text: none, since {trained_on} is not here (give --general CORPUS)")
-    return None
+    record = Path(trained_on, "corpus.json")
+    is_there = record.exists() or (output / GENERAL_TEXT).exists()
+    missing = f"none, since {trained_on} is not here (give --general CORPUS)"
+    say(f"general text: {trained_on if is_there else missing}")
+    return trained_on if is_there else None
 
 
 def settings_after(

@@ -2,7 +2,7 @@
 which settings is it trained?
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from pretrain.recipe.adapting import (
     material_of_model,
 )
 from pretrain.recipe.options import ContentOptions, RecipeOptions
-from pretrain.recipe.steps import Step, run_steps
 from pretrain.trained_run import TrainedRun, train_encoder
 
 # small.toml (9.8 million parameters) reads a quarter to a half of the words that
@@ -50,13 +49,10 @@ STREAMS_AT_LEAST = 4
 GENERAL_HELD_OUT_TOKENS = 50_000
 
 
-DEFAULT = RecipeOptions()
-
-
 def make_model(
     text: Path | str | Sequence[Path | str],
     out: Path | str,
-    options: RecipeOptions = DEFAULT,
+    options: RecipeOptions = RecipeOptions(),  # noqa: B008 (it is frozen)
 ) -> TrainedRun:
     """Make a model from text, or adapt one to new text (`init_from`).
 
@@ -93,6 +89,46 @@ def make_model(
         trained: TrainedRun = run_steps(recipe.steps())
     say(f"give {out} wherever a model is asked for; its card is {out}/model/README.md")
     return trained
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a recipe.
+
+    title: what it makes, in words.
+    run: does it.
+    output: the file that is there once it is done; without one, the step is run every
+        time.
+    """
+
+    title: str
+    run: Callable[[], Any]
+    output: Path | None = None
+
+
+def run_steps(steps: Sequence[Step]) -> Any:
+    """Run the steps whose output is not there; returns the result of the last one.
+
+    Raises:
+        InputError: a step failed.
+        KeyboardInterrupt: a step was asked to stop, and has saved.
+    """
+    result = None
+    for number, step in enumerate(steps, 1):
+        place = f"step {number} of {len(steps)}"
+        # Commands write their output whole or not at all: what is there is finished.
+        if step.output is not None and step.output.exists():
+            say(f"── {place}: {step.title}: done before")
+            continue
+        say("")
+        say(f"── {place}: {step.title}")
+        try:
+            result = step.run()
+        except KeyboardInterrupt:
+            say(f"stopped in {place}: give the same command again, and it goes on")
+            raise
+    say(f"── all {len(steps)} steps are done")
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +192,8 @@ class Recipe:
         word vectors that cannot be read.
         """
         options = self._options
-        overridden = [each.partition("=")[0].strip() for each in options.overrides]
-        if "data.corpus" in overridden:
+        keys = (each.partition("=")[0].strip() for each in options.overrides)
+        if "data.corpus" in keys:
             raise InputError(
                 "--set data.corpus: the corpus is made here, of the text: leave it out"
             )
@@ -247,14 +283,20 @@ class Recipe:
             "held_out": material.held_out,
             "leave_out": self._options.leave_out,
         }
-        title = "a corpus of the text"
-        steps.append(job_step(title, "build_corpus", text, corpus / "corpus.json"))
+        steps.append(
+            job_step(
+                "a corpus of the text", "build_corpus", text, corpus / "corpus.json"
+            )
+        )
         if self._makes_vectors:
             vectors = {"corpus": corpus, "output": material.vectors}
             vectors |= self._options.fasttext or {}
-            file = Path(material.vectors)
-            title = "fastText vectors of the corpus"
-            steps.append(job_step(title, "train_fasttext", vectors, file))
+            made = Path(material.vectors)
+            steps.append(
+                job_step(
+                    "fastText vectors of the corpus", "train_fasttext", vectors, made
+                )
+            )
         # An adapted model reads its inputs as they were transformed before; targets are
         # transformed anew for the new text.
         tables: dict[str, dict[str, Any]] = {
@@ -266,9 +308,9 @@ class Recipe:
         }
         for name, table in tables.items():
             table |= {"corpus": corpus, "name": name}
-            file = corpus / f"vectors/{name}.json"
             title = f"{name} vectors of every word type"
-            steps.append(job_step(title, "build_vectors", table, file))
+            made = corpus / f"vectors/{name}.json"
+            steps.append(job_step(title, "build_vectors", table, made))
         return [*steps, Step("training", self._train)]
 
     def _steps_of_general_text(self) -> list[Step]:
@@ -277,21 +319,22 @@ class Recipe:
         if general is None:
             return []
         share = self._options.general_share / (1 - self._options.general_share)
-        text = {
+        text: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_TEXT,
             "tokens": max(1, round(share * self._words())),
         }
-        held_out = {
+        held_out: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_HELD_OUT,
             "tokens": GENERAL_HELD_OUT_TOKENS,
             "held_out": True,
         }
-        parts = {"general text": text, "general text, held out": held_out}
         return [
-            job_step(title, "write_text", part, part["target"])
-            for title, part in parts.items()
+            job_step("general text", "write_text", text, text["target"]),
+            job_step(
+                "general text, held out", "write_text", held_out, held_out["target"]
+            ),
         ]
 
     def _train(self) -> TrainedRun:

@@ -98,17 +98,18 @@ def test_metrics_are_those_of_a_plain_program(candidates: int) -> None:
     assert metrics["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:20]))["reciprocal_rank"])
 
 
-@pytest.mark.parametrize(
-    ("cutoffs", "reduction", "said"),
-    [
-        ([], 2, "cutoffs"),
-        ([0, 4], 2, "cutoffs"),
-        ([9, 4], 2, "cutoffs"),
-        ([60], 2, "cutoffs"),
-        ([4, 9], 9, "reduction"),
-    ],
-)
-def test_impossible_clusters_are_refused(tiny_corpus: Corpus, cutoffs: list[int], reduction: float, said: str) -> None:
-    settings = AdaptiveSettings(cutoffs=tuple(cutoffs), reduction=reduction)
-    with pytest.raises(InputError, match=f"output_layer.{said}"):
-        settings.build(projection_size=8, corpus=tiny_corpus, targets=VectorTable(tiny_corpus, "raw"))
+def test_clusters_without_candidates_change_nothing() -> None:
+    layer = layer_of()
+    states, classes = torch.randn(6, PROJECTION, dtype=torch.float64), torch.tensor([0, 4, 5, 11, 12, 20])
+    everything = layer.softmax.log_prob(states)
+    for candidates in (3, 5, 6, 12, 13, TYPES + 1):
+        found, own = layer.scored(states, classes, candidates)
+        torch.testing.assert_close(found, everything[:, :candidates].float())
+        torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0].float())
+
+
+@pytest.mark.parametrize("cutoffs", [(), (0, 4), (9, 4), (60,)])
+def test_impossible_clusters_are_refused(tiny_corpus: Corpus, cutoffs: tuple[int, ...]) -> None:
+    table = VectorTable(tiny_corpus, "raw")
+    with pytest.raises(InputError, match=r"output_layer\.cutoffs"):
+        AdaptiveSettings(cutoffs=cutoffs).build(projection_size=8, corpus=tiny_corpus, targets=table)

@@ -47,10 +47,13 @@ def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], regu
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_the_loss_is_by_its_log_probabilities() -> None:
+def test_its_log_probabilities_are_those_of_its_loss() -> None:
     layer = layer_of(FullSoftmaxSettings(types=TYPES))
     ids = torch.tensor([[0, 4, 8], [11, 9, 3]])
     states = torch.randn(2, 3, PROJECTION, dtype=torch.float64)
-    rows = layer.log_probabilities(states.flatten(0, 1)).detach()
-    expected = -sum(float(row[min(target, TYPES)]) for row, target in zip(rows, ids.flatten().tolist(), strict=True))
-    assert layer(states, Targets(ids, None)).total.item() == pytest.approx(expected, rel=1e-5)
+    classes = ids.flatten().clamp(max=TYPES)
+    first, own = (each.detach() for each in layer.scored(states.flatten(0, 1), classes, 5))
+    assert layer(states, Targets(ids, None)).total.item() == pytest.approx(-own.sum().item(), rel=1e-5)
+    assert first.shape == (6, 5)
+    inside = classes < 5
+    torch.testing.assert_close(first[inside].gather(1, classes[inside].unsqueeze(1))[:, 0], own[inside])

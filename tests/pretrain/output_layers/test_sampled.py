@@ -158,7 +158,7 @@ def test_with_all_types_it_is_the_full_softmax() -> None:
     states = torch.randn(2, 2, PROJECTION, dtype=torch.float64)
     candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), shared)
     loss = layer(states, Targets(classes, None, candidates)).total
-    full = layer.log_probabilities(states.flatten(0, 1)).gather(1, classes.view(4, 1))
+    _, full = layer.scored(states.flatten(0, 1), classes.flatten(), 26)
     assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
 
 
@@ -167,7 +167,10 @@ def test_log_probabilities_are_those_of_its_vectors_and_biases() -> None:
     assert isinstance(layer, SampledOutput)
     states = torch.randn(8, PROJECTION, dtype=torch.float64)
     expected = torch.stack([(vectors @ state + bias).log_softmax(dim=0) for state in states])
-    torch.testing.assert_close(layer.log_probabilities(states), expected.float())
+    classes = torch.tensor([0, 3, 4, 11, 12, 20, 24, 25])
+    first, own = layer.scored(states, classes, 12)
+    torch.testing.assert_close(first, expected[:, :12].float())
+    torch.testing.assert_close(own, expected.gather(1, classes.unsqueeze(1))[:, 0].float())
 
 
 def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:

@@ -25,7 +25,7 @@ from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
-from pretrain.recipe.make import Recipe
+from pretrain.recipe.make import Recipe, Step, run_steps
 from pretrain.recipe.options import RecipeOptions, options_in
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
@@ -333,6 +333,28 @@ def test_a_damaged_record_of_a_recipe_is_named(texts: list[str], tmp_path: Path,
     for damaged in ("[]", '{"text": 3}', "{"):
         (tmp_path / "out/begun.json").write_text(damaged)
         assert str(tmp_path / "out/begun.json") in error_line(recipe(*texts, tmp_path / "out"))
+
+
+def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "there").write_text("")
+    ran: list[int] = []
+    steps = [
+        Step("one", lambda: ran.append(1), tmp_path / "there"),
+        Step("two", lambda: ran.append(2), tmp_path / "missing"),
+        Step("three", lambda: ran.append(3)),
+    ]
+    run_steps(steps)
+    assert ran == [2, 3]
+    assert "step 1 of 3: one: done before" in capsys.readouterr().out
+
+
+def test_a_step_that_is_stopped_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_steps([Step("one", stop), Step("two", stop)])
+    assert "stopped in step 1 of 2" in capsys.readouterr().out
 
 
 @pytest.mark.slow
