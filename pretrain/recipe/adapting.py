@@ -20,8 +20,14 @@ GENERAL_HELD_OUT = "general_held_out.txt"
 NEW = "new"
 # The settings that an adapted model keeps of the training before it.
 _KEPT = ("encoder", "output_layer", "train", "optimiser")
-# Settings of these sections that belong to one run.
-_OF_A_RUN = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
+# Settings of these sections that belong to one run, and one that there is no more.
+_LEFT_OUT = {
+    "train.epochs",
+    "train.updates",
+    "train.mix_shards",
+    "train.seed",
+    "optimiser.weight_decay",
+}
 # The learning rate is this share of the rate before: output layer and encoder are near
 # their end.
 _SLOWER = 0.5
@@ -131,7 +137,7 @@ def settings_after(
     sections: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
     for key, value in before.items():
         section, _, name = key.partition(".")
-        if section in sections and key not in _OF_A_RUN and value is not None:
+        if section in sections and key not in _LEFT_OUT and value is not None:
             sections[section][name] = value
     sections["train"] |= {
         "directions": list(model.encoder.directions),
