@@ -3,6 +3,7 @@ end when they are asked to.
 """
 
 import ctypes
+import io
 import os
 import platform
 import signal
@@ -75,11 +76,16 @@ def progress_bar(**options: Any) -> Any:
     Args:
         options: of `tqdm.tqdm`.
     """
-    from elmoc.progress import new_bar
+    from elmoc.progress import JsonBar, tqdm
 
     is_json = os.environ.get(PROGRESS_VARIABLE) == "json"
+    is_seen = is_json or sys.stderr.isatty() or "ipykernel" in sys.modules
+    # Between two redraws; a file keeps each redraw as a line.
+    seconds = 0.5 if is_seen else 30.0
+    options |= {"mininterval": seconds, "maxinterval": seconds, "dynamic_ncols": True}
     options["disable"] = is_quiet() or options.get("disable", False)
-    return new_bar(as_json=is_json, **options)
+    # What tqdm itself writes for a `JsonBar`, such as the end of a line, is not shown.
+    return JsonBar(file=io.StringIO(), **options) if is_json else tqdm(**options)
 
 
 def available_cores() -> int:

@@ -9,7 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from elmoc.errors import InputError
-from elmoc.files.limits import MOST_RECORD_BYTES
+from elmoc.files.records import MOST_RECORD_BYTES
 
 T = TypeVar("T")
 WEIGHT_TYPES = ("float32", "float16", "int8")

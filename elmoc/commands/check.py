@@ -72,7 +72,7 @@ def _checks(path: Path, vectors: str | None) -> list[Callable[[], object]]:
     """
     from elmoc.corpus import Corpus
     from elmoc.features.reader import FeatureFile
-    from elmoc.files.checksums import check_archive
+    from elmoc.files.checksums import FileChecksum, check_archive
     from elmoc.model_directory import open_model_vectors, read_model_directory
     from elmoc.word_vectors.table import VectorTable
 
@@ -81,7 +81,7 @@ def _checks(path: Path, vectors: str | None) -> list[Callable[[], object]]:
     checkpoints = sorted((path / "checkpoints").glob("*.pt"))
     others: list[Callable[[], object]] = []
     model = path / "model" if checkpoints else path
-    checksums = {}
+    checksums: dict[Path, FileChecksum] = {}
     if (path / "corpus.json").exists():
         corpus = Corpus(path)
         checksums |= corpus.checksums

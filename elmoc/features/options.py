@@ -8,6 +8,10 @@ from msgspec import Meta
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS
 from elmoc.errors import InputError
 
+# Sentences of a feature file: they are looked at one by one.
+MOST_SENTENCES = 1 << 22
+# Words of a sentence in a feature file.
+MOST_WORDS = 40_000
 # Forms on disk; `LAYOUTS` has their readers and writers.
 LayoutName = Literal["allennlp", "bilm", "e2e-coref", "flat"]
 

@@ -22,9 +22,9 @@ from elmoc.features.layouts import (
 from elmoc.features.layouts.allennlp import AllennlpWriter, BilmWriter, is_group
 from elmoc.features.layouts.e2e_coref import E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatWriter
+from elmoc.features.options import MOST_SENTENCES
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
-from elmoc.files.limits import MOST_SENTENCES
 from elmoc.process import progress_bar
 
 # Bytes of the layer states of one word at most: they are allocated for every word that

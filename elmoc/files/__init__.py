@@ -1,6 +1,5 @@
 """Files: how they are read without trust in what they say, and how they appear whole.
 
-limits       the sizes beyond which nothing is read
 compression  plain and compressed files, opened for their bytes
 text         lines of text, read and written
 arrays       NumPy arrays, read and written

@@ -74,10 +74,9 @@ def check_archive(path: Path | str) -> None:
         size = sum(each.file_size for each in members)
         if is_packed or size > os.path.getsize(path):
             raise ValueError("its members are compressed, or share their content")
-        for member in members:
-            is_pickle = member.filename.endswith(".pkl")
-            if is_pickle and b"bytearray" in archive.read(member):
-                raise ValueError("it holds an array of any number of bytes")
+        pickles = [each for each in members if each.filename.endswith(".pkl")]
+        if any(b"bytearray" in archive.read(each) for each in pickles):
+            raise ValueError("it holds an array of any number of bytes")
         damaged = archive.testzip()
         if damaged is not None:
             raise ValueError(f"{damaged} is not what was written")

@@ -14,8 +14,10 @@ import numpy as np
 
 from elmoc.errors import reading
 from elmoc.files.compression import require_file
-from elmoc.files.limits import MOST_BYTES
 
+# Bytes of an array that is unpacked, or arranged, at once: 40,000 words of the paper's
+# layer states. It bounds what a reader allocates, whatever a file says of itself.
+MOST_BYTES = 1 << 29
 _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 # The library crashes on attributes of some other classes (references, lists of any
 # length).

@@ -15,9 +15,14 @@ import msgspec
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import require_file
-from elmoc.files.limits import MOST_RECORD_BYTES, MOST_TOML_BYTES
 from elmoc.files.writing import atomic_path
 from elmoc.settings import convert
+
+# Bytes of a JSON file: as objects it takes up to thirty times as much.
+MOST_RECORD_BYTES = 1 << 23
+# Bytes of a TOML file: its reader takes the square of the number of dots in a key,
+# which is two seconds for 16,000 dots.
+MOST_TOML_BYTES = 1 << 15
 
 T = TypeVar("T")
 

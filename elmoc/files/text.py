@@ -11,9 +11,10 @@ from typing import IO, Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import open_binary
-from elmoc.files.limits import MAX_LINE_BYTES
 from elmoc.files.writing import atomic_path
 
+# Bytes of a line of text: its reader keeps it in memory several times.
+MAX_LINE_BYTES = 1 << 24
 # The place of the mark by which a tar archive is known.
 _TAR_MARK = slice(257, 262)
 

@@ -22,8 +22,7 @@ import msgspec
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import compression, unpacked_name
-from elmoc.files.limits import MAX_LINE_BYTES
-from elmoc.files.text import read_lines
+from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
 from elmoc.text.suitable import check_suitable
 

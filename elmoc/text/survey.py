@@ -7,7 +7,7 @@ from typing import NamedTuple
 import xxhash
 
 from elmoc.errors import InputError, shortened
-from elmoc.files.limits import MOST_SENTENCES, MOST_WORDS
+from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
 from elmoc.text.sentences import Sentence, SentenceInput
 from elmoc.text.suitable import check_suitable
 

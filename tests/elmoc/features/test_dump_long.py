@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from elmoc.__main__ import main
-from elmoc.files.limits import MOST_WORDS
+from elmoc.features.options import MOST_WORDS
 from tests.elmoc.features.sentences import dumped
 
 from elmoc import FeatureFile

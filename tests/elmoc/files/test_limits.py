@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from elmoc.__main__ import main
 from elmoc.errors import InputError
-from elmoc.files.limits import MOST_RECORD_BYTES, MOST_SENTENCES
-from elmoc.files.records import read_toml
+from elmoc.features.options import MOST_SENTENCES
+from elmoc.files.records import MOST_RECORD_BYTES, read_toml
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.word_vectors.opening import open_word_vectors
 
