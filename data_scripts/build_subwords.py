@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from msgspec import Meta
 
-from data_scripts.parts.shards import report
+from data_scripts.parts.shards import report, words_of
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
@@ -31,8 +31,6 @@ from elmoc.settings import checked
 if TYPE_CHECKING:
     from elmoc.word_vectors.subwords import Subwords
 
-# Units of a corpus that names no number: the usual size of a vocabulary of subwords.
-UNITS = 32_000
 # Occurrences of a word that the learner is given at once.
 BLOCK_WORDS = 10_000
 
@@ -48,17 +46,8 @@ class SubwordOptions:
     corpus: Annotated[
         Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
     ]
-    units: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                description=f"units to learn, at most; default {UNITS:,}",
-                extra={"metavar": "N"},
-            ),
-        ]
-        | None
-    ) = None
+    # The usual size of a vocabulary of subwords.
+    units: Annotated[int, Meta(ge=1, description="units to learn, at most")] = 32_000
     like: Annotated[
         str | None,
         Meta(
@@ -68,10 +57,6 @@ class SubwordOptions:
         ),
     ] = None
     workers: Workers = field(default_factory=available_cores)
-
-    def __post_init__(self) -> None:
-        if self.units is not None and self.like is not None:
-            raise InputError("--units is for units that are learnt: leave --like out")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,10 +83,8 @@ def build_subwords(options: SubwordOptions) -> None:
     source.require_words()
     with locked(corpus):
         refuse_existing(corpus)
-        if options.like is None:
-            learnt = learn(source, options.units or UNITS)
-        else:
-            learnt = units_of(options.like)
+        like = options.like
+        learnt = units_of(like) if like else learn(source, options.units)
         split = _SplitTypes(source, learnt)
         with atomic_directory(corpus) as partial:
             (partial / "shards").mkdir()
@@ -116,14 +99,13 @@ def build_subwords(options: SubwordOptions) -> None:
             train = shards[: len(source.train)]
             held_out = shards[len(source.train) :]
             learnt.write_merges(partial)
-            share = round(_words_of(train) / _words_of(source.train), 4)
-            settings: dict[str, Any] = {
+            share = round(words_of(train) / words_of(source.train), 4)
+            settings = {
                 "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
+                "like": like,
             }
-            if options.like is not None:
-                settings["like"] = options.like
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,
@@ -180,11 +162,6 @@ class _SplitTypes:
         return replace(shard, tokens=total)
 
 
-def _words_of(shards: Sequence[Shard]) -> int:
-    """The tokens of shards, without boundaries of sentences."""
-    return sum(shard.tokens - 2 * shard.sentences for shard in shards)
-
-
 def learn(corpus: Corpus, units: int) -> "Subwords":
     """Learn units from the words of a corpus, at most this number."""
     import tokenizers
@@ -207,21 +184,22 @@ def learn(corpus: Corpus, units: int) -> "Subwords":
     )
     tokenizer.train_from_iterator(_occurrences(corpus), trainer)
     model = json.loads(tokenizer.to_str())["model"]
-    merges = [(left, right) for left, right in model["merges"]]
     by_row = sorted(model["vocab"], key=model["vocab"].get)
-    return Subwords(by_row + list(marks), merges)
+    return Subwords(by_row + list(marks), list(map(tuple, model["merges"])))
 
 
 def _occurrences(corpus: Corpus) -> Iterator[str]:
     """The words of the training text, each as often as it occurs; words with a mark in
     them are left out, since no unit may be made of a mark.
     """
-    types = zip(corpus.lexicon, corpus.counts.tolist(), strict=True)
+    types = [
+        (word, occurrences)
+        for word, occurrences in zip(corpus.lexicon, corpus.counts, strict=True)
+        if not any(mark in word for mark in (BEGIN, END, UNKNOWN))
+    ]
     for word, occurrences in progress_bar(
-        iterable=types, total=corpus.types, unit=" types", desc="learning"
+        iterable=types, unit=" types", desc="learning"
     ):
-        if any(mark in word for mark in (BEGIN, END, UNKNOWN)):
-            continue
         for start in range(0, occurrences, BLOCK_WORDS):
             yield f"{word} " * min(BLOCK_WORDS, occurrences - start)
 

@@ -13,7 +13,6 @@ import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from data_scripts.parts.shards import words_of
 from data_scripts.parts.workers import Workers, parallel_map
 from data_scripts.write_text import sentences
 from elmoc.command_line import run_main
@@ -133,7 +133,7 @@ def train_fasttext(options: FastTextOptions) -> None:
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
     corpus = Corpus(options.corpus)
     corpus.require_words()
-    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
+    words = words_of(corpus.train)
     given = {
         "dim": options.dim,
         "minn": options.minn,
@@ -152,13 +152,11 @@ def train_fasttext(options: FastTextOptions) -> None:
         )
     shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
     say(f"{words:,} words; {shown}")
-    started = time.monotonic()
     with locked(output):
         refuse_existing(output)
         with temporary_path(output, "text") as text, atomic_path(output) as partial:
             with open_text(text) as file:
-                shards = [(shard, shard.tokens) for shard in corpus.train]
-                for line, _ in sentences(corpus, shards):
+                for line, _ in sentences(corpus, corpus.train):
                     file.write(line.removeprefix("\n"))
 
             def train(writing: int) -> None:
@@ -172,10 +170,7 @@ def train_fasttext(options: FastTextOptions) -> None:
             # fastText does not notice that it cannot write: a model that is not whole
             # fails here.
             FastTextVectors(partial)
-    seconds = time.monotonic() - started
-    speed = words * sizes["epoch"] / seconds
-    size = human_bytes(output.stat().st_size)
-    say(f"{output}: {size}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
+    say(f"{output}: {human_bytes(output.stat().st_size)}")
 
 
 def _train(

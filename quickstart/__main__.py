@@ -12,8 +12,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
@@ -23,8 +21,32 @@ from elmoc.files.text import read_lines
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("quickstart/data")
 OUT = Path("runs/quickstart")
-# Columns of a printed command.
-WIDTH = 110
+# The steps by their titles: what a user types behind `python -m`.
+STEPS = {
+    "raw text to tokenised sentences": """
+data_scripts.tokenize {data}/novels.txt.gz {out}/novels.txt
+""",
+    "tokenised text to a small ELMo-C (what `make model` does)": """
+pretrain.recipe {out}/novels.txt {out}/run
+--config pretrain/configs/quickstart.toml --max-time 90s
+""",
+    "the learning curve": """
+pretrain.plot {out}/run {out}/curve.png
+""",
+    "the probe's sentences": """
+downstream sentences ner {data}/entities_train.conll.gz
+{data}/entities_dev.conll.gz {data}/entities_test.conll.gz > {out}/sentences.txt
+""",
+    "their contextual features": """
+elmoc dump-features {out}/run {out}/sentences.txt {out}/features.h5
+""",
+    "the NER probe: fastText alone, and with features": """
+downstream ner --small --seeds 1 --results {out}/probe.jsonl
+--features {out}/features.h5 --vectors {out}/run/vectors.bin
+--train {data}/entities_train.conll.gz --dev {data}/entities_dev.conll.gz
+--test {data}/entities_test.conll.gz
+""",
+}
 # Metrics of held-out text, and their names in the table.
 METRICS = {
     "cosine": "cosine with the true word",
@@ -44,88 +66,39 @@ is 30 times larger and read thousands of times as much text; one seed on a few h
 test entities moves by a point or two either way. docs/results.md has longer runs."""
 
 
-def run_module(
-    title: str, arguments: Sequence[object], output: Path | None = None
-) -> None:
-    """Print and run `python -m ARGUMENTS`.
-
-    Args:
-        title: printed above the command.
-        arguments: the module and its arguments.
-        output: gets the standard output of the command, where it is given.
+def quickstart() -> None:
+    """Run all commands, and print what came out.
 
     Raises:
-        InputError: the command fails.
+        InputError: a command fails.
     """
-    command = [str(each) for each in arguments]
-    words = [shlex.quote(each) for each in command]
-    if output:
-        words.append(f"> {output}")
-    lines = [f"\n── {title}\n$ python -m"]
-    for word in words:
-        if len(lines[-1]) + len(word) > WIDTH:
-            lines.append("   ")
-        lines[-1] += f" {word}"
-    print(" \\\n".join(lines), flush=True)
     started = time.monotonic()
-    command = [sys.executable, "-m", *command]
-    with ExitStack() as stack:
-        stdout = None
-        if output:
-            stdout = stack.enter_context(open(ROOT / output, "w", encoding="utf-8"))
-        status = subprocess.run(command, cwd=ROOT, stdout=stdout).returncode
-    if status:
-        raise InputError(
-            f"the command above ended with status {status}; its last lines say why"
-        )
-    print(f"   ({time.monotonic() - started:.0f} s)", flush=True)
-
-
-def quickstart() -> None:
-    """Run all commands, and print what came out."""
-    started = time.monotonic()
-    if (ROOT / OUT).exists():
-        print(f"removing {OUT} of an earlier quickstart")
-        shutil.rmtree(ROOT / OUT)
+    shutil.rmtree(ROOT / OUT, ignore_errors=True)
     (ROOT / OUT).mkdir(parents=True)
-    text = OUT / "novels.txt"
-    run = OUT / "run"
-    config = "pretrain/configs/quickstart.toml"
-    sentences = OUT / "sentences.txt"
-    features = OUT / "features.h5"
-    results = OUT / "probe.jsonl"
-    train, dev, test = (
-        DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")
-    )
-    novels = DATA / "novels.txt.gz"
-    tokenize = ["data_scripts.tokenize", novels, text]
-    run_module("raw text to tokenised sentences", tokenize)
-    recipe = ["pretrain.recipe", text, run, "--config", config, "--max-time", "90s"]
-    run_module("tokenised text to a small ELMo-C (what `make model` does)", recipe)
-    run_module("the learning curve", ["pretrain.plot", run, OUT / "curve.png"])
-    of_task = ["downstream", "sentences", "ner", train, dev, test]
-    run_module("the probe's sentences", of_task, output=sentences)
-    dump = ["elmoc", "dump-features", run, sentences, features]
-    run_module("their contextual features", dump)
-    probe = ["downstream", "ner", "--small", "--seeds", 1, "--results", results]
-    probe += ["--features", features, "--vectors", run / "vectors.bin"]
-    probe += ["--train", train, "--dev", dev, "--test", test]
-    run_module("the NER probe: fastText alone, and with features", probe)
-    report(run, results, time.monotonic() - started)
+    for title, step in STEPS.items():
+        before = time.monotonic()
+        command = step.format(data=DATA, out=OUT).strip().replace("\n", " \\\n    ")
+        print(f"\n── {title}\n$ python -m {command}", flush=True)
+        python = shlex.quote(sys.executable)
+        status = subprocess.run(f"{python} -m {command}", shell=True, cwd=ROOT)
+        if status.returncode:
+            raise InputError(
+                f"the command above ended with status {status.returncode}; its last "
+                "lines say why"
+            )
+        print(f"   ({time.monotonic() - before:.0f} s)", flush=True)
+    report(time.monotonic() - started)
 
 
-def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
-    """Print the scores and write them to `results.json`.
+def report(seconds: float) -> None:
+    """Print the scores, and write them to `results.json`.
 
     Args:
-        run_directory: of the training.
-        probe_results: the probe's own file of results.
         seconds: the time of all commands.
     """
-    metrics = read_lines(ROOT / run_directory / "metrics.jsonl")
-    lines = [json.loads(line) for line in metrics]
-    last = [line for line in lines if line["kind"] == "evaluation"][-1]
-    probes = [json.loads(line) for line in read_lines(ROOT / probe_results)]
+    metrics = map(json.loads, read_lines(ROOT / OUT / "run/metrics.jsonl"))
+    last = [line for line in metrics if line["kind"] == "evaluation"][-1]
+    probes = [json.loads(line) for line in read_lines(ROOT / OUT / "probe.jsonl")]
     million = last["words"] / 1e6
     print(
         f"\n── Results after {million:.2f} million words of pretraining "
@@ -142,10 +115,7 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
     print(LIMITS)
     results = {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)}
     write_json(ROOT / OUT / "results.json", results)
-    print(
-        f"\nEverything is in {OUT}/: run/ (with model/), features.h5, results.json, "
-        "curve.png"
-    )
+    print(f"\nEverything is in {OUT}/: run/ (with model/) and the files named above")
 
 
 if __name__ == "__main__":

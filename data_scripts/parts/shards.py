@@ -199,8 +199,12 @@ def report(
 
 
 def _report_row(title: str, shards: Sequence[Shard]) -> None:
+    words = words_of(shards)
     sentences = sum(shard.sentences for shard in shards)
     documents = sum(shard.documents for shard in shards)
-    # Tokens count `<s>` and `</s>`, too.
-    words = sum(shard.tokens for shard in shards) - 2 * sentences
     say(f"{title:30}{words:>16,}{sentences:>14,}{documents:>12,}{len(shards):>8,}")
+
+
+def words_of(shards: Sequence[Shard]) -> int:
+    """The tokens of shards, without boundaries of sentences."""
+    return sum(shard.tokens - 2 * shard.sentences for shard in shards)

@@ -49,17 +49,6 @@ def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path)
     assert np.array_equal(corpus.counts, again.counts)
 
 
-def test_each_source_is_written_as_often_as_asked(
-    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt", sources=("news=4e-1", "talk=2.3")))
-    expected = [*first(NEWS[:15], 0.4), *TALK, *first(NEWS[15:], 0.4), *TALK, *first(TALK, 0.3)]
-    assert sentences(tmp_path / "text.txt") == expected
-    assert f"text.txt: {sum(map(len, expected)):,} words" in capsys.readouterr().out
-    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "talk.txt", sources=("news=0",)))
-    assert sentences(tmp_path / "talk.txt") == TALK
-
-
 def first(part: list[list[str]], share: float) -> list[list[str]]:
     """The sentences that begin in the first part of a shard."""
     begins = np.cumsum([0, *(len(sentence) + 2 for sentence in part)])
@@ -67,22 +56,16 @@ def first(part: list[list[str]], share: float) -> list[list[str]]:
 
 
 def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: Path) -> None:
-    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt", tokens=100, sources=("talk=2",)))
-    tokens = sum(shard.tokens for shard in corpus.train) + sum(s.tokens for s in corpus.train if s.source == "talk")
-    share = 100 / tokens
-    expected = [*first(NEWS[:15], share), *first(TALK, 2 * share), *first(NEWS[15:], share)]
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "text.txt", tokens=100))
+    share = 100 / sum(shard.tokens for shard in corpus.train)
+    expected = [*first(NEWS[:15], share), *first(TALK, share), *first(NEWS[15:], share)]
     assert sentences(tmp_path / "text.txt") == expected
     write_text(TextOptions(corpus=corpus.path, target=tmp_path / "all.txt", tokens=10**9))
     assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
 
 
-@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=abc"], ["news=1001"], ["news=0", "talk=0"]])
-def test_what_cannot_be_is_refused(
-    corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str]
-) -> None:
+def test_nothing_is_overwritten(corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:
     target = tmp_path / "text.txt"
-    assert "--sources" in error_line(main([str(corpus.path), str(target), "--sources", *given]))
-    assert not target.exists()
     target.write_text("mine")
     assert "text.txt" in error_line(main([str(corpus.path), str(target)]))
     assert target.read_text() == "mine"
