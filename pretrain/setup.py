@@ -14,7 +14,11 @@ import torch
 
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.bidirectional import (
+    BidirectionalEncoder,
+    EncoderConfig,
+    direction_name,
+)
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.word_vectors.sources import VectorSource
@@ -120,7 +124,7 @@ class TrainingSetup:
         for name in (*directions, *state.shared_parts):
             parameters = state.parameters(name)
             state.optimisers[name] = new_optimiser(parameters, config, device)
-        if self.output_layers.is_shared:
+        if SHARED in self.output_layers:
             adagrad = self.output_layers.direction(SHARED).adagrad
             if adagrad is not None:
                 parameters = state.parameters(SHARED)
@@ -286,7 +290,7 @@ def initial_modules(
             torch.manual_seed(seed_of(direction, data.seed))
             alone = BidirectionalEncoder(encoder_config, directions=(direction,))
             if not config.output_layer.shared:
-                layers[direction] = new_layer()
+                layers[direction_name(direction)] = new_layer()
             weights = alone.direction(direction).state_dict()
             encoder.direction(direction).load_state_dict(weights, assign=True)
         if config.output_layer.shared:

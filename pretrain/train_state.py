@@ -90,7 +90,7 @@ class TrainState(Totals):
             assert self.input_network is not None
             return list(self.input_network.parameters())
         parameters: list[Tensor] = list(self.encoder.direction(name).parameters())
-        if not self.output_layers.is_shared:
+        if SHARED not in self.output_layers:
             parameters += self.output_layers.direction(name).parameters()
         return parameters
 
@@ -102,7 +102,7 @@ class TrainState(Totals):
         network = self.input_network
         # a network whose weights are tied has none of its own, and is no such part
         has_weights = network is not None and any(True for _ in network.parameters())
-        shared = {INPUT: has_weights, SHARED: self.output_layers.is_shared}
+        shared = {INPUT: has_weights, SHARED: SHARED in self.output_layers}
         return [name for name, is_there in shared.items() if is_there]
 
     def set_training(self, training: bool) -> None:

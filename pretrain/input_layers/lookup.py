@@ -31,9 +31,9 @@ class LookupNetwork(InputNetwork):
     def __init__(self, corpus: Corpus, projection_size: int) -> None:
         super().__init__()
         self.types = corpus.lexicon
-        rows = nn.Parameter(torch.empty(len(self.types), projection_size))
+        rows = torch.empty(len(self.types), projection_size)
         nn.init.normal_(rows, std=projection_size**-0.5)
-        self.own: nn.Parameter | None = rows
+        self.own: nn.Parameter | None = nn.Parameter(rows)
         # the rows of an output layer, once tied; a tuple hides them from PyTorch, which
         # would take them for parameters of this module, too
         self._tied: tuple[nn.Parameter, ...] = ()

@@ -227,20 +227,11 @@ class OutputLayerSettings(ABC):
 
 
 class OutputLayers(nn.ModuleDict):
-    """The output layers of a model: one a direction, without any weight in common, or a
-    single one for all.
-
-    Args:
-        layers: by direction, or one alone under the name `SHARED`.
+    """The output layers of a model: one a direction, by `direction_name`, without any
+    weight in common, or a single one for all, named `SHARED`.
     """
-
-    def __init__(self, layers: Mapping[str, OutputLayer]) -> None:
-        super().__init__()
-        self.is_shared = SHARED in layers
-        for name, layer in layers.items():
-            self[name if self.is_shared else direction_name(name)] = layer
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""
-        own = SHARED if self.is_shared else direction_name(name)
+        own = SHARED if SHARED in self else direction_name(name)
         return cast("OutputLayer", self[own])
