@@ -1,37 +1,32 @@
 """Devices: which devices and precisions a user can name, and what does each device do?
 
 Kinds of devices differ here alone: a new kind of accelerator is a name in `KINDS`, and
-its answers to the questions below. PyTorch is imported when a question is asked, so
-that command lines, which name precisions, stay quick.
+its answers to the questions below.
 """
 
 import re
-from typing import TYPE_CHECKING, Literal, get_args
+import resource
+from typing import get_args
+
+import torch
 
 from elmoc.errors import InputError, shortened
-
-if TYPE_CHECKING:
-    import torch
+from elmoc.settings import Precision
 
 # The accelerators that training and inference have run on. PyTorch knows others, such
 # as mps, which lacks the float64 that training counts in.
 KINDS = ("cuda",)
-# The precision of the factors of matrix products; sums and states are float32. `auto`
-# is bf16 where the device multiplies it in hardware, else float32.
-Precision = Literal["auto", "float32", "bf16"]
 
 
-def accelerator() -> "torch.device | None":
+def accelerator() -> torch.device | None:
     """The accelerator of this machine; None where there is none that can be used."""
-    import torch
-
     if not torch.accelerator.is_available():
         return None
     device = torch.accelerator.current_accelerator()
     return device if device is not None and device.type in KINDS else None
 
 
-def checked_device(name: str, *, local_rank: int = 0) -> "torch.device":
+def checked_device(name: str, *, local_rank: int = 0) -> torch.device:
     """The device that a name means.
 
     Args:
@@ -42,8 +37,6 @@ def checked_device(name: str, *, local_rank: int = 0) -> "torch.device":
     Raises:
         InputError: no device has the name, or the device is not there.
     """
-    import torch
-
     found = accelerator()
     if name == "auto":
         name = "cpu" if found is None else found.type
@@ -59,34 +52,28 @@ def checked_device(name: str, *, local_rank: int = 0) -> "torch.device":
     if kind == "cpu":
         return torch.device(kind)
     number = int(match["number"] or local_rank)
-    count = 0
-    if found is not None and found.type == kind:
-        count = torch.accelerator.device_count()
+    is_here = found is not None and found.type == kind
+    count = torch.accelerator.device_count() if is_here else 0
     # PyTorch itself takes number 256 for 0
     if number >= count:
         raise InputError(
-            f"{kind}:{number} is not there, PyTorch sees {count} {kind.upper()} devices: "
-            "use another, or cpu"
+            f"{kind}:{number} is not there, PyTorch sees {count} {kind.upper()} "
+            "devices: use another, or cpu"
         )
     return torch.device(kind, number)
 
 
-def has_bf16(device: "torch.device") -> bool:
+def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
-    import torch
-
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     # PyTorch has no public name for these two; a release without them is taken to have
     # no bf16
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        check = getattr(torch.cpu, name, None)
-        if check is not None and check():
-            return True
-    return False
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)
 
 
-def choose_precision(precision: Precision, device: "torch.device") -> Precision:
+def choose_precision(precision: Precision, device: torch.device) -> Precision:
     """`float32` or `bf16`: what a precision means on a device.
 
     Raises:
@@ -106,16 +93,14 @@ def choose_precision(precision: Precision, device: "torch.device") -> Precision:
     return precision
 
 
-def factor_dtype(precision: Precision) -> "torch.dtype":
+def factor_dtype(precision: Precision) -> torch.dtype:
     """The type of the factors of matrix products in a precision that was chosen."""
-    import torch
-
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 def autocast(
-    device: "torch.device", precision: Precision, *, cache: bool = True
-) -> "torch.autocast":
+    device: torch.device, precision: Precision, *, cache: bool = True
+) -> torch.autocast:
     """The context in which modules with float32 weights compute in a precision.
 
     Args:
@@ -123,22 +108,16 @@ def autocast(
         precision: that was chosen.
         cache: whether weights in the type of the factors are kept while it lasts.
     """
-    import torch
-
     dtype = factor_dtype(precision)
     return torch.autocast(
         device.type, dtype, enabled=dtype != torch.float32, cache_enabled=cache
     )
 
 
-def peak_memory(device: "torch.device") -> int:
+def peak_memory(device: torch.device) -> int:
     """The most bytes in use at once until now: of the memory of an accelerator, or of
     this process.
     """
-    import resource
-
-    import torch
-
     if device.type == "cpu":
         # in KiB
         return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

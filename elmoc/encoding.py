@@ -15,12 +15,12 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
-from elmoc.devices import Precision
 from elmoc.encoders import CarriedState
 from elmoc.encoders.inference import CPU, InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
 from elmoc.model_directory import ModelDirectory
+from elmoc.settings import Precision
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors

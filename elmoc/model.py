@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
-from elmoc.devices import Precision, checked_device, choose_precision
+from elmoc.devices import checked_device, choose_precision
 from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder
@@ -27,6 +27,7 @@ from elmoc.model_directory import (
     read_model_directory,
     write_model_directory,
 )
+from elmoc.settings import Precision
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.trainings import training_words
 from elmoc.word_vectors.sources import WordVectors

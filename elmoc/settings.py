@@ -33,6 +33,10 @@ from elmoc.errors import InputError, reading
 
 T = TypeVar("T")
 
+# The precision of the factors of matrix products; sums and states are float32. `auto`
+# is bf16 where the device multiplies it in hardware, else float32.
+Precision = Literal["auto", "float32", "bf16"]
+
 # What a bound of `Meta` is in words.
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 # What msgspec calls the kinds of values, in words.

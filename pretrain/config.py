@@ -13,13 +13,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from elmoc.devices import Precision
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import read_toml
-from elmoc.settings import convert, plain_values, value_from_text
+from elmoc.settings import Precision, convert, plain_values, value_from_text
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import Order
 from pretrain.evaluation import EvaluationConfig

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from elmoc.devices import Precision, autocast, checked_device, choose_precision
+from elmoc.devices import autocast, checked_device, choose_precision
 from elmoc.errors import reading
+from elmoc.settings import Precision
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from elmoc.commands import ModelOptions
-from elmoc.devices import Precision, checked_device
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import DumpOptions
 from elmoc.process import interrupted_by_sigterm
+from elmoc.settings import Precision
 
 # Word types without a vector that are printed.
 SHOWN_WORDS = 5
@@ -85,6 +85,7 @@ def run(options: Options) -> None:
 
 
 def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -> None:
+    from elmoc.devices import checked_device
     from elmoc.features.dump import dump_features
     from elmoc.model import ElmoC
 

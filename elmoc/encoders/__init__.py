@@ -15,7 +15,7 @@ from msgspec import Meta
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elmoc.devices import Precision
+from elmoc.settings import Precision
 
 DIRECTIONS = ("forward", "backward")
 # What stands between word vectors and an encoder: a trained projection to its width, or

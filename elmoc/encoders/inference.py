@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import length_bucketed
-from elmoc.devices import Precision, autocast
+from elmoc.devices import autocast
 from elmoc.encoders import CarriedState, PreparedEncoder
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.settings import Precision
 
 # Words of a padded batch, where the encoder's own `forward` runs: layer states of this
 # number fill a GPU, and take 150 MB at the paper's size.

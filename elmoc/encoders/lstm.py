@@ -14,7 +14,7 @@ import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
-from elmoc.devices import Precision, factor_dtype
+from elmoc.devices import factor_dtype
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
@@ -25,6 +25,7 @@ from elmoc.encoders.recurrence import (
     RecurrenceWeights,
     plain_recurrence,
 )
+from elmoc.settings import Precision
 
 
 @dataclass(frozen=True, kw_only=True)

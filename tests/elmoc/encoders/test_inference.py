@@ -5,11 +5,11 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from elmoc.devices import Precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
+from elmoc.settings import Precision
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS, CarriedState
