@@ -118,13 +118,6 @@ class TrainConfig:
             "the reference, `plain`, up to rounding"
         ),
     ] = "fused"
-    recompute: Annotated[
-        bool,
-        Meta(
-            description="compute layers again in the backward pass, which takes a "
-            "third more time and half of the memory for activations"
-        ),
-    ] = False
 
     def __post_init__(self) -> None:
         in_order = [each for each in DIRECTIONS if each in self.directions]
@@ -224,7 +217,6 @@ FREE_TO_CHANGE = frozenset(
         "train.threads",
         "train.precision",
         "train.recurrence",
-        "train.recompute",
     )
 )
 

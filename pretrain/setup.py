@@ -282,7 +282,6 @@ def initial_modules(
             encoder_config,
             directions=data.directions,
             fast=config.train.recurrence == "fused",
-            recompute=config.train.recompute,
         )
     layers = {}
     with torch.random.fork_rng(devices=[]):

@@ -7,13 +7,11 @@ Letters: B streams or sentences of a batch, T time, P projection, L layers.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from elmoc.settings import Precision
 
@@ -91,23 +89,18 @@ class Encoder(nn.Module, ABC):
 
     Args:
         sizes: the settings of the encoder.
-        recompute: whether training keeps only what each layer reads, and runs the layer
-            again in the backward pass (see `recomputed`).
     """
 
     masks_per_layer = 1
 
-    def __init__(self, sizes: "EncoderSizes", *, recompute: bool = False) -> None:
+    def __init__(self, sizes: "EncoderSizes") -> None:
         super().__init__()
-        self.dropout = sizes.dropout
-        self.recompute = recompute
-        self._mask_count = sizes.layers * self.masks_per_layer
-        self._mask_size = sizes.projection_size
+        self.sizes = sizes
 
     @property
     def graphable(self) -> bool:
-        """Whether training gains by recording a window as a CUDA graph: a window is
-        hundreds of small kernels, and none is run again in the backward pass.
+        """Whether training gains by recording a window as a CUDA graph, because it is
+        hundreds of small kernels.
         """
         return False
 
@@ -121,37 +114,23 @@ class Encoder(nn.Module, ABC):
         self, batch: int, generator: torch.Generator | None = None
     ) -> list[Tensor | None]:
         """The dropout masks of a window, from the lowest layer up; None where nothing
-        drops.
+        drops, as in evaluation.
 
         Each is [B, P]: 0 where a coordinate is dropped for the whole window, else 1 /
         (1 − dropout).
         """
-        if not self.dropout:
-            return [None] * self._mask_count
+        sizes = self.sizes
+        count = sizes.layers * self.masks_per_layer
+        if not (self.training and sizes.dropout):
+            return [None] * count
         weight = next(self.parameters())
-        shape = (batch, self._mask_size)
-        keep = torch.full(shape, 1 - self.dropout, device=weight.device)
+        shape = (batch, sizes.projection_size)
+        keep = torch.full(shape, 1 - sizes.dropout, device=weight.device)
         return [
             torch.bernoulli(keep, generator=generator).to(weight.dtype)
-            / (1 - self.dropout)
-            for _ in range(self._mask_count)
+            / (1 - sizes.dropout)
+            for _ in range(count)
         ]
-
-    def own_masks(self, batch: int) -> list[Tensor | None]:
-        """The masks of a window for which none are given: in training they are drawn,
-        else nothing drops.
-        """
-        if self.training:
-            return self.draw_dropout_masks(batch)
-        return [None] * self._mask_count
-
-    def recomputed(self, layer: Callable[..., Any]) -> Callable[..., Any]:
-        """`layer`, which in training, with `recompute`, makes what it keeps again in
-        the backward pass.
-        """
-        if not (self.recompute and torch.is_grad_enabled()):
-            return layer
-        return partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
 
     def prepare(self, precision: Precision) -> PreparedEncoder | None:
         """The encoder prepared for inference in a precision; None where nothing is
@@ -176,8 +155,8 @@ class Encoder(nn.Module, ABC):
             inputs: [B, T, P], from the input layer, in reading order.
             state: that after the window before; None is the state before any word.
             lengths: int [B], for batches padded at the end, or None.
-            dropout_masks: from `draw_dropout_masks`, which is called in training where
-                None is given.
+            dropout_masks: from `draw_dropout_masks`, which is called where None is
+                given.
         """
 
 
@@ -211,13 +190,12 @@ class EncoderSizes(ABC):
     ] = "projection"
 
     @abstractmethod
-    def build(self, *, fast: bool, recompute: bool = False) -> Encoder:
+    def build(self, *, fast: bool) -> Encoder:
         """The encoder of a direction, with random weights.
 
         Args:
             fast: chooses the fast implementation instead of the reference, which it
                 equals up to rounding.
-            recompute: see `Encoder`.
         """
 
     @property

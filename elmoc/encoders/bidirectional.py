@@ -147,7 +147,6 @@ class BidirectionalEncoder(nn.Module):
         directions: the names of the directions.
         fast: whether encoders run their fast implementation, which equals the reference
             up to rounding.
-        recompute: see `Encoder`.
     """
 
     def __init__(
@@ -156,17 +155,15 @@ class BidirectionalEncoder(nn.Module):
         *,
         directions: tuple[str, ...] = DIRECTIONS,
         fast: bool = False,
-        recompute: bool = False,
     ) -> None:
         super().__init__()
         self.config = config
         self.directions = directions
         for direction in directions:
-            input_layer = config.build_input_layer()
-            encoder = config.sizes.build(fast=fast, recompute=recompute)
-            self.add_module(
-                direction_name(direction), DirectionEncoder(input_layer, encoder)
+            encoder = DirectionEncoder(
+                config.build_input_layer(), config.sizes.build(fast=fast)
             )
+            self.add_module(direction_name(direction), encoder)
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""
@@ -206,12 +203,10 @@ class BidirectionalEncoder(nn.Module):
             else:
                 output = encoder(read, carried.get(direction), lengths=lengths)
                 carried[direction] = output.state
-            layers = output.layer_states
-            if backward:
-                layers = [reverse_padded(layer, lengths) for layer in layers]
-            # [B, L + 1, T, P]
-            states.append(torch.stack(layers, dim=1))
-        return torch.cat(states, dim=-1)
+            # [B, T, L + 1, P]
+            made = torch.stack(output.layer_states, dim=2)
+            states.append(reverse_padded(made, lengths) if backward else made)
+        return torch.cat(states, dim=-1).transpose(1, 2)
 
     def weights(self) -> dict[str, Tensor]:
         """The weights by the names of model files and checkpoints, which do not change
@@ -225,9 +220,9 @@ class BidirectionalEncoder(nn.Module):
 
     def fingerprint(self) -> str:
         """A content hash of the weights."""
-        weights = sorted(contiguous(self.weights()).items())
         return fingerprint(
-            name.encode() + tensor.numpy().tobytes() for name, tensor in weights
+            name.encode() + tensor.numpy().tobytes()
+            for name, tensor in sorted(contiguous(self.weights()).items())
         )
 
     def load_weights(

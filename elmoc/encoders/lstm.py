@@ -54,8 +54,8 @@ class LstmSizes(EncoderSizes):
         bool, Meta(description="whether each layer from the second on adds its input")
     ] = True
 
-    def build(self, *, fast: bool, recompute: bool = False) -> "LstmStack":
-        return LstmStack(self, fast=fast, recompute=recompute)
+    def build(self, *, fast: bool) -> "LstmStack":
+        return LstmStack(self, fast=fast)
 
     @property
     def description(self) -> str:
@@ -112,9 +112,10 @@ class ProjectedLstmLayer(nn.Module):
             The outputs [B, T, P], and the state after the last step.
         """
         if state is None:
-            hidden = self.bias.new_zeros(len(inputs), self.sizes.projection_size)
-            cell = self.bias.new_zeros(len(inputs), self.sizes.cell_size)
-            state = LSTMState(hidden, cell)
+            state = LSTMState(
+                self.bias.new_zeros(len(inputs), self.sizes.projection_size),
+                self.bias.new_zeros(len(inputs), self.sizes.cell_size),
+            )
         options = self.options(dropout_mask=dropout_mask, lengths=lengths)
         return self.recurrence(inputs, state, self.weights(), options)
 
@@ -150,13 +151,10 @@ class LstmStack(Encoder):
         sizes: the settings of the encoder.
         fast: whether layers step through time by the fused recurrence, instead of the
             plain one.
-        recompute: see `Encoder`.
     """
 
-    def __init__(
-        self, sizes: LstmSizes, *, fast: bool = False, recompute: bool = False
-    ) -> None:
-        super().__init__(sizes, recompute=recompute)
+    def __init__(self, sizes: LstmSizes, *, fast: bool = False) -> None:
+        super().__init__(sizes)
         self.residual = sizes.residual
         self.fast = fast
         recurrence = fused_recurrence if fast else plain_recurrence
@@ -167,7 +165,7 @@ class LstmStack(Encoder):
 
     @property
     def graphable(self) -> bool:
-        return self.fast and not self.recompute
+        return self.fast
 
     def implementation(self, device: torch.device, precision: Precision) -> str:
         if not self.fast:
@@ -199,20 +197,17 @@ class LstmStack(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is an `LSTMState`."""
-        masks = dropout_masks or self.own_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
         layer_states = [inputs]
         new_state = []
-        for index, (layer, mask) in enumerate(zip(self.layers, masks, strict=True)):
-            before = None
-            if state is not None:
-                before = LSTMState._make(state.layers[index])
-            run = self.recomputed(layer)
-            outputs, layer_state = run(
-                inputs, before, lengths=lengths, dropout_mask=mask
+        for index, layer in enumerate(self.layers):
+            before = None if state is None else LSTMState._make(state.layers[index])
+            outputs, after = layer(
+                inputs, before, lengths=lengths, dropout_mask=masks[index]
             )
             if self.residual and index > 0:
                 outputs = outputs + inputs
             layer_states.append(outputs)
-            new_state.append(layer_state)
+            new_state.append(after)
             inputs = outputs
         return EncoderOutput(layer_states, EncoderState(tuple(new_state)))

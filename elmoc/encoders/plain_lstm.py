@@ -6,7 +6,7 @@ Letters: B streams or sentences of a batch, T time, P width of a layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 from torch import Tensor, nn
@@ -26,8 +26,8 @@ class PlainLstmSizes(EncoderSizes):
     projection_size: Annotated[int, Meta(ge=1, le=2**20)] = 2048
     layers: Annotated[int, Meta(ge=1, le=1000)] = 1
 
-    def build(self, *, fast: bool, recompute: bool = False) -> "PlainLstm":
-        return PlainLstm(self, recompute=recompute)
+    def build(self, *, fast: bool) -> "PlainLstm":
+        return PlainLstm(self)
 
     @property
     def description(self) -> str:
@@ -39,10 +39,10 @@ class PlainLstm(Encoder):
     carry, with one mask a window.
     """
 
-    def __init__(self, sizes: PlainLstmSizes, *, recompute: bool = False) -> None:
-        super().__init__(sizes, recompute=recompute)
+    def __init__(self, sizes: PlainLstmSizes) -> None:
+        super().__init__(sizes)
         size = sizes.projection_size
-        self.layers = nn.ModuleList(
+        self.layers: Any = nn.ModuleList(
             nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers)
         )
 
@@ -55,15 +55,14 @@ class PlainLstm(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
-        masks = dropout_masks or self.own_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
         layer_states = [inputs]
         new_state = []
         for index, layer in enumerate(self.layers):
             before = None
             if state is not None:
                 before = tuple(each.unsqueeze(0) for each in state.layers[index])
-            run = self.recomputed(run_padded)
-            outputs, after = run(layer, layer_states[-1], before, lengths)
+            outputs, after = run_padded(layer, layer_states[-1], before, lengths)
             layer_states.append(dropped(outputs, masks[index]))
             new_state.append(tuple(each.squeeze(0) for each in after))
         return EncoderOutput(layer_states, EncoderState(tuple(new_state)))

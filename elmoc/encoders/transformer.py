@@ -50,8 +50,8 @@ class TransformerSizes(EncoderSizes):
                 f"({2 * self.heads})"
             )
 
-    def build(self, *, fast: bool, recompute: bool = False) -> "Transformer":
-        return Transformer(self, recompute=recompute)
+    def build(self, *, fast: bool) -> "Transformer":
+        return Transformer(self)
 
     @property
     def description(self) -> str:
@@ -72,8 +72,8 @@ class Transformer(Encoder):
     # a mask for the attention, and a mask for the feed-forward layer
     masks_per_layer = 2
 
-    def __init__(self, sizes: TransformerSizes, *, recompute: bool = False) -> None:
-        super().__init__(sizes, recompute=recompute)
+    def __init__(self, sizes: TransformerSizes) -> None:
+        super().__init__(sizes)
         self.layers = nn.ModuleList(
             TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size)
             for _ in range(sizes.layers)
@@ -91,12 +91,12 @@ class Transformer(Encoder):
         """See `Encoder`; the state is empty. Padding stands at the end, where no word
         attends to it.
         """
-        masks = dropout_masks or self.own_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
         layer_states = [inputs]
         positions = sinusoids(inputs.shape[1], inputs.shape[2], inputs.device)
         x = inputs + positions.to(inputs.dtype)
         for index, layer in enumerate(self.layers):
-            x = self.recomputed(layer)(x, masks[2 * index], masks[2 * index + 1])
+            x = layer(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)
         layer_states[-1] = self.norm(x)
         return EncoderOutput(layer_states, EncoderState(tuple(() for _ in self.layers)))

@@ -15,12 +15,10 @@ from elmoc.encoders import DIRECTIONS
 SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropout=0.0), word_vector_size=6)
 
 
-def direction_of(
-    config: EncoderConfig = SMALL, *, fast: bool = False, recompute: bool = False, **changes: object
-) -> DirectionEncoder:
+def direction_of(config: EncoderConfig = SMALL, **changes: object) -> DirectionEncoder:
     """One direction of an encoder with some of its settings changed."""
     sizes = replace(config.sizes, **changes)
-    return DirectionEncoder(config.build_input_layer(), LstmStack(sizes, fast=fast, recompute=recompute))
+    return DirectionEncoder(config.build_input_layer(), LstmStack(sizes))
 
 
 def file_names(encoder: DirectionEncoder) -> dict[str, Tensor]:
@@ -126,27 +124,3 @@ def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder
         torch.testing.assert_close(together[row, :, :length], alone, atol=1e-5, rtol=0)
     vectors[0, 2:] = 1e3  # what stands in the padding means nothing
     torch.testing.assert_close(encoder(vectors, lengths)[0, :, :2], together[0, :, :2], atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("fast", [False, True], ids=["plain", "fused"])
-def test_recomputing_changes_nothing_but_what_is_kept(fast: bool) -> None:
-    weights = shaken(direction_of(fast=fast, dropout=0.3)).state_dict()
-    vectors, masks = torch.randn(4, 5, 6), [torch.rand(4, 5).round() * 2 for _ in range(3)]
-    gradients, kept = [], []
-    for recompute in (False, True):
-        encoder = direction_of(fast=fast, recompute=recompute, dropout=0.3).train()
-        encoder.load_state_dict(weights)
-        sizes: list[int] = []
-
-        def note(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
-            sizes.append(tensor.numel())
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            loss = encoder(vectors, dropout_masks=masks).layer_states[-1].square().sum()
-        loss.backward()
-        gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
-        kept.append(sum(sizes))
-    for one, other in zip(*gradients, strict=True):
-        assert torch.equal(one, other)
-    assert kept[1] < kept[0] / 3

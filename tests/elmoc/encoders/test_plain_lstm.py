@@ -1,16 +1,15 @@
 """The plain LSTM encoder: the equations gate by gate, windows and padding."""
 
-import pytest
 import torch
 from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes
 from tests.references import lstm_states
 from torch import Tensor
 
 
-def stack_of(layers: int = 2, dropout: float = 0.0, *, recompute: bool = False) -> PlainLstm:
+def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:
     torch.manual_seed(1)
     sizes = PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)
-    return PlainLstm(sizes, recompute=recompute).double()
+    return PlainLstm(sizes).double()
 
 
 def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None) -> list[Tensor]:
@@ -22,9 +21,8 @@ def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None)
     return states
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> None:
-    stack = stack_of(dropout=0.4, recompute=recompute)
+def test_states_and_gradients_are_those_of_the_equations() -> None:
+    stack = stack_of(dropout=0.4)
     x = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
     masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
     found = stack(x, dropout_masks=masks).layer_states
