@@ -45,12 +45,7 @@ from elmoc.weights import (
     taken,
     unpacked_weights,
 )
-from elmoc.word_vectors.opening import (
-    is_stored,
-    open_word_vectors,
-    read_stored,
-    stored_kinds,
-)
+from elmoc.word_vectors.opening import STORED_FILES, open_word_vectors, read_stored
 from elmoc.word_vectors.sources import (
     TRANSFORMS,
     VectorSource,
@@ -193,7 +188,7 @@ def write_model_directory(
             "another path"
         )
     # Its files, besides the record.
-    names = [WEIGHTS, OUTPUT_LAYERS] + [kind.file_name for kind in stored_kinds()]
+    names = [WEIGHTS, OUTPUT_LAYERS, *STORED_FILES]
     with atomic_directory(path) as folder:
         if is_model:
             _keep_others(path, folder, replaced={"config.json", *names})
@@ -329,7 +324,7 @@ def read_model_directory(
             _, weights = read_tensors(path / OUTPUT_LAYERS)
             targets = _take_arrays(weights, _TARGETS)
     stored = path / record.word_vectors.file_name
-    is_there = is_stored(record.word_vectors.origin) and stored.exists()
+    is_there = stored.name in STORED_FILES and stored.exists()
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=OutputLayerRecord(
@@ -357,7 +352,7 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
     """
     vectors = _read_config(path).word_vectors
     names = ["config.json", CARD, WEIGHTS, OUTPUT_LAYERS]
-    if with_vectors or is_stored(vectors.origin):
+    if with_vectors or vectors.file_name in STORED_FILES:
         names.append(vectors.file_name)
     return names
 

@@ -37,7 +37,7 @@ from elmoc.model_directory import (
     read_model_directory,
 )
 from elmoc.settings import convert
-from elmoc.weights import check_finite, contiguous, prefixed
+from elmoc.weights import check_finite, check_weights, contiguous, prefixed
 from elmoc.word_vectors.character_cnn import (
     FILE_NAME,
     UTF8,
@@ -116,9 +116,8 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ModelDirecto
             == h5py.h5o.TYPE_DATASET
         }
         check_finite(theirs)
-    projection = "CNN_proj/W_proj" in theirs
     with reading(options):
-        cnn, lstm = _sizes(content, projection=projection, where=str(options))
+        cnn, lstm = _sizes(content, "CNN_proj/W_proj" in theirs, str(options))
     with reading(weights):
         encoder = _our_tensors(lstm_table(lstm), theirs)
         vectors = CharacterCnnVectors(
@@ -126,8 +125,7 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ModelDirecto
             contiguous(_our_tensors(cnn_table(cnn), theirs)),
             origin=str(weights),
         )
-        if theirs:
-            raise InputError(f"it has unknown tensors: {', '.join(theirs)}")
+        check_weights(theirs, {})
         origin = {"from": "bilm-tf or AllenNLP", "options": content}
         return imported_model(lstm, encoder, vectors, origin)
 
@@ -160,12 +158,11 @@ def imported_model(
     with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig(sizes, vectors.size))
     encoder.load_weights(contiguous(weights), assign=True)
-    source = VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none")
     return ModelDirectory(
         encoder=encoder,
         output_layer=OutputLayerRecord({"kind": "none"}, None),
         transform=VectorTransform(vectors.lookup([BEGIN, END])),
-        word_vectors=source,
+        word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
         training={"imported": dict(origin)},
         stored_vectors=vectors,
     )
@@ -199,15 +196,15 @@ def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
     """
     options = list(Path(directory).glob("*options.json"))
     weights = list(Path(directory).glob("*weights.hdf5"))
-    if len(options) == len(weights) == 1:
-        return options[0], weights[0]
-    return None
+    is_one = len(options) == len(weights) == 1
+    return (options[0], weights[0]) if is_one else None
 
 
 def _sizes(
-    content: Any, *, projection: bool, where: str
+    content: Any, projection: bool, where: str
 ) -> tuple[CharacterCnnConfig, LstmSizes]:
-    """Our sizes from the content of `options.json`.
+    """Our sizes from the content of `options.json`, and whether the CNN ends with a
+    projection.
 
     Other keys than those of the network are accepted where they are about training, or
     switch something off.
@@ -231,10 +228,8 @@ def _sizes(
                 f"{json.dumps(possible[0])} are read"
             )
     theirs = content["char_cnn"]
-    encoder = content["lstm"]
-    lstm = lstm_sizes(
-        encoder, residual=encoder.get("use_skip_connections") or False, where=where
-    )
+    residual = content["lstm"].get("use_skip_connections") or False
+    lstm = lstm_sizes(content["lstm"], residual=residual, where=where)
     sizes = {
         "projection_size": lstm.projection_size,
         "characters": UTF8_SIZE,
@@ -254,19 +249,25 @@ def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:
     A matrix of theirs is the transpose of ours.
     """
     table = [Weight("char_embed", ("characters.weight",))]
-    matrices = {}
     for index in range(len(cnn.filters)):
-        ours = f"convolutions.{index}"
-        name = f"CNN/W_cnn_{index}"
-        table.append(Weight(name, (f"{ours}.weight",), _read_filters, _write_filters))
-        table.append(Weight(f"CNN/b_cnn_{index}", (f"{ours}.bias",)))
-    for index, gate in product(range(cnn.highways), ("transform", "carry")):
-        matrices[f"CNN_high_{index}/", f"_{gate}"] = f"highways.{index}.{gate}"
+        filters = Weight(
+            f"CNN/W_cnn_{index}",
+            (f"convolutions.{index}.weight",),
+            # [1, width, D, filters] → [filters, D, width]
+            lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),
+            lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
+        )
+        biases = Weight(f"CNN/b_cnn_{index}", (f"convolutions.{index}.bias",))
+        table += [filters, biases]
+    linear = {
+        f"CNN_high_{index}/{{}}_{gate}": f"highways.{index}.{gate}"
+        for index, gate in product(range(cnn.highways), ("transform", "carry"))
+    }
     if cnn.projection:
-        matrices["CNN_proj/", "_proj"] = "projection"
-    for (group, name), ours in matrices.items():
-        table.append(_transposed(f"{group}W{name}", f"{ours}.weight"))
-        table.append(Weight(f"{group}b{name}", (f"{ours}.bias",)))
+        linear["CNN_proj/{}_proj"] = "projection"
+    for theirs, ours in linear.items():
+        table.append(_transposed(theirs.format("W"), f"{ours}.weight"))
+        table.append(Weight(theirs.format("b"), (f"{ours}.bias",)))
     return table
 
 
@@ -282,23 +283,16 @@ def lstm_table(lstm: LstmSizes) -> list[Weight]:
         theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
         ours = f"{direction_name(direction)}.layers.{index}"
         products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
-        table.append(Weight(f"{theirs}/W_0", products, _read_product, _write_product))
-        table.append(Weight(f"{theirs}/B", (f"{ours}.bias",), _read_bias, _write_bias))
-        table.append(_transposed(f"{theirs}/W_P_0", f"{ours}.projection_weight"))
+        table += [
+            Weight(f"{theirs}/W_0", products, _read_product, _write_product),
+            Weight(f"{theirs}/B", (f"{ours}.bias",), _read_bias, _write_bias),
+            _transposed(f"{theirs}/W_P_0", f"{ours}.projection_weight"),
+        ]
     return table
 
 
 def _transposed(theirs: str, ours: str) -> Weight:
     return Weight(theirs, (ours,), lambda x: (x.T,), lambda x: x.T)
-
-
-def _read_filters(theirs: Tensor) -> tuple[Tensor]:
-    """[1, width, D, filters] → [filters, D, width]."""
-    return (theirs.squeeze(0).permute(2, 1, 0),)
-
-
-def _write_filters(ours: Tensor) -> Tensor:
-    return ours.permute(2, 1, 0).unsqueeze(0)
 
 
 def _exchanged_gates(values: Tensor) -> Tensor:

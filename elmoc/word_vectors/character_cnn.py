@@ -32,10 +32,16 @@ from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 FILE_NAME = "character_cnn.safetensors"
 UTF8: Literal["utf-8"] = "utf-8"
 # Ids of bytes, and of the marks that begin, end and pad sentences and words, by the
-# names that the lexicons of ELMoForManyLangs have for them. No byte is unknown.
+# names that the lexicons of ELMoForManyLangs have for them.
 UTF8_SIZE = 261
 UTF8_PADDING = 260
-_UTF8_MARKS = {"<bos>": 256, "<eos>": 257, "<eow>": 258, "<bow>": 259, "<oov>": 260}
+_UTF8_MARKS = {
+    "<bos>": 256,
+    "<eos>": 257,
+    "<eow>": 258,
+    "<bow>": 259,
+    "<pad>": UTF8_PADDING,
+}
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 CHARACTERS = "lexicon.characters"
 WORDS = "lexicon.words"
@@ -157,52 +163,39 @@ class CharacterCnn(nn.Module):
         return vectors
 
 
-class Spelling:
-    """From words to rows of ids: begin of word, characters, end of word, padding …
+def spelled(
+    words: Sequence[str], most: int, ids: Mapping[str, int] | None = None
+) -> np.ndarray:
+    """int64 [n, most]: rows of ids: begin of word, characters, end of word, padding …
 
     Where the characters of a word do not fit, its first `most - 2` count. `<s>` and
     `</s>`, and the names that the original tools have for them, are spelled as one
     character of their own.
 
     Args:
+        words: n of them.
         most: ids of a row, at least 3.
         ids: of characters in a lexicon, as ELMoForManyLangs has it. None is the bytes
             of UTF-8 (Peters et al. 2018; bilm-tf's `UnicodeCharsVocabulary`), 0 to 255.
     """
-
-    def __init__(self, most: int, ids: Mapping[str, int] | None = None) -> None:
-        self.most = most
-        self._ids = ids
-        marks = _UTF8_MARKS if ids is None else ids
-        # The name `<eow>` stands before a word: the package's code exchanges the two,
-        # in training, too.
-        self.begin_word = marks["<eow>"]
-        self.end_word = marks["<bow>"]
-        self.padding = UTF8_PADDING if ids is None else ids["<pad>"]
-        self._unknown = marks["<oov>"]
-        begin, end = ("<S>", "</S>") if ids is None else ("<bos>", "<eos>")
-        self._marks = dict.fromkeys((BEGIN, begin), marks["<bos>"])
-        self._marks |= dict.fromkeys((END, end), marks["<eos>"])
-
-    def rows(self, words: Sequence[str]) -> np.ndarray:
-        """int64 [n, most] of words."""
-        rows = np.full((len(words), self.most), self.padding, dtype=np.int64)
-        rows[:, 0] = self.begin_word
-        # Between the marks of its begin and its end.
-        room = self.most - 2
-        for row, word in zip(rows, words, strict=True):
-            if word in self._marks:
-                characters = [self._marks[word]]
-            elif self._ids is None:
-                characters = list(word.encode("utf-8", "ignore")[:room])
-            else:
-                characters = [
-                    self._ids.get(each, self._unknown) for each in word[:room]
-                ]
-            end = len(characters) + 1
-            row[1:end] = characters
-            row[end] = self.end_word
-        return rows
+    marks = _UTF8_MARKS if ids is None else ids
+    begin, end = ("<S>", "</S>") if ids is None else ("<bos>", "<eos>")
+    sentence = dict.fromkeys((BEGIN, begin), marks["<bos>"])
+    sentence |= dict.fromkeys((END, end), marks["<eos>"])
+    rows = np.full((len(words), most), marks["<pad>"], dtype=np.int64)
+    # The name `<eow>` stands before a word: the package's code exchanges the two, in
+    # training, too.
+    rows[:, 0] = marks["<eow>"]
+    for row, word in zip(rows, words, strict=True):
+        if word in sentence:
+            characters = [sentence[word]]
+        elif ids is None:
+            characters = list(word.encode("utf-8", "ignore")[: most - 2])
+        else:
+            characters = [ids.get(each, ids["<oov>"]) for each in word[: most - 2]]
+        row[1 : len(characters) + 1] = characters
+        row[len(characters) + 1] = marks["<bow>"]
+    return rows
 
 
 def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.ndarray:
@@ -256,19 +249,14 @@ class CharacterCnnVectors(StoredVectors):
         self.weights = weights
         self.origin = origin
         self.lexicons = lexicons or {}
-        config = record.network
-        self.size = config.projection_size
-        self._spelling: Spelling | None = None
+        self.size = record.network.projection_size
         with reading(origin):
             with torch.device("meta"):
-                self._network = CharacterCnn(config)
+                self._network = CharacterCnn(record.network).eval()
             check_weights(weights, self._network.state_dict())
             self._network.load_state_dict(weights, assign=True)
-            if config.filters:
-                ids = None if record.spelling == UTF8 else self.lexicons[CHARACTERS]
-                self._spelling = Spelling(config.max_characters_per_token, ids)
-            self._words = self.lexicons[WORDS] if config.word_size else None
-        self._network.eval()
+            # The lexicons have what lookups need.
+            self.lookup(["?"])
 
     def description(self) -> dict[str, Any]:
         return super().description() | asdict(self.record)
@@ -309,12 +297,14 @@ class CharacterCnnVectors(StoredVectors):
         most = config.max_characters_per_token
         ids = rows = None
         lengths = np.zeros(len(words), dtype=np.int64)
-        if self._spelling is not None:
-            spelled = self._spelling.rows(words)
-            lengths = (spelled != self._spelling.padding).sum(axis=1)
-            ids = torch.from_numpy(spelled)
-        if self._words is not None:
-            rows = torch.from_numpy(word_rows(words, most, self._words))
+        if config.filters:
+            is_utf8 = self.record.spelling == UTF8
+            characters = None if is_utf8 else self.lexicons[CHARACTERS]
+            padding = (characters or _UTF8_MARKS)["<pad>"]
+            ids = torch.from_numpy(spelled(words, most, characters))
+            lengths = (ids != padding).sum(dim=1).numpy()
+        if config.word_size:
+            rows = torch.from_numpy(word_rows(words, most, self.lexicons[WORDS]))
         # The longest first, so that a batch has words of like length.
         order = np.argsort(-lengths, kind="stable")
         most_filters = max((number for _, number in config.filters), default=1)

@@ -33,7 +33,7 @@ from elmoc.word_vectors.coded_rows import (
     Rows,
     hash_words,
 )
-from elmoc.word_vectors.ngrams import NgramKind
+from elmoc.word_vectors.fasttext_file import NgramKind
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 

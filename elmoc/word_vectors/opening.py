@@ -20,6 +20,13 @@ from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 if TYPE_CHECKING:
     from elmoc.word_vectors.stored import StoredVectors
 
+# The files of the kinds of word vectors that go with a model.
+STORED_FILES = (
+    "character_cnn.safetensors",
+    "subwords.safetensors",
+    "compact.safetensors",
+    "lexicon.safetensors",
+)
 _RANDOM = re.compile(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})")
 
 
@@ -55,31 +62,14 @@ def open_word_vectors(
 
 def _stored_in(directory: str) -> str:
     """The file of word vectors in the directory of a model, or of a run."""
-    names = [kind.file_name for kind in stored_kinds()]
-    for folder, name in product(("", "model"), names):
+    for folder, name in product(("", "model"), STORED_FILES):
         path = os.path.join(directory, folder, name)
         if os.path.exists(path):
             return path
     raise InputError(
-        f"{directory} has no {' or '.join(names)}: give a model with word vectors of "
-        "its own"
+        f"{directory} has no {' or '.join(STORED_FILES)}: give a model with word "
+        "vectors of its own"
     )
-
-
-def stored_kinds() -> "list[type[StoredVectors]]":
-    """The kinds of word vectors that go with a model: subclasses of `StoredVectors`."""
-    # These import PyTorch, which other vectors can do without.
-    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
-    from elmoc.word_vectors.compact import CompactVectors
-    from elmoc.word_vectors.lexicon_vectors import LexiconVectors
-    from elmoc.word_vectors.subwords import SubwordVectors
-
-    return [CharacterCnnVectors, SubwordVectors, CompactVectors, LexiconVectors]
-
-
-def is_stored(origin: str) -> bool:
-    """Whether the vectors of a model, by the origin that it records, go with it."""
-    return Path(origin).name in [kind.file_name for kind in stored_kinds()]
 
 
 def read_stored(path: Path | str) -> "StoredVectors":
@@ -89,13 +79,24 @@ def read_stored(path: Path | str) -> "StoredVectors":
         InputError: the file is missing, damaged, of another version, or has numbers
             that are not finite.
     """
+    # These import PyTorch, which other vectors can do without.
     from elmoc.weights import read_tensors
+    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
+    from elmoc.word_vectors.compact import CompactVectors
+    from elmoc.word_vectors.stored import LexiconVectors
+    from elmoc.word_vectors.subwords import SubwordVectors
 
+    kinds: list[type[StoredVectors]] = [
+        CharacterCnnVectors,
+        SubwordVectors,
+        CompactVectors,
+        LexiconVectors,
+    ]
     require_file(path)
     with reading(path):
         metadata, tensors = read_tensors(path)
         info = json.loads(metadata["elmoc"])
-        kind = {kind.format: kind for kind in stored_kinds()}[info["format"]]
+        kind = {kind.format: kind for kind in kinds}[info["format"]]
         check_version(path, info, format=kind.format, version=kind.version)
         del info["format"], info["version"]
         vectors = kind.from_file(info, tensors, os.path.abspath(path))

@@ -1,21 +1,27 @@
-"""Stored word vectors: what every kind has whose file goes with a model.
+"""Stored word vectors: what every kind has whose file goes with a model, and the
+simplest kind, a row for each word type.
 
 The file (`….safetensors`) holds the tensors that lookups need, and its own description
 among the metadata of its header. A new kind is a subclass here and an entry in
-`opening.stored_kinds`.
+`opening.read_stored`, and its file in `opening.STORED_FILES`.
 """
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from elmoc.corpus import UNKNOWN
+from elmoc.files.arrays import check_array
+from elmoc.files.checksums import fingerprint
 from elmoc.weights import contiguous
 from elmoc.word_vectors.sources import WordVectors
 
@@ -66,3 +72,48 @@ def as_bytes(value: Any) -> Tensor:
 def from_bytes(content: Tensor, kind: type[T]) -> T:
     """The value that `as_bytes` wrote, of a `kind`."""
     return msgspec.json.decode(content.numpy().tobytes(), type=kind)
+
+
+class LexiconVectors(StoredVectors):
+    """The vectors float32 [V, E] of the word types of a lexicon, as a language model
+    over a closed vocabulary trains them; any other word has the vector of `<unk>`, or
+    zeros.
+    """
+
+    file_name = "lexicon.safetensors"
+    format = "elmoc-lexicon-vectors"
+
+    def __init__(
+        self, vectors: Tensor, words: Sequence[str], *, origin: str = file_name
+    ) -> None:
+        self.vectors = vectors
+        self.words = words
+        self.origin = origin
+        self._rows = {word: row for row, word in enumerate(words)}
+        # A word that is there twice leaves a vector over.
+        shape = (len(self._rows), None)
+        [_, self.size] = check_array("vectors", vectors.numpy(), np.float32, shape)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"vectors": self.vectors, "words": as_bytes(self.words)}
+
+    @classmethod
+    def from_file(
+        cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
+    ) -> "LexiconVectors":
+        words = from_bytes(tensors["words"], list[str])
+        return cls(tensors["vectors"], words, origin=origin)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A content hash of vectors and words."""
+        words = "\n".join(self.words).encode()
+        return fingerprint([words, self.vectors.numpy().tobytes()])
+
+    def lookup(self, words: Sequence[str]) -> np.ndarray:
+        """float32 [len(words), E]."""
+        unknown = self._rows.get(UNKNOWN, -1)
+        rows = np.array([self._rows.get(word, unknown) for word in words], np.int64)
+        vectors: np.ndarray = self.vectors.numpy()[rows]
+        vectors[rows < 0] = 0.0
+        return vectors

@@ -17,8 +17,8 @@ import numpy as np
 from elmoc.command_line import run_main
 from elmoc.files.text import read_lines
 from elmoc.settings import Meta
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.stored import LexiconVectors
 
 # The paper: 75,102 words of IMDB that GloVe has.
 WORDS = 75_000

@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix, save_npz
 from elmoc.files.text import read_lines
 from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.product_quantisation import quantise
+from elmoc.word_vectors.stored import LexiconVectors
 from experiments.compact.common import (
     Options,
     accuracy,

@@ -17,8 +17,8 @@ from scipy.stats import spearmanr
 from elmoc.corpus import UNKNOWN, Corpus
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.stored import LexiconVectors
 from experiments.compact.common import Options, row, run_table, similarity, train
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics

@@ -22,7 +22,7 @@ from elmoc.word_vectors.character_cnn import (
     CharacterCnnConfig,
     CharacterCnnRecord,
     CharacterCnnVectors,
-    Spelling,
+    spelled,
 )
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
@@ -145,13 +145,13 @@ class CharacterCnnInput(InputLayerSettings):
         and end it: int16 [V, D], padded to D, the most characters of a word.
         """
         corpus.require_words()
-        spelling = Spelling(self.characters)
+        most = self.characters
         blocks = [
-            spelling.rows(corpus.lexicon[start : start + BLOCK]).astype(np.int16)
+            spelled(corpus.lexicon[start : start + BLOCK], most).astype(np.int16)
             for start in range(0, corpus.types, BLOCK)
         ]
         rows = np.concatenate(blocks)
-        return MadeTable("characters", rows, f"{UTF8} {self.characters}")
+        return MadeTable("characters", rows, f"{UTF8} {most}")
 
     def build(self, projection_size: int, corpus: Corpus) -> CharacterNetwork:
         return CharacterNetwork(self.network(projection_size))

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
-from elmoc.word_vectors.stored import StoredVectors
+from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
 

@@ -32,8 +32,8 @@ from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.stored import LexiconVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 from elmoc.word_vectors.table import VectorTable
 from hypothesis import HealthCheck, example, given, settings

@@ -9,7 +9,7 @@ import torch
 from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, Spelling, word_rows
+from elmoc.word_vectors.character_cnn import CHARACTERS, FILE_NAME, CharacterCnnVectors, spelled, word_rows
 from elmoc.word_vectors.character_cnn import WORDS as WORDS_OF
 from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from hypothesis import given, settings
@@ -41,9 +41,8 @@ def file(stored: CharacterCnnVectors, tmp_path: Path) -> Path:
 
 def whole_rows(vectors: CharacterCnnVectors, words: list[str]) -> np.ndarray:
     """Each word by itself, with all of its padding."""
-    spelling, ids, most = vectors._spelling, vectors._words, vectors.record.network.max_characters_per_token
-    assert spelling is not None
-    rows = [spelling.rows([word]) for word in words]
+    ids, most = vectors.lexicons.get(WORDS_OF), vectors.record.network.max_characters_per_token
+    rows = [spelled([word], most, vectors.lexicons.get(CHARACTERS)) for word in words]
     assert all(row.shape == (1, most) for row in rows)
     with torch.inference_mode():
         return np.concatenate(
@@ -68,7 +67,7 @@ def test_batches_of_like_length_change_nothing(stored: CharacterCnnVectors, monk
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=60), st.integers(3, 60))
 def test_words_are_spelled_as_the_original_tools_spell_them(word: str, most: int) -> None:
-    row, begin, end = Spelling(most).rows([word, "<s>", "</s>"])
+    row, begin, end = spelled([word, "<s>", "</s>"], most)
     if word not in ("<s>", "</s>"):
         assert row.tolist() == character_ids(word, most)
     assert (begin.tolist(), end.tolist()) == (character_ids("<S>", most), character_ids("</S>", most))
@@ -77,7 +76,7 @@ def test_words_are_spelled_as_the_original_tools_spell_them(word: str, most: int
 def test_lexicons_spell_as_the_package_does() -> None:
     names = ["a", "b", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>", "<pad>"]
     ids = {name: index for index, name in enumerate(names)}
-    assert Spelling(6, ids).rows(["ab", "bcaba", "<s>", "<eos>", ""]).tolist() == [
+    assert spelled(["ab", "bcaba", "<s>", "<eos>", ""], 6, ids).tolist() == [
         [3, 0, 1, 2, 7, 7],
         [3, 1, 6, 0, 1, 2],
         [3, 4, 2, 7, 7, 7],

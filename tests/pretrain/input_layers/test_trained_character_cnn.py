@@ -9,7 +9,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Spelling
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors, spelled
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork
 from pretrain.join import join
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
@@ -50,8 +50,8 @@ def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> Non
 
 
 def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:
-    network, spelling = network_of(), Spelling(12)
-    rows = torch.from_numpy(spelling.rows(["a", "bcd", "ef"]).astype("int16"))
+    network = network_of()
+    rows = torch.from_numpy(spelled(["a", "bcd", "ef"], 12).astype("int16"))
     assert rows.shape == (3, 12)
     whole = network.network(rows.long())
     torch.testing.assert_close(network(rows), whole)

@@ -10,8 +10,8 @@ from elmoc.corpus import UNKNOWN
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.lexicon_vectors import LexiconVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.stored import LexiconVectors
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
 
