@@ -31,8 +31,9 @@ class Tags(torch.nn.Module):
         self.names = ["O"]
         for label in labels:
             self.names += [f"{place}-{label}" for place in places]
-        coding = "BIO" if places == "BI" else "BIOUL"
-        allowed = allowed_transitions(coding, dict(enumerate(self.names)))
+        allowed = allowed_transitions(
+            "BIO" if places == "BI" else "BIOUL", dict(enumerate(self.names))
+        )
         mask = torch.full((len(self.names) + 2, len(self.names) + 2), -torch.inf)
         mask[tuple(torch.tensor(allowed).T)] = 0.0
         self.register_buffer("mask", mask)
@@ -92,5 +93,4 @@ def viterbi(logits: Tensor, lengths: Tensor, transitions: Tensor) -> list[list[i
         tag = previous.gather(1, tag)
         backwards.append(tag)
     paths = torch.cat(backwards[::-1], dim=1).tolist()  # [B, T]
-    pairs = zip(paths, lengths.tolist(), strict=True)
-    return [path[:length] for path, length in pairs]
+    return [path[:length] for path, length in zip(paths, lengths.tolist(), strict=True)]

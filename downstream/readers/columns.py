@@ -165,8 +165,7 @@ def read_columns(
     rows = [split_columns(line) for line in lines]
     is_ragged = labels is None or any(line.startswith(DOCUMENT_MARKS) for line in lines)
     # The number of columns of a line that is surely words: a comment has another.
-    surely = [row for row in rows if row and not row[0].startswith("#")]
-    width = len(surely[0]) if surely else 0
+    width = next((len(row) for row in rows if row and row[0][:1] != "#"), 0)
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     # The sentence that the line before belongs to.

@@ -67,17 +67,15 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
         if label.lower() in UNLABELLED:
             unlabelled += 1
             continue
-        sentences = []
         texts = [cells["premise"], cells["hypothesis"]]
         with reading(f"{path}, line {line}"):
-            for text in texts:
-                words = tokenise_sentence(text)
-                cut += len(words) > LONGEST
-                kept = words[:LONGEST]
-                sentences.append(make_sentence(kept, file=path, line=line))
-            first, second = sentences
-            if not (first.words and second.words and len(label.split()) == 1):
+            words = list(map(tokenise_sentence, texts))
+            if not (all(words) and len(label.split()) == 1):
                 raise InputError("a label of one word and two sentences are needed")
+        cut += sum(len(each) > LONGEST for each in words)
+        first, second = [
+            make_sentence(each[:LONGEST], file=path, line=line) for each in words
+        ]
         pairs.append(SentencePair(first, second, label, texts))
     if not pairs:
         raise InputError(f"{path} holds no pair with a gold label")

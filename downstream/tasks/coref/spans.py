@@ -190,7 +190,8 @@ class SpanScorer(torch.nn.Module):
         attention = self.attention(encoded).squeeze(1)
         # Features of the widths 1 … W: [W, F].
         widths = self.dropout(self.widths.weight)
-        spans = keep_best(self.all(encoded, heads, attention, widths, room), count)
+        candidates = self.candidates(encoded, heads, attention, widths, room)
+        spans = keep_best(candidates, count)
         places = torch.arange(len(attention), device=attention.device)
         begun = places >= spans.starts.unsqueeze(1)  # [K, N]
         inside = begun & (places <= spans.ends.unsqueeze(1))
@@ -204,7 +205,7 @@ class SpanScorer(torch.nn.Module):
         ]
         return spans, torch.cat(parts, dim=1)
 
-    def all(
+    def candidates(
         self,
         encoded: Tensor,
         heads: Tensor,

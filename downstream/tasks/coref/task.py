@@ -346,8 +346,7 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
                 brackets[end].append((1, -start, f"{number})"))
     cells = []
     for own in brackets:
-        parts = [part for _, _, part in sorted(own)]
-        cells.append("|".join(parts) or NOTHING)
+        cells.append("|".join(bracket for _, _, bracket in sorted(own)) or NOTHING)
     return cells
 
 

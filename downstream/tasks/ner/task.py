@@ -170,7 +170,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
         inner = 0
         for each in columns:
             tags = each.column(options.column)
-            words = each.sentence(word_column)
             if options.column % len(each.rows[0]) == word_column:
                 raise each.error(
                     0,
@@ -190,7 +189,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 outer = outermost(spans)
                 tags = bio_tags(outer, len(tags))
                 inner += len(spans) - len(outer)
-            sentences.append(TaggedSentence(words, to_bio(tags)))
+            sentences.append(TaggedSentence(each.sentence(word_column), to_bio(tags)))
         if inner:
             named = counted(inner, "entity", "entities")
             note(f"{path}: {named} inside others are left out")

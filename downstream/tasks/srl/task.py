@@ -165,8 +165,8 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         # The first layer's product with its inputs is the words' product, made once a
         # sentence, plus the flag's: sentences have four predicates on average.
         first = self.lstm.first
-        widths = [x.shape[2], self.flag.embedding_dim]
-        of_words, of_flags = first.weight.split(widths, dim=1)
+        of_words = first.weight[:, : x.shape[2]]
+        of_flags = first.weight[:, x.shape[2] :]
         words = linear(self.dropout(x), of_words, first.bias)  # [B, T, 6H]
         flags = linear(self.flag.weight, of_flags)  # [2, 6H]
         own_words = words[sentence.to(words.device)]  # [R, T, 6H]

@@ -213,8 +213,7 @@ class PhraseTask(ClassificationTask[Phrase]):
 
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]
-        labels = np.bincount([root.label for root in roots])
-        numbers = " ".join(map(str, labels))
+        numbers = " ".join(map(str, np.bincount([root.label for root in roots])))
         text = f"{_sizes(roots, self.item.removesuffix('s'))}, labels from 0: {numbers}"
         if len(examples) > len(roots):
             text += f"; {_sizes(examples, 'phrase')}"

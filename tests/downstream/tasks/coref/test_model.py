@@ -70,7 +70,7 @@ def test_mention_scores_are_those_of_every_span_by_itself() -> None:
     scorer, encoded, heads, room = span_scorer()
     with torch.no_grad():
         scorer.attention.weight.mul_(30)  # shares of the attention from 1 down to e⁻¹⁰⁰
-    spans = scorer.all(encoded, heads, scorer.attention(encoded).squeeze(1), scorer.widths.weight, room)
+    spans = scorer.candidates(encoded, heads, scorer.attention(encoded).squeeze(1), scorer.widths.weight, room)
     found = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
     assert sorted(found) == sorted(SPANS), "no span goes over the end of its sentence"
     order = torch.tensor([found.index(span) for span in SPANS])
