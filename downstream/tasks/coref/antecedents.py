@@ -43,24 +43,22 @@ class AntecedentScorer(torch.nn.Module):
     ) -> None:
         super().__init__()
         self._settings = settings
-        self._speakers = speakers
-        self._genres = genres > 0
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
         # Spans that are scored once are not refined.
         if settings.depth > 1:
             self.gate = torch.nn.Linear(2 * span_size, span_size)
-        choices = [DISTANCES]
-        if speakers:
-            choices.append(2)
-        if genres:
-            # The first row is for an unknown genre.
-            choices.append(1 + genres)
-        self.features = torch.nn.ModuleList(
-            torch.nn.Embedding(choice, settings.feature_size) for choice in choices
-        )
-        sizes = [span_size] * 3 + [settings.feature_size] * len(choices)
+        # The first row of genres is for an unknown one.
+        rows = {"distance": DISTANCES, "speaker": 2 * speakers, "genre": 1 + genres}
+        tables = {
+            name: torch.nn.Embedding(number, settings.feature_size)
+            for name, number in rows.items()
+            # A feature of one value tells nothing.
+            if number > 1
+        }
+        self.features = torch.nn.ModuleDict(tables)
+        sizes = [span_size] * 3 + [settings.feature_size] * len(self.features)
         self.score = PartwiseFeedForward(sizes=sizes, settings=settings)
 
     def forward(
@@ -134,16 +132,15 @@ class AntecedentScorer(torch.nn.Module):
     ) -> Tensor:
         """[K, C, H]: the features of pairs, projected by the first layer of the net."""
         places = torch.arange(len(antecedents), device=antecedents.device).unsqueeze(1)
-        choices = [bucket_values(places - antecedents)]
-        if self._speakers:
-            choices.append((speakers.unsqueeze(1) == speakers[antecedents]).long())
-        if self._genres:
-            choices.append(torch.tensor(genre, device=antecedents.device))
+        choices = {
+            "distance": bucket_values(places - antecedents),
+            "speaker": (speakers.unsqueeze(1) == speakers[antecedents]).long(),
+            "genre": torch.tensor(genre, device=antecedents.device),
+        }
         parts = []
-        for number, choice in enumerate(choices):
-            weight = self.dropout(self.features[number].get_parameter("weight"))
-            projected = self.score.project(FEATURES + number, weight)
-            parts.append(embedding(choice, projected))
+        for part, (name, table) in enumerate(self.features.items(), FEATURES):
+            weight = self.dropout(table.get_parameter("weight"))
+            parts.append(embedding(choices[name], self.score.project(part, weight)))
         return sum(parts[1:], start=parts[0])
 
 

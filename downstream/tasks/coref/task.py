@@ -128,7 +128,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
                     torch.nn.init.xavier_uniform_(module.weight)
         if genres:
             # Of an unknown genre: training without such documents does not change it.
-            self.antecedents.features[-1].get_parameter("weight").data[0] = 0.0
+            self.antecedents.features.get_parameter("genre.weight").data[0] = 0.0
 
     def score(
         self, example: CorefDocument, sentences: range
@@ -183,8 +183,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         """
         predictions = []
         for example in examples:
-            window = range(len(example.sentences))
-            mentions, antecedents, scores = self.score(example, window)
+            mentions, antecedents, scores = self.score(
+                example, range(len(example.sentences))
+            )
             # Column 0 of the scores stands for no antecedent.
             best = require_numbers(scores).argmax(dim=1, keepdim=True)  # [K, 1]
             links = pad(antecedents, (1, 0), value=-1).gather(1, best)
@@ -198,19 +199,15 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         Sentences of like length are encoded together: a document has long ones and
         short ones, and most of one padded batch would be padding.
         """
-        encoded: dict[int, Tensor] = {}
-        inputs: dict[int, Tensor] = {}
+        cut: dict[int, tuple[Tensor, Tensor]] = {}
         for rows in like_length([len(sentence.words) for sentence in sentences]):
             x, lengths = self.inputs([sentences[row] for row in rows])  # [B, T, D]
             states = self.encoder(self.lexical_dropout(x), lengths)  # [B, T, 2H]
-            # Padding is cut off.
-            cuts = zip(rows, lengths.tolist(), states, x, strict=True)
-            for row, length, state, words in cuts:
-                encoded[row] = state[:length]
-                inputs[row] = words[:length]
-        order = range(len(sentences))
-        states = torch.cat([encoded[row] for row in order])
-        return states, torch.cat([inputs[row] for row in order])
+            padded = zip(rows, lengths.tolist(), states, x, strict=True)
+            for row, length, state, words in padded:
+                cut[row] = (state[:length], words[:length])
+        encoded, inputs = zip(*[cut[row] for row in sorted(cut)], strict=True)
+        return torch.cat(encoded), torch.cat(inputs)
 
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of a long document's."""

@@ -126,7 +126,7 @@ def plain_antecedents(
     antecedents = [
         sorted(range(place), key=lambda other: -bilinear[place][other].item())[:3] for place in range(len(spans))
     ]
-    distances, same, genres = (table.weight for table in scorer.features)
+    distances, same, genres = (table.weight for table in scorer.features.values())
     for layer in range(depth):
         scores = []
         for place, others in enumerate(antecedents):
