@@ -299,11 +299,12 @@ def _read_propositions(
 
 
 def _propositions(examples: Sequence[SrlSentence]) -> list[Proposition]:
+    """The propositions of sentences, one behind the other."""
     return list(chain.from_iterable(example.propositions for example in examples))
 
 
 def _spans(examples: Sequence[SrlSentence]) -> Roles:
-    """The spans of each proposition of sentences, one behind the other."""
+    """The spans of each of the propositions of sentences."""
     return [proposition.spans for proposition in _propositions(examples)]
 
 
