@@ -2,7 +2,6 @@
 training run.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from elmoc.command_line import run_main
-from elmoc.errors import InputError
 from elmoc.process import keep_freed_memory
 from pretrain.options import TrainOptions
 
@@ -62,19 +60,10 @@ def run(command: TrainCommand) -> None:
         from pretrain.describe import describe
         from pretrain.setup import set_up
 
-        if command.resume or int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise InputError(
-                "--describe looks at one process and the beginning of a run: no "
-                "torchrun, no --resume"
-            )
         print(describe(set_up(config, command.init_from)))
         return
     from pretrain.trained_run import start_or_resume
 
-    if command.resume and command.init_from:
-        raise InputError(
-            "--resume goes on with a run, --init-from starts one: give one of them"
-        )
     start_or_resume(config, command.run, command, resume=command.resume)
 
 

@@ -278,8 +278,9 @@ def merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
             old = kinds.get(before.get("kind", next(iter(kinds), "")))
             new = kinds.get(str(settings.get("kind")))
             if old is not None and new is not None:
-                kept = {each.name for each in fields(new)}
-                dropped = {each.name for each in fields(old)} - kept
+                dropped = {each.name for each in fields(old)} - {
+                    each.name for each in fields(new)
+                }
                 before = {name: before[name] for name in before if name not in dropped}
             settings = before | settings
         values[section] = settings
@@ -315,8 +316,10 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The settings of all sections as JSON and TOML have them: lists for tuples."""
     kinds = {section: {"kind": getattr(config, section).kind} for section in KINDS}
-    sections = plain_values(config).items()
-    return {name: kinds.get(name, {}) | settings for name, settings in sections}
+    return {
+        name: kinds.get(name, {}) | settings
+        for name, settings in plain_values(config).items()
+    }
 
 
 def all_settings(config: RunConfig) -> dict[str, Any]:

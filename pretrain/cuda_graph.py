@@ -33,8 +33,8 @@ def graphed(
     """
     if execution.device.type != "cuda" or not encoder.encoder.graphable:
         return encoder
-    words = torch.zeros(shape, device=execution.device)
-    return GraphedEncoder(encoder, execution, words)
+    zeros = torch.zeros(shape, device=execution.device)
+    return GraphedEncoder(encoder, execution, zeros)
 
 
 class GraphedEncoder:
@@ -59,10 +59,7 @@ class GraphedEncoder:
         # the current stream, in which graphs cannot be recorded
         with torch.no_grad():
             _, layers = module(words, (), masks)
-        start = []
-        for layer in layers:
-            start.append(tuple(torch.zeros_like(tensor) for tensor in layer))
-        self._start = tuple(start)
+        self._start = EncoderState(layers).map(torch.zeros_like).layers
         # gradients are added up in the stream of the recording, as is meant
         warnings.filterwarnings(
             "ignore", message="The AccumulateGrad node's stream does not match"
@@ -83,8 +80,7 @@ class GraphedEncoder:
         states [B, T, P], and the state.
         """
         before = self._start if state is None else state.layers
-        masks = _without_none(dropout_masks)
-        highest, layers = self._graphs(words, before, masks)
+        highest, layers = self._graphs(words, before, _without_none(dropout_masks))
         return EncoderOutput([highest], EncoderState(layers))
 
 

@@ -56,14 +56,15 @@ def describe_parts(setup: TrainingSetup) -> list[str]:
     }
     if setup.input_network is not None:
         parts = {setup.input_network.title: setup.input_network} | parts
-    total = 0
-    lines = []
-    for name, part in parts.items():
-        count = sum(parameter.numel() for parameter in part.parameters())
-        total += count
-        mflop = operations_a_word(part) / 1e6
-        lines.append(f"  {name}: {count:,} parameters, {mflop:,.2f} MFLOP a word")
-    return [f"trainable parameters: {total:,}", *lines]
+    counts = {
+        name: sum(each.numel() for each in part.parameters())
+        for name, part in parts.items()
+    }
+    return [f"trainable parameters: {sum(counts.values()):,}"] + [
+        f"  {name}: {counts[name]:,} parameters, "
+        f"{operations_a_word(part) / 1e6:,.2f} MFLOP a word"
+        for name, part in parts.items()
+    ]
 
 
 def operations_a_word(module: nn.Module) -> int:
@@ -73,8 +74,7 @@ def operations_a_word(module: nn.Module) -> int:
     All weights of two or more axes count as factors of products, lookups and
     convolutions included.
     """
-    matrices = [each.numel() for each in module.parameters() if each.ndim > 1]
-    return TRAINED * sum(matrices)
+    return TRAINED * sum(each.numel() for each in module.parameters() if each.ndim > 1)
 
 
 def measure(setup: TrainingSetup) -> tuple[float, int]:
@@ -96,7 +96,7 @@ def measure(setup: TrainingSetup) -> tuple[float, int]:
 
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows of this process with their vectors, on the device."""
-    device = setup.execution.device
     own = setup.processes.stream_slice(setup.data.streams)
     windows = islice(setup.data.windows(own=own), count)
-    return [each.to(device) for each in map(setup.data.batch_maker().batch, windows)]
+    maker = setup.data.batch_maker()
+    return [maker.batch(window).to(setup.execution.device) for window in windows]

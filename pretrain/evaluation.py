@@ -5,7 +5,6 @@ prediction's.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Annotated
 
 import numpy as np
@@ -32,14 +31,10 @@ COLUMNS = {
     "accuracy_at_10": "accuracy@10",
     "reciprocal_rank": "reciprocal rank",
 }
-# Metrics that are printed for each source.
-OF_A_SOURCE = ("cosine", "accuracy_at_10")
 # Stands before the name of a metric: its macro average, the mean over sources.
 MACRO = "macro_"
 # Stands before the name of a metric: its value for the best constant prediction.
 CONSTANT = "constant_"
-# Characters of a printed line.
-LINE_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -101,15 +96,12 @@ def evaluate(
     state.set_training(False)
     sources = data.corpus.held_out_sources
     directions = state.encoder.directions
-    streams = STREAMS
-    if len(sources) > 1:
-        streams = max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
     found = []
     for source in sources:
         windows = held_out_windows(
             data.corpus,
             source=source,
-            streams=streams,
+            streams=max(STREAMS_OF_A_SOURCE, STREAMS // len(sources)),
             window=data.window,
             directions=data.directions,
             words=math.ceil(words / len(sources)),
@@ -145,8 +137,11 @@ def score_of(values: Mapping[str, float | None], metric: str) -> float:
     out. The score is NaN where no number is left.
     """
     names = [f"{source}/{metric}" for source in sources_of(values)] or [metric]
-    found = [values.get(name) for name in names]
-    numbers = [each for each in found if each is not None and math.isfinite(each)]
+    numbers = [
+        value
+        for value in map(values.get, names)
+        if value is not None and math.isfinite(value)
+    ]
     return float(np.mean(numbers)) if numbers else math.nan
 
 
@@ -170,10 +165,10 @@ def predict(
     for window in windows:
         batch = maker.batch(window).to(execution.device)
         for direction in directions:
-            encoder = state.encoder.direction(direction)
             layer = state.output_layers.direction(direction)
             with execution.autocast():
                 inputs = state.read(batch, direction)  # [B, T, E]
+                encoder = state.encoder.direction(direction)
                 output = encoder(inputs, recurrent[direction])
                 predicted = layer.predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state
@@ -186,8 +181,8 @@ def predict(
 
 
 class EvaluationTable:
-    """The printed table of a run's evaluations: a heading, a row for each, and its
-    sources where there are several.
+    """The printed table of a run's evaluations: a heading, a row for each, and one of
+    each named source.
 
     Beside a metric stands the best constant prediction's, in brackets.
 
@@ -213,32 +208,20 @@ class EvaluationTable:
         if not self._metrics:
             self._metrics = [metric for metric in COLUMNS if metric in values]
             yield "held-out metrics, and in brackets the best constant prediction's"
-            headings = [f" {COLUMNS[metric]:>16}" for metric in self._metrics]
             first = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
-            yield first + "".join(headings)
+            yield first + "".join(f" {COLUMNS[name]:>16}" for name in self._metrics)
         shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
         first = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
-        cells = [f" {_cell(values, metric):>16}" for metric in self._metrics]
-        yield first + "".join(cells)
-        sources = sources_of(values)
-        metrics = [metric for metric in self._metrics if metric in OF_A_SOURCE]
-        if len(sources) > 1:
-            labels = ", ".join(COLUMNS[metric] for metric in metrics)
-            parts = []
-            for source in sources:
-                numbers = [f" {values[f'{source}/{metric}']:.3f}" for metric in metrics]
-                parts.append(source + "".join(numbers))
-            for name in values:
-                if name.startswith(MACRO):
-                    label = name.removeprefix(MACRO).replace("_", " ")
-                    parts.append(f"mean {label} {values[name]:.4f}")
-            text = f"  by source ({labels}): {'; '.join(parts)}"
-            yield from wrap(text, LINE_WIDTH, subsequent_indent="    ")
+        rows = {"": first} | {f"{each}/": f"{each:>32}" for each in sources_of(values)}
+        for prefix, first in rows.items():
+            cells = [f" {_cell(values, prefix, name):>16}" for name in self._metrics]
+            yield first + "".join(cells)
 
 
-def _cell(values: Mapping[str, float], metric: str) -> str:
+def _cell(values: Mapping[str, float], prefix: str, metric: str) -> str:
     """A metric, and in brackets the best constant prediction's, where there is one."""
-    found = [values[name] for name in (metric, CONSTANT + metric) if name in values]
+    names = (f"{prefix}{metric}", f"{prefix}{CONSTANT}{metric}")
+    found = [values[name] for name in names if name in values]
     # A perplexity has more digits before the point than fit with four behind it.
     shown = [f"{each:.4f}" if abs(each) < 10 else f"{each:,.0f}" for each in found]
     return " (".join(shown) + ")" * (len(shown) - 1)

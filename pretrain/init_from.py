@@ -77,13 +77,14 @@ def initialise_from(
         )
         return model
     parts = [SHARED, *map(direction_name, encoder.directions)]
-    own = {
-        name: tensor
-        for name, tensor in kept.weights.items()
-        if name.partition(".")[0] in parts
-    }
     with reading(f"{path}: heads.safetensors"):
-        output_layers.load_state_dict(own)
+        output_layers.load_state_dict(
+            {
+                name: tensor
+                for name, tensor in kept.weights.items()
+                if name.partition(".")[0] in parts
+            }
+        )
     say(f"going on from {path}")
     same = kept.transform and kept.transform.same_as(data.targets.transform)
     if data.reads_targets and not same:
@@ -99,18 +100,13 @@ def require_same_encoder(
     """
     # Dropout has no weights: it may be another one now.
     ours = encoder.config.to_dict() | {"dropout": None}
-    theirs = model.encoder.config.to_dict() | {"dropout": None}
-    differing = differences(theirs, ours)
+    differing = differences(model.encoder.config.to_dict() | {"dropout": None}, ours)
+    lacking = set(encoder.directions) - set(model.encoder.directions)
+    differing += [f"it lacks the {direction} direction" for direction in lacking]
     if differing:
         raise InputError(
             f"--init-from {path}: the model's encoder is another: "
             f"{', '.join(differing)}"
-        )
-    directions = model.encoder.directions
-    if not set(encoder.directions) <= set(directions):
-        raise InputError(
-            f"--init-from {path}: the model has the directions "
-            f"{', '.join(directions)} only"
         )
 
 
@@ -147,11 +143,10 @@ def read_stored_vectors(
     if not source.origin.endswith(".safetensors"):
         return None
     # A model keeps a copy of its vectors when the file that they came from is moved.
-    own = None if own_model is None else own_model / source.file_name
-    copies = [each for each in (own, before) if isinstance(each, Path)]
-    file = next((each for each in copies if each.is_file()), Path(source.origin))
+    copies = [own_model and own_model / source.file_name, before]
+    files = (each for each in copies if isinstance(each, Path) and each.is_file())
     try:
-        stored: StoredVectors = read_stored(file)
+        stored: StoredVectors = read_stored(next(files, Path(source.origin)))
         check_vectors(stored, source)
         return stored
     except (InputError, OSError) as error:

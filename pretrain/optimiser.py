@@ -144,17 +144,16 @@ def learning_rate(
     done, whole = progress
     n = max(1.0, streams / config.streams_per_worker)
     # the shorter of two warm-ups rises faster
-    by_updates = update * (n - 1) / config.warmup_updates
-    by_share = done * (n - 1) / (config.warmup_fraction * whole)
-    rise = max(by_updates, by_share)
+    rise = max(
+        update * (n - 1) / config.warmup_updates,
+        done * (n - 1) / (config.warmup_fraction * whole),
+    )
     start = config.decay_start * whole
-    end = config.decay_end * whole
-    # rounding may leave nothing between the two in a short run
-    span = max(end - start, sys.float_info.min)
+    # rounding may leave nothing between start and end in a short run
+    span = max(config.decay_end * whole - start, sys.float_info.min)
     # above 0 before it starts, where the power could overflow and n is smaller anyway
     decay = min(0.0, (start - done) / span)
-    factor = min(1 + rise, n, n * (2 * n) ** decay)
-    rate = config.base * max(config.minimum, factor)
+    rate = config.base * max(config.minimum, min(1 + rise, n, n * (2 * n) ** decay))
     if config.linear_warmup_updates:
         rate *= min(1.0, (update + 1) / config.linear_warmup_updates)
     if config.linear_cooldown:
@@ -211,11 +210,9 @@ def new_adagrad(
     """
     # which is the default; PyTorch warns where nobody has said so
     torch.sparse.check_sparse_tensor_invariants.disable()
+    group = {"params": parameters, "rate_factor": rate_factor}
     # the rate is set before every update
-    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=accumulator)
-    for group in optimiser.param_groups:
-        group["rate_factor"] = rate_factor
-    return optimiser
+    return Adagrad([group], lr=0.0, initial_accumulator_value=accumulator)
 
 
 def set_rate(optimiser: Optimizer, rate: float) -> None:

@@ -7,9 +7,11 @@ python -m pretrain.plot RUN RUN OUT.pdf
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta
 
 from elmoc.command_line import run_main
@@ -51,19 +53,18 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
 
     figure_format(output)
     evaluations = {run: read_metrics(run, "evaluation") for run in runs}
-    drawn = set()
     for run, lines in evaluations.items():
         if not lines:
             raise InputError(
                 f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer"
             )
-        drawn |= PANELS.keys() & lines[-1].keys()
+    drawn = set(chain.from_iterable(lines[-1] for lines in evaluations.values()))
     metrics = [metric for metric in PANELS if metric in drawn]
     # Inches; the legend below a panel has a line for each run.
     size = (5 * len(metrics), 4.5 + 0.2 * len(runs))
     figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    for axes, metric in zip(panels, metrics, strict=True):
+    panels = figure.subplots(1, len(metrics), squeeze=False)
+    for axes, metric in zip(panels[0], metrics, strict=True):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:
                 # Matplotlib has ten colours by number.
@@ -84,9 +85,8 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
 def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) -> None:
     """A metric against millions of words; a value that was not finite leaves a gap."""
     words = [line["words"] / 1e6 for line in lines]
-    values = [line.get(metric) for line in lines]
-    gaps = [float("nan") if value is None else value for value in values]
-    axes.plot(words, gaps, markersize=3, **style)
+    values = np.array([line.get(metric) for line in lines], dtype=float)
+    axes.plot(words, values, markersize=3, **style)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -67,11 +67,10 @@ class TrainingSetup:
     @property
     def how(self) -> str:
         """Where, how precisely and by which implementation the encoder runs."""
-        device = self.execution.device
-        precision = self.execution.precision
+        here = self.execution
         encoder = self.encoder.direction(self.encoder.directions[0]).encoder
-        implementation = encoder.implementation(device, precision)
-        return f"on {device} in {precision}, by {implementation}"
+        implementation = encoder.implementation(here.device, here.precision)
+        return f"on {here.device} in {here.precision}, by {implementation}"
 
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no
@@ -106,15 +105,14 @@ class TrainingSetup:
         """The state before the first update."""
         directions = self.data.directions
         device = self.execution.device
-        seed = self.config.train.seed
         network = self.input_network
         state = TrainState(
             encoder=self.encoder.to(device),
             output_layers=self.output_layers.to(device),
             optimisers={},
             generators={
-                direction: torch.Generator(device).manual_seed(seed_of(direction, seed))
-                for direction in directions
+                name: torch.Generator(device).manual_seed(seed_of(name, self.data.seed))
+                for name in directions
             },
             recurrent=dict.fromkeys(directions),
             input_network=None if network is None else network.to(device),
@@ -122,13 +120,14 @@ class TrainingSetup:
         )
         config = self.config.optimiser
         for name in (*directions, *state.shared_parts):
-            parameters = state.parameters(name)
-            state.optimisers[name] = new_optimiser(parameters, config, device)
+            state.optimisers[name] = new_optimiser(
+                state.parameters(name), config, device
+            )
         if SHARED in self.output_layers:
             adagrad = self.output_layers.direction(SHARED).adagrad
             if adagrad is not None:
-                parameters = state.parameters(SHARED)
-                state.optimisers[SHARED] = new_adagrad(parameters, **adagrad)
+                weights = state.parameters(SHARED)
+                state.optimisers[SHARED] = new_adagrad(weights, **adagrad)
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
@@ -193,9 +192,13 @@ def set_up(
     encoder, output_layers, network = initial_modules(config, data)
     stored_vectors = None
     if init_from is not None:
-        record = config.output_layer.record(corpus=data.corpus, targets=data.targets)
         before = initialise_from(
-            init_from, encoder, output_layers, record, data=data, network=network
+            init_from,
+            encoder,
+            output_layers,
+            config.output_layer.record(corpus=data.corpus, targets=data.targets),
+            data=data,
+            network=network,
         )
         started_from = before.training
         stored_vectors = before.stored_vectors
@@ -290,8 +293,9 @@ def initial_modules(
             alone = BidirectionalEncoder(encoder_config, directions=(direction,))
             if not config.output_layer.shared:
                 layers[direction_name(direction)] = new_layer()
-            weights = alone.direction(direction).state_dict()
-            encoder.direction(direction).load_state_dict(weights, assign=True)
+            encoder.direction(direction).load_state_dict(
+                alone.direction(direction).state_dict(), assign=True
+            )
         if config.output_layer.shared:
             torch.manual_seed(SHARED_SEED + data.seed)
             layers[SHARED] = new_layer()

@@ -90,9 +90,8 @@ class TrainStep:
         self._state.set_training(True)
         run: Any = map if self._pool is None else self._pool.map
         update = partial(self.update_direction, batch=batch, rate=rate)
-        values = list(run(update, self._groups))
         # the one wait for a GPU: all numbers of all directions come at once
-        numbers = torch.stack(values).tolist()
+        numbers = torch.stack(list(run(update, self._groups))).tolist()
         steps = {
             direction: DirectionStep(loss, norm, int(masked))
             for direction, (loss, norm, masked) in zip(
@@ -114,7 +113,15 @@ class TrainStep:
         state = self._state
         group = self._groups[direction]
         optimiser = state.optimisers[direction]
-        masks = self._dropout_masks(direction, batch)
+        encoder = state.encoder.direction(direction).encoder
+        # Masks [B, P] are drawn for all the streams, so that it does not matter which
+        # process reads which.
+        streams = len(batch.token_ids[direction]) * self._setup.processes.world_size
+        share = self._setup.processes.stream_slice(streams)
+        masks = [
+            None if mask is None else mask[share]
+            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
+        ]
         set_rate(optimiser, rate)
         with self._setup.execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
@@ -142,22 +149,10 @@ class TrainStep:
         optimiser.zero_grad(set_to_none=True)
         # gradients end with the window, and states are carried in float32
         if self._setup.config.train.carry_state:
-            carried = output.state.map(lambda tensor: tensor.detach().float())
-            state.recurrent[direction] = carried
+            state.recurrent[direction] = output.state.map(
+                lambda tensor: tensor.detach().float()
+            )
         return torch.stack([loss.double(), norm.double(), everywhere.masked.double()])
-
-    def _dropout_masks(self, direction: str, batch: Batch) -> list[Tensor | None]:
-        """The masks [B / processes, P] of a window.
-
-        They are drawn for all the streams, so that it does not matter which process
-        reads which.
-        """
-        state = self._state
-        streams = len(batch.token_ids[direction]) * self._setup.processes.world_size
-        own = self._setup.processes.stream_slice(streams)
-        encoder = state.encoder.direction(direction).encoder
-        masks = encoder.draw_dropout_masks(streams, state.generators[direction])
-        return [None if mask is None else mask[own] for mask in masks]
 
     def update_shared(
         self, steps: dict[str, DirectionStep], rate: float
@@ -229,6 +224,5 @@ def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
         values[f"{name}_loss"] = float(np.mean([step.loss for step in own]))
         norms = [step.gradient_norm for step in own]
         values[f"{name}_gradient_norm"] = float(np.mean(norms))
-    losses = [values[f"{name}_loss"] for name in recent[0]]
-    values["loss"] = float(np.mean(losses))
+    values["loss"] = float(np.mean([values[f"{name}_loss"] for name in recent[0]]))
     return values

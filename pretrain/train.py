@@ -1,7 +1,7 @@
 """The train loop: batch, step, log, evaluate, save."""
 
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 from elmoc.errors import reading
 from pretrain.data.batches import stream_batches
@@ -39,24 +39,22 @@ def train(
     data = setup.data
     processes = setup.processes
     state = starting_state(setup, resumed)
-    finished_before = resumed is not None and state.progress.is_over
-    if max_seconds is not None and not finished_before:
+    if max_seconds is not None and not (resumed and state.progress.is_over):
         state.max_seconds = max_seconds
         # Fewer tenths of a longer time are over than of the time before.
         state.tenths = min(state.tenths, state.progress.tenths)
     # A resumed run counts its seconds from where it stopped.
     began = time.monotonic() - state.seconds
-    own = processes.stream_slice(config.train.streams)
-    windows = data.windows(state.position, own=own)
-    device = setup.execution.device
-    with ExitStack() as stack:
-        stop = stack.enter_context(stop_signals())
-        recorder = Recorder(setup, state, run, resumed=resumed)
-        stack.enter_context(closing(recorder))
-        batches = stream_batches(windows, data.batch_maker(), device)
-        stack.enter_context(closing(batches))
-        train_step = TrainStep(setup, state)
-        stack.enter_context(closing(train_step))
+    windows = data.windows(
+        state.position, own=processes.stream_slice(config.train.streams)
+    )
+    streamed = stream_batches(windows, data.batch_maker(), setup.execution.device)
+    with (
+        stop_signals() as stop,
+        closing(Recorder(setup, state, run, resumed=resumed)) as recorder,
+        closing(streamed) as batches,
+        closing(TrainStep(setup, state)) as train_step,
+    ):
         # The first evaluation says where the run begins, and exports a first model.
         if resumed is None:
             recorder.evaluate()
@@ -115,15 +113,16 @@ def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainSta
     for module in (setup.encoder, setup.output_layers, setup.input_network):
         if module is not None:
             # another machine may draw slightly different ones
-            weights = processes.broadcast_from_rank0(module.state_dict())
-            module.load_state_dict(weights)
+            module.load_state_dict(processes.broadcast_from_rank0(module.state_dict()))
     state = setup.new_state()
     if resumed is not None:
-        own = processes.stream_slice(setup.config.train.streams)
         with processes.raise_together():
             setup.data.require_same_data(resumed.data)
             with reading(resumed.path):
-                state.load(resumed.state, own=own)
+                state.load(
+                    resumed.state,
+                    own=processes.stream_slice(setup.config.train.streams),
+                )
         # The state has copies of the tensors: this frees the memory of the others.
         resumed.state.clear()
     return state

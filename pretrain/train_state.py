@@ -75,9 +75,10 @@ class TrainState(Totals):
         end.
         """
         if self.max_seconds:
-            whole = self.max_seconds - self.evaluation_seconds
             # an evaluation may take longer than the run has
-            return Progress(self.seconds, max(1e-9, whole))
+            return Progress(
+                self.seconds, max(1e-9, self.max_seconds - self.evaluation_seconds)
+            )
         return Progress(self.update, self.updates)
 
     def parameters(self, name: str) -> list[Tensor]:
@@ -172,9 +173,7 @@ class TrainState(Totals):
             Exception: of any kind, where the values are not those of such a state; the
                 caller says of which file they are.
         """
-        totals = msgspec.convert(dict(values), Totals)
-        for each in fields(Totals):
-            setattr(self, each.name, getattr(totals, each.name))
+        vars(self).update(vars(msgspec.convert(dict(values), Totals)))
         device = next(self.encoder.parameters()).device
         self.encoder.load_weights(values["encoder"])
         self.output_layers.load_state_dict(values["heads"])
@@ -182,8 +181,9 @@ class TrainState(Totals):
             self.input_network.load_state_dict(values["input"])
         for name, optimiser in self.optimisers.items():
             # settings of the optimiser are the config's, its moments the checkpoint's
-            moments = {"state": values["optimisers"][name]["state"]}
-            optimiser.load_state_dict(optimiser.state_dict() | moments)
+            optimiser.load_state_dict(
+                optimiser.state_dict() | {"state": values["optimisers"][name]["state"]}
+            )
         for name, generator in self.generators.items():
             if values["device"] == device.type:
                 generator.set_state(values["generators"][name])
@@ -194,7 +194,8 @@ class TrainState(Totals):
         for name in self.recurrent:
             layers = values["recurrent"][name]
             if layers is not None:
-                state = EncoderState(tuple(layers))
-                self.recurrent[name] = state.map(lambda all_: all_[own].to(device))
+                self.recurrent[name] = EncoderState(tuple(layers)).map(
+                    lambda all_: all_[own].to(device)
+                )
         place = values["position"]
         self.position = Position(place["epoch"], place["shard"], place["window"])

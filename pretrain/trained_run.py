@@ -17,8 +17,6 @@ from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import train
 
-DEFAULT = TrainOptions()
-
 
 @dataclass(frozen=True)
 class TrainedRun:
@@ -42,7 +40,7 @@ class TrainedRun:
 
 
 def train_encoder(
-    config: RunConfig, out: Path | str, options: TrainOptions = DEFAULT
+    config: RunConfig, out: Path | str, options: TrainOptions | None = None
 ) -> TrainedRun:
     """Train an encoder, or go on with a run that was begun with the same settings.
 
@@ -77,7 +75,7 @@ def train_encoder(
         elmo = ElmoC.from_pretrained(run.model)
     """
     resume = RunDirectory(out).config.exists()
-    return start_or_resume(config, out, options, resume=resume)
+    return start_or_resume(config, out, options or TrainOptions(), resume=resume)
 
 
 def start_or_resume(
@@ -136,10 +134,12 @@ def start_or_resume(
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
                 run.start(config, init_from)
-            length = options.max_time or f"{setup.updates:,} updates"
-            say_what_begins(setup, run, length, resume=resume)
+            say_what_begins(setup, run, options.max_time, resume=resume)
         state = train(setup, run, resumed=resumed, max_seconds=max_seconds)
-        done = f"done: the model is in {run.model}"
+        done = (
+            f"done: the model is in {run.model}; to train on, start a new run with "
+            f"--init-from {run.path}"
+        )
         stopped = "stopped after saving: go on by --resume, or by the same call"
         # A terminal that is closed is no error: the run has saved.
         with suppress(OSError):
@@ -158,20 +158,21 @@ def start_or_resume(
 
 
 def say_what_begins(
-    setup: TrainingSetup, run: RunDirectory, length: str, *, resume: bool
+    setup: TrainingSetup, run: RunDirectory, max_time: str | None, *, resume: bool
 ) -> None:
     """Print the length of a run, and where and how it computes.
 
     Args:
         setup: of the run.
         run: its directory.
-        length: of the run, in words.
+        max_time: its length, unless it is a number of updates.
         resume: whether it goes on; what is wrong with its data was said before.
     """
     data = setup.data
     say(
         f"{run.path}: {data.corpus.train_tokens:,} training {data.corpus.unit}, "
-        f"{length}, {data.updates_per_epoch:,} updates an epoch"
+        f"{max_time or f'{setup.updates:,} updates'}, "
+        f"{data.updates_per_epoch:,} updates an epoch"
     )
     count = setup.processes.world_size
     say(f"{setup.how}, {count} {'process' if count == 1 else 'processes'}")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,6 @@ from pretrain.data.windows import Position, Window
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Candidates, Targets
 
-Item = TypeVar("Item")
 # Batches that are made while another one is computed with: a slow read of the disk
 # does not stop the computation.
 BATCHES_AHEAD = 3
@@ -57,8 +56,7 @@ class Batch:
 
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
-        rows = self.vector_rows[direction][:, :-1]
-        return self.input_vectors[rows].float()
+        return self.input_vectors[self.vector_rows[direction][:, :-1]].float()
 
     def distinct_inputs(self, direction: str) -> tuple[Tensor, Tensor]:
         """The distinct rows that the direction reads, [n', E] in the table's dtype, and
@@ -145,22 +143,21 @@ class BatchMaker:
         if targets is None and self.targets is not None:
             targets = torch.index_select(self.targets, 0, index)
         # rows of these vectors: of the words, then of the candidates of each direction
-        ends = np.cumsum([len(part) for part in parts])
-        rows, *own = np.split(inverse, ends[:-1])
+        starts = np.cumsum([len(part) for part in parts[:-1]])
+        rows, *own = np.split(inverse, starts)
         if targets is None:
             own = [each.ids.astype(np.int64) for each in window.candidates.values()]
         token_ids = torch.from_numpy(words.astype(np.int64))
         vector_rows = torch.from_numpy(rows.reshape(words.shape))
-        candidates = {
-            direction: self._candidates(window, direction, ids)
-            for direction, ids in zip(window.candidates, own, strict=True)
-        }
         return Batch(
             token_ids=dict(zip(window.ids, token_ids, strict=True)),
             vector_rows=dict(zip(window.ids, vector_rows, strict=True)),
             input_vectors=inputs,
             target_vectors=targets,
-            candidates=candidates,
+            candidates={
+                direction: self._candidates(window, direction, ids)
+                for direction, ids in zip(window.candidates, own, strict=True)
+            },
             next=window.next,
         )
 
@@ -174,12 +171,11 @@ class BatchMaker:
         # ids are not in order where the targets' own stand behind the drawn ones
         order = np.argsort(ids)
         classes = sampler.class_of(window.ids[direction][:, 1:])  # [B, T]
-        labels = order[np.searchsorted(ids, classes, sorter=order)]
         return Candidates(
             vectors=None,
             log_frequency=torch.from_numpy(sampler.log_frequency[ids]),
             log_chance=torch.from_numpy(sampler.log_chance[ids]),
-            labels=torch.from_numpy(labels),
+            labels=torch.from_numpy(order[np.searchsorted(ids, classes, sorter=order)]),
             ids=torch.from_numpy(rows),
             shared=shared,
         )
@@ -215,7 +211,7 @@ def stream_batches(
             yield batch.to(device)
 
 
-def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
+def prefetched(items: Iterator[Any], ahead: int) -> Generator[Any, None, None]:
     """The same items, made by a background thread up to `ahead` of them ahead of time.
 
     An exception in the thread is raised here. Closing the generator ends the thread.
@@ -226,7 +222,7 @@ def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]
         coming = deque(thread.submit(next, items, end) for _ in range(ahead))
         while (item := coming.popleft().result()) is not end:
             coming.append(thread.submit(next, items, end))
-            yield cast("Item", item)
+            yield item
     finally:
         # when Python ends, the interpreter has ended the thread before it closes
         # generators that nobody has closed

@@ -74,10 +74,9 @@ class TargetSampler(CandidateSampler):
         super().__init__(counts)
         # p_u; the log of a type that is not read must be finite, too
         share = np.where(read > 0, read, LEAST_COUNT) / read.sum()
-        # a window with one target would have a chance of 0, and its log no number
-        others = max(1, targets - 1)
-        # log of the chance that no other target is of the type
-        left_out = others * np.log1p(-share)
+        # log of the chance that no other target is of the type; a window with a single
+        # target would have a chance of 0, and its log no number
+        left_out = max(1, targets - 1) * np.log1p(-share)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
 
     def candidates(

@@ -5,6 +5,7 @@ it cut them into windows?
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Annotated
 
 import numpy as np
@@ -46,21 +47,13 @@ class DataConfig:
         ),
     ] = "target"
     sources: Annotated[
-        dict[str, float],
+        dict[str, Annotated[float, Meta(ge=0, le=MOST_TIMES)]],
         Meta(
             description="how many times an epoch reads each source of a corpus whose "
             "text is named (see `build_corpus`): 1 unless said, and 0 leaves it out; "
             "with 0.4, each epoch reads another 40 %"
         ),
     ] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, weight in self.sources.items():
-            if not 0 <= weight <= MOST_TIMES:
-                raise InputError(
-                    f"data.sources.{name:.50} must be at least 0 and at most "
-                    f"{MOST_TIMES:,}, not {weight}"
-                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +135,9 @@ class TrainingData:
         to read the same.
         """
         corpus = self.corpus
-        both = [*corpus.train, *corpus.held_out]
-        shards = [(each.file, each.source) for each in both]
+        shards = [
+            (each.file, each.source) for each in chain(corpus.train, corpus.held_out)
+        ]
         checksums = corpus.record.checksums.items()
         files = sorted((name, checksum.whole) for name, checksum in checksums)
         content = repr((len(corpus.train), shards, files))
@@ -199,8 +193,11 @@ class TrainingData:
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""
-        targets = self.targets if self.reads_targets else None
-        return BatchMaker(self.inputs, targets, sampler=self.sampler)
+        return BatchMaker(
+            self.inputs,
+            self.targets if self.reads_targets else None,
+            sampler=self.sampler,
+        )
 
 
 def table_fingerprint(table: LexiconTable) -> str:
@@ -213,5 +210,7 @@ def table_fingerprint(table: LexiconTable) -> str:
         for part in (name.encode(), array.tobytes())
     ]
     source = table.source
-    parts = (source.fingerprint, source.post_processing, str(table.rows.dtype))
-    return " ".join((*parts, fingerprint(transform)))
+    return (
+        f"{source.fingerprint} {source.post_processing} {table.rows.dtype} "
+        f"{fingerprint(transform)}"
+    )

@@ -117,10 +117,9 @@ class TextGroups:
         self._seed = seed
         for name in weights:
             if name not in corpus.sources:
-                named = ", ".join(filter(None, corpus.sources))
                 raise InputError(
                     f"data.sources: {corpus.path} has no source {name:.50} (it has "
-                    f"{named or 'none: build it with NAME=FILE'})"
+                    f"{', '.join(corpus.sources) or 'none: build it with NAME=FILE'})"
                 )
         self._sources = [
             EndlessSource(corpus, name, weights.get(name, 1.0), seed=(seed, index))
@@ -136,8 +135,7 @@ class TextGroups:
         tokens = sum(source.tokens for source in self._sources)
         shard_count = sum(len(source.shards) for source in self._sources)
         # groups of an epoch, each of the text of `mix` shards
-        groups = self.epoch_tokens * shard_count / (mix * tokens)
-        self.count = max(1, round(groups))
+        self.count = max(1, round(self.epoch_tokens * shard_count / (mix * tokens)))
 
     def group(self, epoch: int, place: int) -> Group:
         """The group at a place of an epoch, from 0 to `count` − 1; its slices are in
@@ -146,8 +144,10 @@ class TextGroups:
         before = epoch * self.count + place
         begin = Fraction(before, self.count)
         end = Fraction(before + 1, self.count)
-        found = chain.from_iterable(each.slices(begin, end) for each in self._sources)
-        slices = sorted(found, key=lambda each: (each.shard.file, each.start))
+        slices = sorted(
+            chain.from_iterable(each.slices(begin, end) for each in self._sources),
+            key=lambda each: (each.shard.file, each.start),
+        )
         return Group(tuple(slices), (self._seed, epoch, place))
 
 
@@ -288,15 +288,14 @@ def held_out_windows(
     # of a stream, whose last token is a target alone
     targets = min(math.ceil(words / streams), len(tokens) // streams - 1)
     for start in range(0, targets, window):
-        end = min(start + window, targets) + 1
-        yield Window({name: each[:, start:end] for name, each in rows.items()})
+        own = slice(start, min(start + window, targets) + 1)
+        yield Window({name: each[:, own] for name, each in rows.items()})
 
 
 def require_held_out(corpus: Corpus, window: int) -> None:
     """Raise an `InputError` when less than two windows of a source are held out."""
     for source in corpus.held_out_sources or [""]:
-        shards = [each for each in corpus.held_out if each.source == source]
-        tokens = sum(each.tokens for each in shards)
+        tokens = sum(each.tokens for each in corpus.held_out if each.source == source)
         if tokens < 2 * window:
             raise InputError(
                 f"{corpus.path} holds out only {tokens} tokens of {source or 'text'}, "

@@ -32,7 +32,7 @@ class RaisedTogether(InputError):
 
 @contextmanager
 def collective_errors() -> Iterator[None]:
-    """Turn the failure of a collective call (the block does nothing else) into an
+    """Turn the failure of a collective call (nothing else goes on in it) into an
     `InputError`: another process was killed, lost, or ended by an error of its own.
 
     What fails in this process alone, its memory or its GPU, is raised as it is.
@@ -63,6 +63,7 @@ class DirectionGroup:
         self._group = group
         self._sent: list[dist.Work] = []
 
+    @collective_errors()
     def all_reduce(self, *values: Tensor) -> list[Tensor]:
         """Scalars, each summed over the processes (in float64); the given ones stay as
         they are.
@@ -70,17 +71,17 @@ class DirectionGroup:
         if self._group is None:
             return list(values)
         together = torch.stack([value.double() for value in values])
-        with collective_errors():
-            dist.all_reduce(together, group=self._group)
-        sums = zip(together, values, strict=True)
-        return [total.to(value.dtype) for total, value in sums]
+        dist.all_reduce(together, group=self._group)
+        return [
+            total.to(value.dtype) for total, value in zip(together, values, strict=True)
+        ]
 
+    @collective_errors()
     def all_reduce_in_place(self, tensors: Sequence[Tensor]) -> None:
         """Sum tensors, of the same shapes everywhere, over the processes."""
         if self._group is not None:
-            with collective_errors():
-                for tensor in tensors:
-                    dist.all_reduce(tensor, group=self._group)
+            for tensor in tensors:
+                dist.all_reduce(tensor, group=self._group)
 
     def all_reduce_gradients(self, parameters: Sequence[Tensor]) -> None:
         """From now on, sum the gradients of parameters in every backward pass.
@@ -96,17 +97,18 @@ class DirectionGroup:
             for parameter in parameters:
                 parameter.register_post_accumulate_grad_hook(self._send_gradient)
 
+    @collective_errors()
     def _send_gradient(self, parameter: Tensor) -> None:
         assert parameter.grad is not None
-        with collective_errors():
-            work = dist.all_reduce(parameter.grad, group=self._group, async_op=True)
-        self._sent.append(work)
+        self._sent.append(
+            dist.all_reduce(parameter.grad, group=self._group, async_op=True)
+        )
 
+    @collective_errors()
     def wait_for_gradients(self) -> None:
         """Wait until the gradients of a backward pass are summed."""
-        with collective_errors():
-            for work in self._sent:
-                work.wait()
+        for work in self._sent:
+            work.wait()
         self._sent.clear()
 
 
@@ -151,6 +153,7 @@ class Processes:
         each = streams // self.world_size
         return slice(self.rank * each, (self.rank + 1) * each)
 
+    @collective_errors()
     def new_groups(
         self, directions: Sequence[str], device: torch.device
     ) -> dict[str, DirectionGroup]:
@@ -158,34 +161,32 @@ class Processes:
         if self.world_size == 1:
             return dict.fromkeys(directions, DirectionGroup())
         backend = dist.get_default_backend_for_device(device)
-        with collective_errors():
-            groups = [
-                dist.new_group(timeout=TIMEOUT, backend=backend) for _ in directions
-            ]
+        groups = [dist.new_group(timeout=TIMEOUT, backend=backend) for _ in directions]
         return dict(zip(directions, map(DirectionGroup, groups), strict=True))
 
+    @collective_errors()
     def broadcast_from_rank0(self, value: Value) -> Value:
         """Rank 0's value of tensors and plain values, in every process."""
         if self.world_size == 1:
             return value
         values = [value]
-        with collective_errors():
-            dist.broadcast_object_list(values, src=0)
+        dist.broadcast_object_list(values, src=0)
         return values[0]
 
     def gather(self, rows: Tensor) -> Tensor:
         """Rows [B / world_size, …] of every process as [B, …] on the CPU."""
         return torch.cat(self.all_gather(rows.cpu()))
 
+    @collective_errors()
     def all_gather(self, value: Value) -> list[Value]:
         """The plain value of every process, by rank."""
         if self.world_size == 1:
             return [value]
         values: list[Any] = [None] * self.world_size
-        with collective_errors():
-            dist.all_gather_object(values, value)
+        dist.all_gather_object(values, value)
         return values
 
+    @collective_errors()
     def agree(self, asked: bool, seconds: float) -> tuple[bool, float]:
         """Whether any process was asked to stop, and the seconds by the clock that is
         ahead, the same everywhere.
@@ -193,8 +194,7 @@ class Processes:
         if self.world_size == 1:
             return asked, seconds
         values = torch.tensor([asked, seconds], dtype=torch.float64)
-        with collective_errors():
-            dist.all_reduce(values, dist.ReduceOp.MAX)
+        dist.all_reduce(values, dist.ReduceOp.MAX)
         return bool(values[0]), float(values[1])
 
     @contextmanager

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +39,6 @@ from pretrain.config import (
 )
 from pretrain.step import DirectionStep
 
-CORPUS = "corpus.json"
 CHECKPOINT = "elmoc-checkpoint"
 CHECKPOINT_VERSION = 3
 # The update of a checkpoint in the name of its file, which sorts as the number does.
@@ -95,17 +94,18 @@ class RunDirectory:
         """Raise an `InputError` where the directory holds a run, what one has left, a
         model or a corpus.
         """
-        if self.config.exists():
-            raise InputError(
-                f"{self.path} holds a run already: go on with it by --resume, or "
-                "choose another directory"
-            )
-        others = (self.metrics, self.model, self.path / WEIGHTS, self.path / CORPUS)
+        others = (
+            self.metrics,
+            self.model,
+            self.path / WEIGHTS,
+            self.path / "corpus.json",
+        )
         # A run that was killed while it started leaves an empty folder.
-        for left in chain(self.checkpoints.glob("*"), others):
+        for left in (self.config, *self.checkpoints.glob("*"), *others):
             if left.exists():
                 raise InputError(
-                    f"{left} is there already: choose another directory for the run"
+                    f"{left} is there already: go on with a run by --resume, or choose "
+                    "another directory"
                 )
 
     def start(self, config: RunConfig, init_from: str | None) -> None:
@@ -114,8 +114,9 @@ class RunDirectory:
         """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        model = init_from and os.path.abspath(init_from)
-        write_json(self.start_record, {"init_from": model})
+        write_json(
+            self.start_record, {"init_from": init_from and os.path.abspath(init_from)}
+        )
         # The last file: a run is there once its config is.
         write_json(self.config, config_to_dict(config))
 
@@ -187,9 +188,10 @@ class RunDirectory:
             best: the update of another one that is kept.
         """
         written = self.checkpoint_path(update)
-        content = {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}
         with atomic_path(written) as partial:
-            torch.save(content, partial)
+            torch.save(
+                {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial
+            )
         # The one just written stays, whatever its number.
         paths = self.checkpoint_paths()
         kept = {written, self.checkpoint_path(best)}.union(paths[-keep:])
@@ -249,11 +251,10 @@ def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
     Half a last line, which a killed run leaves, is passed over.
     """
     file = RunDirectory(path).metrics
-    found = []
+    decode = partial(msgspec.json.decode, type=dict[str, str | int | float | None])
     with reading(file):
         whole, _, _ = file.read_bytes().rpartition(b"\n")
-        for line in whole.splitlines():
-            values = msgspec.json.decode(line, type=dict[str, str | int | float | None])
-            if msgspec.convert(values, MetricsLine).kind == kind:
-                found.append(values)
-    return found
+        lines = map(decode, whole.splitlines())
+        return [
+            each for each in lines if msgspec.convert(each, MetricsLine).kind == kind
+        ]

@@ -78,11 +78,6 @@ class Recorder:
             initial=state.progress.share,
             bar_format="{percentage:3.0f}% |{bar:20}| {remaining} left{desc}",
         )
-        if state.progress.is_over:
-            self._print(
-                f"{run.path} is finished: to train on, start a new run with "
-                f"--init-from {run.path}"
-            )
 
     def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
         """Take note of an update, and log a line of every few updates.
@@ -103,8 +98,8 @@ class Recorder:
         if state.update % every and not state.progress.is_over:
             return
         # The seconds of updates alone, without evaluations and checkpoints.
-        words = self._setup.data.words_per_update * len(self._seconds)
-        speed = words / sum(self._seconds)
+        data = self._setup.data
+        speed = data.words_per_update * len(self._seconds) / sum(self._seconds)
         values = summary(self._steps) | {
             "learning_rate": rate,
             "words_per_second": speed,
@@ -114,11 +109,9 @@ class Recorder:
         self._loss = values["loss"]
         self._steps.clear()
         self._seconds.clear()
-        text = f", {speed:,.0f} {self._setup.data.corpus.unit}/s"
-        if state.best_update is not None:
-            metric = self._setup.config.output_layer.metric.replace("_", " ")
-            text += f", best {metric} {state.best_score:.4f}"
-        self._bar.set_description_str(text, refresh=False)
+        self._bar.set_description_str(
+            f", {speed:,.0f} {data.corpus.unit}/s", refresh=False
+        )
 
     def evaluate(self) -> None:
         """Evaluate; export the model and save a checkpoint where it is the best so
@@ -179,14 +172,13 @@ class Recorder:
             return False
         state.best_score = score
         state.best_update = state.update
-        held_out = {
-            name: round(value, 5) if math.isfinite(value) else None
-            for name, value in values.items()
-        }
         training = self._setup.training_record() | {
             "words": state.words,
             "updates": state.update,
-            "held_out": held_out,
+            "held_out": {
+                name: round(value, 5) if math.isfinite(value) else None
+                for name, value in values.items()
+            },
             "recipe": fixed_settings(config),
         }
         write_model_directory(self._run.model, self._setup.model_directory(training))
@@ -222,8 +214,12 @@ class Recorder:
             "metrics_bytes": self._log.size(),
             "unlogged": plain_values(self._steps),
         }
-        keep = self._setup.config.log.keep
-        self._run.save(state.update, values, keep=keep, best=state.best_update or 0)
+        self._run.save(
+            state.update,
+            values,
+            keep=self._setup.config.log.keep,
+            best=state.best_update or 0,
+        )
 
     def close(self) -> None:
         """Close the progress bar and the log."""

@@ -53,7 +53,7 @@ def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails)
     ]
     assert_same_start(run, *states)
     status = runs.status("third", "--init-from", str(run.path))
-    assert "backward" in error_line(status)
+    assert "it lacks the forward direction" in error_line(status)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_text_becomes_a_model_with_a_card(
     card = "\n".join(read_lines(out / "model/README.md"))
     assert "Ada's" in card
     assert "CC BY 4.0" in card
-    assert "by source (cosine, accuracy@10): one " in capsys.readouterr().out
+    assert f"\n{'one':>32} " in capsys.readouterr().out, "a row for each source"
     files = {path: path.read_bytes() for path in (out / "model").iterdir()}
     jobs_here.clear()
     assert recipe(*texts, out, *options) == 0, "it is finished"
@@ -240,7 +240,7 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     ]
     printed = capsys.readouterr().out
     assert "going on from" in printed
-    assert re.search("by source .*: new .*; general ", printed)
+    assert re.search(r"\n +new .*\n +general ", printed), "a row for each source"
     assert {"new/cosine", "general/cosine"} <= read_metrics(out, "evaluation")[-1].keys()
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     assert corpus.sources == ["new", "general"]

@@ -120,7 +120,7 @@ def test_a_finished_run_stays_as_it_is(
     assert "log." not in error
     runs.run("run", "--resume")
     assert files_of(run) == before
-    assert f"{run.path} is finished" in capsys.readouterr().out
+    assert f"to train on, start a new run with --init-from {run.path}" in capsys.readouterr().out
 
 
 def test_resume_may_log_differently(runs: TinyRuns, run: RunDirectory) -> None:
