@@ -14,8 +14,7 @@ from downstream.printing import counted, say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.runs import train_probes
 from downstream.probe.task import Task
-from downstream.results.line import format_score
-from downstream.results.records import append_result
+from downstream.results.records import append_result, format_score
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
 from elmoc.settings import checked, option_name

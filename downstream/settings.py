@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta
 
-from downstream.inputs.mixing import AS_THEY_ARE, StateSettings
-from downstream.inputs.options import InputKind
+from downstream.inputs.options import AS_THEY_ARE, InputKind, StateSettings
 from elmoc.settings import convert, option_name
 
 # The mix's rate in small presets. Their few updates are not enough for a mix that

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
-from downstream.inputs.mixing import AS_THEY_ARE, StateSettings, layer_rows
+from downstream.inputs.options import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import InputSources
 from elmoc.modules import ScalarMix

@@ -3,7 +3,7 @@ of a model.
 
 They are opened and checked once for all sentences of a run, and shared by all its
 probes. Layer states of another origin need the members of `FeatureStates`: `layers`,
-`names`, `width`, `lookup` and `describe`.
+`names`, `width`, `described` and `lookup`.
 """
 
 import os
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
@@ -38,6 +37,15 @@ class FeatureStates:
         sentences: of the run.
         directory: of the model that the file was made with for this run alone.
 
+    Attributes:
+        layers: the number of layers.
+        names: of the layers.
+        width: 2P.
+        described: the part of a line of results about the states: the file, or the
+            model's directory, and its attributes, such as the fingerprints of the
+            model and its word vectors. A foreign file, which names no model, is known
+            by its size and time.
+
     Raises:
         InputError: a sentence that is not in the file, or has another number of tokens
             there.
@@ -51,10 +59,18 @@ class FeatureStates:
         directory: Path | None = None,
     ) -> None:
         self._file = FeatureFile(path)
-        self._directory = directory
         self.layers = self._file.layers
         self.names = self._file.layer_names
         self.width = self._file.width
+        self.described = self._file.attributes | {"layers": self.names}
+        if directory is not None:
+            self.described["directory"] = str(directory)
+        else:
+            self.described["file"] = os.path.realpath(path)
+        if "model" not in self.described:
+            status = os.stat(path)
+            self.described["file_size"] = status.st_size
+            self.described["file_time"] = status.st_mtime_ns
         # A view, or the index of a sentence that has to be read each time.
         self._places: dict[tuple[str, ...], np.ndarray | int] = {}
         # Of sentences with the same words, errors name the last.
@@ -92,22 +108,6 @@ class FeatureStates:
                 # A file of one layer has arrays [n, width].
                 states.append(array.view(self.layers, -1, self.width))
         return states
-
-    def describe(self) -> dict[str, Any]:
-        """The file (or the model's directory) and its attributes: fingerprints of the
-        model and its word vectors, layers.
-
-        A foreign file, which names no model, is known by its size and time.
-        """
-        described = self._file.attributes | {"layers": self.names}
-        if self._directory is not None:
-            return {"directory": str(self._directory), **described}
-        path = os.path.realpath(self._file.path)
-        if "model" not in described:
-            status = os.stat(path)
-            described["file_size"] = status.st_size
-            described["file_time"] = status.st_mtime_ns
-        return {"file": path, **described}
 
 
 def model_states(
@@ -162,7 +162,7 @@ class WordTable:
             padding after a sentence.
         known: float32 [W + 1, S]: 1 where a source has a vector for the word, 0 where
             it has none (all zeros).
-        missing: how many of the words have a vector in none of the sources.
+        described: the part of a line of results about the word vectors.
     """
 
     def __init__(self, *origins: str, sentences: Sequence[TaskSentence]) -> None:
@@ -171,8 +171,6 @@ class WordTable:
         # Every epoch reads them again.
         self._sentences = {each.words: self._rows_of(each) for each in sentences}
         sources = [open_word_vectors(origin, only=words) for origin in origins]
-        self._origins = origins
-        self._fingerprints = [source.fingerprint for source in sources]
         self.sizes = [source.size for source in sources]
         self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
         self.vectors = self.padded[:-1]
@@ -186,7 +184,13 @@ class WordTable:
         padded_blocks = self.padded.split(self.sizes, dim=1)
         known = [block.any(dim=1) for block in padded_blocks]
         self.known = torch.stack(known, dim=1).float()
-        self.missing = int((~self.vectors.any(dim=1)).sum())
+        self.described = {
+            "origin": SEPARATOR.join(origins),
+            "fingerprint": SEPARATOR.join(source.fingerprint for source in sources),
+            "size": sum(self.sizes),
+            "words": len(words),
+            "words_without_vector": int((~self.vectors.any(dim=1)).sum()),
+        }
 
     def distribution(self, sentences: Sequence[TaskSentence]) -> tuple[Tensor, Tensor]:
         """Mean [S, E] and standard deviation around it [E] of the numbers of the
@@ -211,17 +215,6 @@ class WordTable:
         """int32 [B, T]: the row of each word in `padded`."""
         rows = [self._sentences[sentence.words] for sentence in sentences]
         return pad_sequence(rows, batch_first=True, padding_value=len(self._rows))
-
-    def describe(self) -> dict[str, Any]:
-        """The part of a line of results about the word vectors."""
-        words, size = self.vectors.shape
-        return {
-            "origin": SEPARATOR.join(self._origins),
-            "fingerprint": SEPARATOR.join(self._fingerprints),
-            "size": size,
-            "words": words,
-            "words_without_vector": self.missing,
-        }
 
 
 def _distinct_words(sentences: Sequence[TaskSentence]) -> list[str]:
@@ -282,9 +275,10 @@ def open_sources(
         if not inputs.vectors:
             raise InputError("inputs with word vectors need --vectors")
         words = WordTable(*inputs.vectors, sentences=sentences)
-        count, size = words.vectors.shape
+        about = words.described
         say(
-            f"words  {SEPARATOR.join(inputs.vectors)}: {size} dimensions; "
-            f"{words.missing:,} of {count:,} distinct words have none"
+            f"words  {about['origin']}: {about['size']} dimensions; "
+            f"{about['words_without_vector']:,} of {about['words']:,} distinct words "
+            "have none"
         )
     return InputSources(words=words, states=states)

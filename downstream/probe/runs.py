@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from downstream.inputs.mixing import layer_rows
-from downstream.inputs.options import InputOptions
+from downstream.inputs.options import InputOptions, layer_rows
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.splits import Split, read_split
 from downstream.probe.task import Task
 from downstream.probe.training import evaluate, train_probe
-from downstream.results.line import ResultLine, joined
+from downstream.results.records import Result, joined
 from downstream.settings import TrainingSettings, settings_of_inputs, with_changes
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, say
@@ -27,7 +26,7 @@ from elmoc.version import VERSION
 
 def train_probes(
     task: Task[Any, Any], data: ProbeData, inputs: InputOptions, options: ProbeOptions
-) -> Iterator[ResultLine]:
+) -> Iterator[Result]:
     """Train a probe for every kind of inputs and every seed.
 
     Yields the line of results of each kind. All that can be wrong with options and data
@@ -82,8 +81,8 @@ def train_probes(
             "preset": options.preset,
             "device": options.device,
             "threads": torch.get_num_threads(),
-            "features": own_sources.states and own_sources.states.describe(),
-            "vectors": own_sources.words and own_sources.words.describe(),
+            "features": own_sources.states and own_sources.states.described,
+            "vectors": own_sources.words and own_sources.words.described,
             "elmoc": VERSION,
         }
         lines = [
@@ -112,7 +111,7 @@ def _trained(
     vocabulary: dict[str, Any],
     facts: dict[str, Any],
     seed: int,
-) -> ResultLine:
+) -> Result:
     """The line of results of one probe, which is trained and scored; its predictions
     are written.
 
@@ -159,7 +158,7 @@ def _trained(
         f"{trained['epochs'][0]}; {trained['seconds'][0]:.0f} s, "
         f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)"
     )
-    return ResultLine(
+    return Result(
         seeds=[seed],
         scores=[metrics[task.metric]],
         figures={metric: [value] for metric, value in metrics.items()},

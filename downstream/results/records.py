@@ -4,15 +4,15 @@ when they are read again?
 
 import fcntl
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from downstream.inputs.mixing import AS_THEY_ARE
-from downstream.results.line import ResultLine, joined, of_row
+from downstream.inputs.options import AS_THEY_ARE
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
@@ -28,14 +28,92 @@ STATE_SETTINGS: Facts = asdict(AS_THEY_ARE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(ResultLine):
-    """A line of results that is compared with others.
+class Result:
+    """What a run records of the probes of one kind of inputs, which differ in their
+    seeds. Lists have an element for each seed.
 
-    compared_as: equal for results of a suite that are compared, though each kind of
+    task: its name.
+    dataset: the name of the data.
+    inputs: the name of the kind of inputs.
+    metric: the name of the reported metric.
+    item: the plural of what is scored, such as sentences.
+    split: the name of the reported split.
+    data: split → file → number of sentences.
+    fingerprints: split → hashes of the contents of its files.
+    reader: options with which the files were read.
+    settings: hyper-parameters.
+    preset: published or small.
+    device: where the probes were trained, or scored.
+    threads: of PyTorch.
+    features: facts of the encoder; None where the inputs are word vectors alone.
+    vectors: facts of the word vectors; None where the inputs are layer states alone.
+    elmoc: the version of this package.
+    seeds: of the probes.
+    scores: the reported metric, in percent.
+    figures: all metrics by name, in percent.
+    mixes: the weights of the scalar mix, which sum to 1, and its scale γ; None without
+        layer states.
+    items: how many items the reported split has.
+    counts: the numbers that the metric is made of, for each item.
+    dev_scores: the best score of the development split.
+    best_epochs: the epoch of this score, from 1.
+    epochs: how many there were.
+    curves: of each epoch the mean loss, the development score, and the seconds of its
+        updates.
+    seconds: of the whole training, development scores included.
+    examples_per_second: of training alone.
+    compared_as: of a suite: equal for results that are compared, though each kind of
         inputs has settings of its own.
     """
 
+    task: str
+    dataset: str
+    inputs: Literal["vectors", "features", "both"]
+    metric: str
+    item: str
+    split: str
+    data: dict[str, dict[str, int]]
+    fingerprints: dict[str, list[str]]
+    reader: Facts
+    settings: Facts
+    preset: Literal["published", "small"]
+    device: str
+    threads: int
+    features: Facts | None
+    vectors: Facts | None
+    elmoc: str
+    seeds: list[int]
+    scores: list[float]
+    figures: dict[str, list[float]]
+    mixes: list[list[float] | None]
+    items: int
+    counts: list[list[list[int | float]]]
+    dev_scores: list[float]
+    best_epochs: list[int]
+    epochs: list[int]
+    curves: list[list[dict[str, float]]]
+    seconds: list[float]
+    examples_per_second: list[float]
     compared_as: str | None = None
+
+    @property
+    def mean(self) -> float:
+        """The mean score over seeds."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation over seeds (n − 1); None for a single one."""
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def score(self) -> str:
+        """`52.31 ± 0.40`, or the mean alone."""
+        return format_score(self.mean, self.deviation)
+
+    def as_json(self) -> Facts:
+        """The object of a line of a results file, with mean and deviation."""
+        return {**asdict(self), "mean": self.mean, "deviation": self.deviation}
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -79,6 +157,37 @@ class Result(ResultLine):
         return None if self.vectors is None else str(self.vectors["fingerprint"])
 
 
+def of_row(line: Result, row: int) -> Result:
+    """A line of one seed, which is that of a row of each list."""
+    changes: Facts = {name: [each[row]] for name, each in _lists(line)}
+    figures = {name: [each[row]] for name, each in line.figures.items()}
+    return replace(line, figures=figures, **changes)
+
+
+def joined(lines: Sequence[Result]) -> Result:
+    """One line with the seeds of several of one seed, which agree in all but their
+    lists; the last one has the facts.
+    """
+    # Where a seed was run again, facts such as paths are those of the later run.
+    last = lines[-1]
+    changes: Facts = {"figures": {}}
+    for name in last.figures:
+        changes["figures"][name] = [line.figures[name][0] for line in lines]
+    for name, _ in _lists(last):
+        changes[name] = [getattr(line, name)[0] for line in lines]
+    return replace(last, **changes)
+
+
+def _lists(line: Result) -> list[tuple[str, list[Any]]]:
+    """The fields that have an element for each seed."""
+    return [(name, each) for name, each in vars(line).items() if isinstance(each, list)]
+
+
+def format_score(mean: float, deviation: float | None) -> str:
+    """`52.31 ± 0.40`, or the mean alone."""
+    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
 def append_result(path: Path, record: Mapping[str, Any]) -> None:
     """Append one JSON line while the file is locked: several runs may share it."""
     with open(path, "a", encoding="utf-8") as file:
@@ -86,7 +195,7 @@ def append_result(path: Path, record: Mapping[str, Any]) -> None:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def read_results(paths: Iterable[Path]) -> list[Result]:
+def read_results(paths: Sequence[Path]) -> list[Result]:
     """The results of all lines of the files, in the order in which they come first.
 
     Lines that agree in task, data, settings and inputs are one result with the seeds of
@@ -106,14 +215,16 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
                 key = _identity([result.comparable, own])
                 for row, seed in enumerate(result.seeds):
                     runs.setdefault(key, {})[seed] = of_row(result, row)
+    files = ", ".join(map(str, paths))
     if not runs:
         raise InputError(
-            f"there are no results in {', '.join(map(str, paths))}: "
-            "give files that --results wrote"
+            f"there are no results in {files}: give files that --results wrote"
         )
-    # In the order of the seeds.
-    alike = [dict(sorted(of_seeds.items())) for of_seeds in runs.values()]
-    return [joined(list(of_seeds.values())) for of_seeds in alike]
+    # A damaged line may lack a figure that others of its kind have.
+    with reading(files):
+        # In the order of the seeds.
+        alike = [dict(sorted(of_seeds.items())) for of_seeds in runs.values()]
+        return [joined(list(of_seeds.values())) for of_seeds in alike]
 
 
 def without_state_settings(settings: Mapping[str, Any]) -> Facts:

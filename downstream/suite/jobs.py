@@ -75,7 +75,7 @@ def make_jobs(
     fingerprints = [
         open_word_vectors(origin, only=[]).fingerprint for origin in vectors
     ]
-    described = FeatureStates(features, sentences=[]).describe() if features else {}
+    described = FeatureStates(features, sentences=[]).described if features else {}
     jobs = []
     for (probe, splits), kind in product(probes, INPUT_KINDS.values()):
         if (kind.states and features is None) or (kind.words and not vectors):

@@ -222,7 +222,7 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     (folder / "pairs.jsonl").write_text(
         "".join(json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
     )
-    lines = [ner_line("features", WORSE), ner_line("vectors", BETTER)]
+    lines = [ner_line("features", WORSE), ner_line("vectors", BETTER), ner_line("vectors", {3: BETTER[1]})]
     (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name in ("lexicon", "subwords", "character CNN of bytes"):
         stored: Any = test_contract.SOURCES[name].make(folder)

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from downstream.inputs.mixing import StateSettings
-from downstream.inputs.options import INPUT_KINDS
+from downstream.inputs.options import INPUT_KINDS, StateSettings
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import FeatureStates, InputSources, WordTable

@@ -35,12 +35,12 @@ def test_a_sentence_that_is_missing_or_of_another_shape_is_named(tmp_path: Path)
 
 
 def test_what_is_said_of_a_file_is_json(features: Path) -> None:
-    described = FeatureStates(features, sentences=SENTENCES).describe()
+    described = FeatureStates(features, sentences=SENTENCES).described
     assert described == {"file": str(features), "model": "m1", "vectors": "v1", "layers": ["0", "1", "2"]}
     with h5py.File(features, "r+") as file:
         del file.attrs["model"]
         file.attrs["scales"], file.attrs["text"] = [1.5, 2.0], np.bytes_(b"x")
-    described = FeatureStates(features, sentences=SENTENCES).describe()
+    described = FeatureStates(features, sentences=SENTENCES).described
     assert (described["scales"], described["text"]) == ([1.5, 2.0], "x")
     assert described["file_size"] == features.stat().st_size
     assert json.loads(json.dumps(described)) == described
@@ -60,7 +60,7 @@ def test_states_of_a_model_are_those_of_a_feature_file(
     for batch in (SENTENCES, SENTENCES[::-1], SENTENCES[:1], [*SENTENCES[-4:], SENTENCES[-4]]):
         for ours, theirs in zip(states.lookup(batch), dumped.lookup(batch), strict=True):
             assert torch.equal(ours, theirs)
-    ours, theirs = states.describe(), dumped.describe()
+    ours, theirs = states.described, dumped.described
     assert ours["directory"] == str(model)
     assert encoder_identity(ours) == encoder_identity(theirs) != encoder_identity({**theirs, "carry_state": True})
 
@@ -85,11 +85,11 @@ def test_several_sources_stand_side_by_side(tmp_path: Path) -> None:
     words = WordTable(*paths, sentences=train)
     inputs = ProbeInputs(InputSources(words=words, states=None))
     assert inputs(train)[0][0].tolist() == [[3, 4, 400, 700, 600], [0, 0, 100, 200, 300], [1, 2, 0, 0, 0]]
-    description = words.describe()
+    description = words.described
     alone = [WordTable(path, sentences=train) for path in paths]
     assert (description["size"], description["words_without_vector"]) == (5, 1)
     for name in ("origin", "fingerprint"):
-        assert description[name] == " + ".join(each.describe()[name] for each in alone)
+        assert description[name] == " + ".join(each.described[name] for each in alone)
     inputs.standardise_words(train)
     expected = []
     for each in alone:

@@ -1,7 +1,7 @@
-"""Mixing of layer states: layers are chosen by their numbers in the encoder."""
+"""Options of inputs: layers are chosen by their numbers in the encoder."""
 
 import pytest
-from downstream.inputs.mixing import layer_rows
+from downstream.inputs.options import layer_rows
 from elmoc.errors import InputError
 
 
