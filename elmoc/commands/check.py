@@ -79,8 +79,8 @@ def _checks(path: Path, vectors: str | None) -> list[Callable[[], object]]:
     if path.is_file():
         return [FeatureFile(path).check]
     checkpoints = sorted((path / "checkpoints").glob("*.pt"))
-    others: list[Callable[[], object]] = []
     model = path / "model" if checkpoints else path
+    others: list[Callable[[], object]] = []
     checksums: dict[Path, FileChecksum] = {}
     if (path / "corpus.json").exists():
         corpus = Corpus(path)

@@ -81,29 +81,24 @@ def run(options: Options) -> None:
 
             distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
             stack.callback(distributed.destroy_process_group)
-        _dump(options, pairs, is_first)
+        from elmoc.devices import checked_device
+        from elmoc.features.dump import dump_features
+        from elmoc.model import ElmoC
 
-
-def _dump(options: Options, pairs: Sequence[tuple[str, Path]], is_first: bool) -> None:
-    from elmoc.devices import checked_device
-    from elmoc.features.dump import dump_features
-    from elmoc.model import ElmoC
-
-    # `torchrun` gives each process of a machine its number.
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    device = checked_device(options.device, local_rank=local_rank)
-    model = ElmoC.from_pretrained(
-        options.model,
-        vectors=options.vectors,
-        device=str(device),
-        precision=options.precision,
-        pooling=options.pooling,
-    )
-    if is_first:
-        say(f"matrix products in {model.precision} on {model.device}")
-    # Recorded in the file, so that it can be made again.
-    command_line = " ".join(["elmoc", *sys.argv[1:]])
-    dump_features(model, pairs, options.dump, command_line=command_line)
+        # `torchrun` gives each process of a machine its number.
+        local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        model = ElmoC.from_pretrained(
+            options.model,
+            vectors=options.vectors,
+            device=str(checked_device(options.device, local_rank=local_rank)),
+            precision=options.precision,
+            pooling=options.pooling,
+        )
+        if is_first:
+            say(f"matrix products in {model.precision} on {model.device}")
+        # Recorded in the file, so that it can be made again.
+        command_line = " ".join(["elmoc", *sys.argv[1:]])
+        dump_features(model, pairs, options.dump, command_line=command_line)
     unknown = list(model.unknown_words)
     if unknown:
         shown = ", ".join(shortened(word, 40) for word in unknown[:SHOWN_WORDS])

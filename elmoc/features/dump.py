@@ -43,13 +43,11 @@ PART_BYTES = 5 << 27
 # Bytes of the hash at the end of a part.
 _HASH_BYTES = 8
 
-DEFAULT = DumpOptions()
-
 
 def dump_features(
     model: ElmoC,
     files: Iterable[tuple[AnyPath, Path | str]],
-    options: DumpOptions = DEFAULT,
+    options: DumpOptions | None = None,
     *,
     command_line: str = "",
 ) -> None:
@@ -65,13 +63,13 @@ def dump_features(
             a line, or documents as JSON lines (see `SentenceInput`); `-` is standard
             input. The output must not exist, unless a dump that is finished already is
             resumed. It is described in docs/features.md.
-        options: what is dumped.
+        options: what is dumped, by default `DumpOptions()`.
         command_line: recorded in the files.
 
     Raises:
         InputError: bad input, or not enough disk; it names the file, and the line.
     """
-    options = checked(options)
+    options = checked(options or DumpOptions())
     is_first = _rank_and_world_size()[0] == 0
     with ExitStack() as stack:
         dumps = []

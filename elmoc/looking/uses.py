@@ -73,9 +73,7 @@ def find_uses(
     kept = list[Use]()
     for number, line in enumerate(read_lines(corpus), 1):
         # Most lines are passed over without being split.
-        if word not in line and not ignore_case:
-            continue
-        tokens = line.split()
+        tokens = line.split() if ignore_case or word in line else []
         for position in positions(tokens, word, ignore_case):
             count += 1
             first = max(0, position - CONTEXT_WORDS)

@@ -19,9 +19,8 @@ def training_words(record: Mapping[str, Any]) -> int | None:
     if parts:
         words_of_parts = [training_words(part) for part in parts]
         return max(filter(None, words_of_parts)) if all(words_of_parts) else None
-    earlier: int | None = 0
-    if "started_from" in record:
-        earlier = training_words(record["started_from"])
+    started_from = record.get("started_from")
+    earlier = 0 if started_from is None else training_words(started_from)
     if earlier is None or "words" not in record:
         return None
     words = earlier + round(record["words"] / record.get("units_of_a_word", 1))
@@ -36,13 +35,11 @@ def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     apart, and of those before.
     """
     parts = parts_of(record)
+    if not parts:
+        yield record
+        parts = [record["started_from"]] if "started_from" in record else []
     for part in parts:
         yield from trainings_of(part)
-    if parts:
-        return
-    yield record
-    if "started_from" in record:
-        yield from trainings_of(record["started_from"])
 
 
 def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -44,9 +44,8 @@ class FeatureShape:
 
     def of(self, words: int) -> tuple[int, ...]:
         """The shape of a sentence of that many words."""
-        if self.single:
-            return (words, self.width)
-        return (self.layers, words, self.width)
+        sentence = (self.layers, words, self.width)
+        return sentence[1:] if self.single else sentence
 
 
 @dataclass(frozen=True)
@@ -202,13 +201,11 @@ class LayoutWriter(ABC):
             entry: its text and document.
             states: [L', n, 2P], or [n, 2P] where the shape says single, in its type.
         """
-        if self.layers_axis is None:
-            array = np.ascontiguousarray(states)
-        else:
+        if self.layers_axis is not None:
             layers = states[None] if self.shape.single else states
             # Layer by layer it is three times as fast as in NumPy's own order.
-            array = np.stack(list(layers), axis=self.layers_axis)
-        self.put(entry, array)
+            states = np.stack(list(layers), axis=self.layers_axis)
+        self.put(entry, states)
         self.count += 1
         self.output.disk.raise_error()
 

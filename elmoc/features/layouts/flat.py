@@ -80,10 +80,7 @@ class FlatWriter(LayoutWriter):
     def finish(self) -> None:
         if self._block:
             self._write_block()
-        words = self._offsets[-1]
-        if words != self.shape.words:
-            raise ValueError(
-                f"the sentences have {words} words, not {self.shape.words}"
-            )
+        if self._offsets[-1] != self.shape.words:
+            raise ValueError(f"the sentences have not {self.shape.words} words in all")
         offsets = np.array(self._offsets, dtype="<i8")
         self.output.file.create_dataset(OFFSETS, data=offsets)
