@@ -261,8 +261,11 @@ def finish_corpus(
             files.append(SUBWORDS)
         for shard in list(train) + list(held_out):
             files += [shard.file, shard.documents_file]
-        marks = (BEGIN, END, UNKNOWN)
-        row_of = {word: row for row, word in enumerate(lexicon) if word in marks}
+        row_of = {
+            word: row
+            for row, word in enumerate(lexicon)
+            if word in (BEGIN, END, UNKNOWN)
+        }
         record = CorpusRecord(
             types=len(lexicon),
             lexicon_fingerprint=lexicon_fingerprint(lexicon),

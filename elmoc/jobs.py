@@ -26,9 +26,6 @@ from elmoc.process import (
     progress_bar,
 )
 
-# Exit statuses of a job that was asked to stop: of `run_command`, and of a process that
-# had not set up its handler yet.
-INTERRUPTED = (130, -signal.SIGINT)
 # Seconds to wait for the last lines of a job that has ended: a process that it left
 # behind may keep its output open.
 _LAST_LINES_SECONDS = 10.0
@@ -116,8 +113,11 @@ def run_job(module: str, options: Any) -> None:
                 process.send_signal(signal.SIGINT)
         for reader in readers:
             reader.join(_LAST_LINES_SECONDS)
-    output.close()
-    if asked or status in INTERRUPTED:
+    # A job that failed has left its bars open.
+    for bar in output.bars.values():
+        bar.close()
+    # By `run_command`, or in a process that had not set up its handler yet.
+    if asked or status in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if status:
         raise InputError(
@@ -130,11 +130,12 @@ class _Output:
 
     error: the last line that begins `error: `, without that. It is not shown, since
         whoever gets the `InputError` will.
+    bars: those that have not reached their end, by the numbers that the job has given.
     """
 
     def __init__(self) -> None:
         self.error = ""
-        self._bars: dict[int, Any] = {}
+        self.bars: dict[int, Any] = {}
 
     def shown(self, source: IO[bytes] | None, to: IO[str]) -> Thread:
         """A thread that shows all lines of a pipe."""
@@ -144,11 +145,6 @@ class _Output:
         thread = Thread(target=run, args=(self._show, source, to), daemon=True)
         thread.start()
         return thread
-
-    def close(self) -> None:
-        """Close the bars that a job which failed has left open."""
-        for bar in self._bars.values():
-            bar.close()
 
     def _show(self, source: IO[bytes], to: IO[str]) -> None:
         from tqdm import tqdm
@@ -168,10 +164,10 @@ class _Output:
 
     def _redraw(self, state: Mapping[str, Any]) -> None:
         bar = state["bar"]
-        if bar not in self._bars:
-            self._bars[bar] = progress_bar(**state["options"])
+        if bar not in self.bars:
+            self.bars[bar] = progress_bar(**state["options"])
         for name, value in state["shown"].items():
-            setattr(self._bars[bar], name, value)
-        self._bars[bar].refresh()
+            setattr(self.bars[bar], name, value)
+        self.bars[bar].refresh()
         if state["closed"]:
-            self._bars.pop(bar).close()
+            self.bars.pop(bar).close()

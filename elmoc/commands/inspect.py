@@ -41,9 +41,11 @@ def run(options: Options) -> None:
             "words": f"{features.lengths.sum():,}, at most {longest:,} a sentence",
         }
         # What the file was made from.
-        for name, value in features.attributes.items():
-            if name != "layers":
-                said[name.replace("_", " ")] = str(value)
+        said |= {
+            name.replace("_", " "): str(value)
+            for name, value in features.attributes.items()
+            if name != "layers"
+        }
         say(options.file)
         for name, text in said.items():
             say(f"  {one_line(name):12} {text}")

@@ -29,8 +29,7 @@ class FeatureDataset(Dataset[Tensor]):
 
     def __getitem__(self, index: int) -> Tensor:
         # float16 saves disk and page cache; networks compute in float32.
-        array = self.file[index].astype("float32", copy=False)
-        states = torch.from_numpy(array)
+        states = torch.from_numpy(self.file[index].astype("float32", copy=False))
         return states if states.ndim == 3 else states.unsqueeze(0)
 
 

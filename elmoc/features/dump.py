@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -283,7 +282,7 @@ class Dump:
             ThreadPoolExecutor(1) as writing,
         ):
             # Nothing is being written yet.
-            written: Future[Any] = writing.submit(bool)
+            written: Future[None] = writing.submit(lambda: None)
             for number, sentences in enumerate(parts):
                 path = self._path_of(number)
                 is_own = number % self._world_size == self._rank

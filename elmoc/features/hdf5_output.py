@@ -42,9 +42,10 @@ class HdfOutput:
 
     def create(self, path: str, shape: tuple[int, ...]) -> h5d.DatasetID:
         """An empty array."""
-        place = self.file.id
         space = h5s.create_simple(shape)
-        return h5d.create(place, path.encode(), self._type, space, self._properties)
+        return h5d.create(
+            self.file.id, path.encode(), self._type, space, self._properties
+        )
 
     def write(self, path: str, array: np.ndarray) -> None:
         """Write an array, which is contiguous and of the type of the file."""

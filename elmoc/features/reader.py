@@ -30,9 +30,6 @@ from elmoc.process import progress_bar
 # Bytes of the layer states of one word at most: they are allocated for every word that
 # is read, whatever a file says.
 MOST_WORD_BYTES = 1 << 24
-# Attributes of the root that say how the file is read, beside those that say what it
-# was made from.
-FORM_ATTRIBUTES = ("layout", "format_version", "single")
 
 
 # By the names of `LayoutName`; each writer has its reader.
@@ -91,7 +88,9 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
                     f"{reader.width:,} are too many"
                 )
         self.attributes = {
-            name: attributes[name] for name in attributes if name not in FORM_ATTRIBUTES
+            name: value
+            for name, value in attributes.items()
+            if name not in ("layout", "format_version", "single")
         }
         self.layout = layout.layout
         self.layers = reader.layers
@@ -181,9 +180,8 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
     @property
     def layer_names(self) -> list[str]:
         """The names of its layers; in a file that does not say, their numbers."""
-        names: Sequence[str | int] = self.record.layers
-        if len(names) != self.layers:
-            names = range(self.layers)
+        has_names = len(self.record.layers) == self.layers
+        names = self.record.layers if has_names else range(self.layers)
         return [str(name) for name in names]
 
     @cached_property

@@ -86,8 +86,7 @@ def _ends(path: Path | str) -> str:
     """A hash of the first and last block, which may be the same or overlap."""
     with open(path, "rb") as file:
         digest = xxhash.xxh3_64(file.read(_END_BYTES))
-        last = os.path.getsize(path) - _END_BYTES
-        file.seek(max(file.tell(), last))
+        file.seek(max(file.tell(), os.path.getsize(path) - _END_BYTES))
         digest.update(file.read(_END_BYTES))
     return digest.hexdigest()
 

@@ -15,8 +15,6 @@ from elmoc.files.writing import atomic_path
 
 # Bytes of a line of text: its reader keeps it in memory several times.
 MAX_LINE_BYTES = 1 << 24
-# The place of the mark by which a tar archive is known.
-_TAR_MARK = slice(257, 262)
 
 
 def read_lines(
@@ -49,7 +47,7 @@ def read_lines(
                     f"{MAX_LINE_BYTES >> 20} MiB: break it"
                 )
             begins = number == 1 and start == 0
-            if begins and line[_TAR_MARK] == b"ustar":
+            if begins and line[257:262] == b"ustar":
                 raise InputError(f"{path} is a tar archive: unpack it")
             try:
                 text = line.decode("utf-8-sig" if begins else "utf-8")

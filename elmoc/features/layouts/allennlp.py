@@ -124,6 +124,7 @@ def leaves(file: CheckedFile) -> list[str]:
             paths.append(name)
             continue
         inner: list[bytes] = []
+        # It is open as long as it has a name here.
         group = h5py.h5g.open(file.root, name.encode())
         # The library visits each group once, and names a group before its members.
         group.links.visit(inner.append)

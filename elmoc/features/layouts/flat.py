@@ -29,8 +29,7 @@ class FlatReader(LayoutReader):
         self.first = file.stored(STATES)
         words, self.layers, self.width = self.first.shape
         offsets = file.read(OFFSETS).astype(np.int64)  # [sentences + 1]
-        are_whole = offsets[0] == 0 and offsets[-1] == words
-        if not are_whole or (np.diff(offsets) < 0).any():
+        if offsets[0] != 0 or offsets[-1] != words or (np.diff(offsets) < 0).any():
             raise ValueError(f"its offsets do not go from 0 to {words}")
         self._offsets = offsets
 
@@ -41,8 +40,8 @@ class FlatReader(LayoutReader):
         start = self._offsets[index]
         end = self._offsets[index + 1]
         require_size(self.first, int(end - start))
-        rows = self.first[start:end]
-        return np.moveaxis(rows, 1, 0)  # [n, L', 2P] → [L', n, 2P]
+        # [n, L', 2P] → [L', n, 2P]
+        return np.moveaxis(self.first[start:end], 1, 0)
 
 
 class FlatWriter(LayoutWriter):
@@ -81,6 +80,6 @@ class FlatWriter(LayoutWriter):
         if self._block:
             self._write_block()
         if self._offsets[-1] != self.shape.words:
-            raise ValueError(f"the sentences have not {self.shape.words} words in all")
+            raise ValueError(f"the sentences do not have {self.shape.words} words")
         offsets = np.array(self._offsets, dtype="<i8")
         self.output.file.create_dataset(OFFSETS, data=offsets)
