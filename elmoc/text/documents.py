@@ -16,11 +16,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Annotated
 
 import msgspec
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.files.compression import compression, unpacked_name
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
@@ -144,28 +145,21 @@ class PlainText(TextReader):
                 nominal = size * part // parts
                 file.seek(nominal)
                 blank = _BLANK_LINE.search(file.read(looked_at))
-                if blank:
-                    cuts.add(nominal + blank.end())
-                    continue
-                file.seek(nominal)
-                line = file.readline(MAX_LINE_BYTES + 1)
-                if len(line) > MAX_LINE_BYTES:
-                    most = MAX_LINE_BYTES >> 20
-                    raise InputError(f"{path}: a line is longer than {most} MiB")
-                cuts.add(nominal + len(line))
-        ends = sorted(cuts)
-        spans = zip(ends, ends[1:], strict=False)
+                file.seek(nominal + blank.end() if blank else nominal)
+                if not blank:
+                    # A longer line is refused where it is read.
+                    file.readline(MAX_LINE_BYTES + 1)
+                cuts.add(file.tell())
+        spans = pairwise(sorted(cuts))
         return [TextRange(path, start, end) for start, end in spans]
 
 
 def _until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:
     """The first line of a document and those that follow, up to a blank one."""
-    yield first
-    if first.strip():
-        for _, line in others:
-            yield line
-            if not line.strip():
-                return
+    for line in chain([first], (line for _, line in others)):
+        yield line
+        if not line.strip():
+            return
 
 
 class _JsonDocument(msgspec.Struct):
@@ -191,11 +185,10 @@ class JsonDocuments(TextReader):
 
     def read(self, text: TextRange) -> Iterator[TextDocument]:
         """See `TextReader`."""
-        decoder = msgspec.json.Decoder(_JsonDocument)
         for number, line in enumerate(read_lines(text.path), 1):
             if line.strip():
                 with reading(f"{text.path}, line {number}"):
-                    found = decoder.decode(line)
+                    found = msgspec.json.decode(line, type=_JsonDocument)
                 yield TextDocument(found.doc_key, found.sentences, True, number)
 
 
@@ -236,13 +229,12 @@ def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
     """The lines of documents, one after the other; a blank line ends each document but
     the last, and words have one blank between them.
     """
-    ended = True
+    text = ""
     for document in documents:
-        if not ended:
+        if text.strip():
             yield ""
         for line in document.lines:
             text = line if isinstance(line, str) else " ".join(line)
-            ended = not text.strip()
             yield text
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable
 
+from elmoc.batches import buffered
 from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
 from elmoc.text.named_files import AnyPath
@@ -36,8 +37,7 @@ def check_suitable(path: AnyPath, *, warn: bool = True) -> None:
         )
     # Comments of CoNLL-U have no columns.
     rows = [row for row in rows if not row.startswith("#")]
-    with_columns = sum(1 for row in rows if _COLUMNS.search(row))
-    if 2 * with_columns > len(rows):
+    if 2 * len(list(filter(_COLUMNS.search, rows))) > len(rows):
         raise InputError(
             f"{path} has columns: give the sentences alone, which `python -m "
             "downstream sentences` prints"
@@ -55,11 +55,5 @@ def first_lines(lines: Iterable[str], characters: int) -> list[str]:
     """The first lines of a text, up to this number of characters; a longer line is cut
     to it.
     """
-    sample: list[str] = []
-    found = 0
-    for line in lines:
-        sample.append(line[:characters])
-        found += len(line)
-        if found >= characters:
-            break
-    return sample
+    beginning: list[str] = next(buffered(lines, len, most=characters), [])
+    return [line[:characters] for line in beginning]

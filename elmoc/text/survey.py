@@ -8,7 +8,7 @@ import xxhash
 
 from elmoc.errors import InputError, shortened
 from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
-from elmoc.text.sentences import Sentence, SentenceInput
+from elmoc.text.sentences import SentenceInput
 from elmoc.text.suitable import check_suitable
 
 
@@ -56,9 +56,25 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                     'it (":" and "/" count as the same): give each document its own'
                 )
             keys.add(key)
-        _check_words(sentence, source, where, found_by_words)
-        parts = [sentence.line, *sentence.tokens, sentence.document or ""]
-        parts.append("1" if sentence.begins else "")
+        tokens = list(sentence.tokens)
+        divided_otherwise = source.documents and sentence.line.split() != tokens
+        if found_by_words and divided_otherwise:
+            raise InputError(
+                f"{where} has a word with white space in it, so that it cannot be "
+                "found by its words: take the white space out, or choose another "
+                "layout (--format), or --forget-sentences"
+            )
+        if not tokens and not source.allow_empty:
+            raise InputError(
+                f"{where} is empty: remove it, or write an empty array: --allow-empty"
+            )
+        if len(tokens) > MOST_WORDS:
+            raise InputError(
+                f"{where} has {len(tokens):,} words, a sentence at most "
+                f"{MOST_WORDS:,}: divide it"
+            )
+        begins = "1" if sentence.begins else ""
+        parts = [sentence.line, *tokens, sentence.document or "", begins]
         digest.update("\0".join(parts).encode() + b"\n")
         sentences += 1
         words += sentence.length
@@ -72,26 +88,3 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             f"{source.path} has no lines: give a file with a sentence on each"
         )
     return Survey(sentences, words, digest.hexdigest())
-
-
-def _check_words(
-    sentence: Sentence, source: SentenceInput, where: str, found_by_words: bool
-) -> None:
-    """Raise an `InputError` for a sentence that cannot be an entry; see `survey`."""
-    words = list(sentence.tokens)
-    divided_otherwise = source.documents and sentence.line.split() != words
-    if found_by_words and divided_otherwise:
-        raise InputError(
-            f"{where} has a word with white space in it, so that it cannot be found by "
-            "its words: take the white space out, or choose another layout (--format), "
-            "or --forget-sentences"
-        )
-    if not words and not source.allow_empty:
-        raise InputError(
-            f"{where} is empty: remove it, or write an empty array: --allow-empty"
-        )
-    if len(words) > MOST_WORDS:
-        raise InputError(
-            f"{where} has {len(words):,} words, a sentence at most {MOST_WORDS:,}: "
-            "divide it"
-        )
