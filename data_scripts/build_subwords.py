@@ -89,11 +89,15 @@ def build_subwords(options: SubwordOptions) -> None:
         with atomic_directory(corpus) as partial:
             (partial / "shards").mkdir()
             both = source.train + source.held_out
-            written = parallel_map(
-                lambda shard: split.write_shard(shard, partial), both, options.workers
-            )
             bar = progress_bar(
-                iterable=written, desc="writing", total=len(both), unit=" shards"
+                iterable=parallel_map(
+                    lambda shard: split.write_shard(shard, partial),
+                    both,
+                    options.workers,
+                ),
+                desc="writing",
+                total=len(both),
+                unit=" shards",
             )
             shards: list[Shard] = list(bar)
             train = shards[: len(source.train)]
@@ -104,8 +108,7 @@ def build_subwords(options: SubwordOptions) -> None:
                 "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
-                "like": like,
-            }
+            } | ({"like": like} if like else {})
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,

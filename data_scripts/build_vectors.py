@@ -35,7 +35,6 @@ from elmoc.word_vectors.sources import (
 )
 from elmoc.word_vectors.table import Dtype, write_vector_table
 from elmoc.word_vectors.transform import (
-    VectorTransform,
     boundary_vectors,
     fit_transform,
 )
@@ -135,10 +134,25 @@ def build_vectors(options: TableOptions) -> None:
             temporary_array(description, "raw", shape, "float32") as raw,
             temporary_array(description, "rows", shape, options.dtype) as rows,
         ):
-            look_up_all(corpus, vectors, raw, options.workers)
+            blocks = _blocks(corpus.types)
+            bar = progress_bar(
+                iterable=parallel_map(
+                    lambda block: vectors.lookup(corpus.lexicon[block]),
+                    blocks,
+                    options.workers,
+                ),
+                desc="looking up",
+                total=len(blocks),
+                unit=" blocks",
+            )
+            for found, block in zip(bar, blocks, strict=True):
+                raw[block] = found
             if fitted is None:
-                fitted = _fitted(options.transform, corpus, vectors, raw)
-            for block in _blocks(len(raw)):
+                word_counts = corpus.counts.copy()
+                word_counts[[corpus.begin_id, corpus.end_id]] = 0
+                boundaries = boundary_vectors(vectors, mean_norm(raw))
+                fitted = fit_transform(options.transform, raw, word_counts, boundaries)
+            for block in blocks:
                 # A value that is too large becomes infinite, which is told below.
                 with np.errstate(over="ignore"):
                     rows[block] = fitted.apply(corpus.lexicon[block], raw[block])
@@ -156,34 +170,6 @@ def build_vectors(options: TableOptions) -> None:
                 post_processing=post_processing,
             )
             report(corpus, options.name, rows)
-
-
-def look_up_all(
-    corpus: Corpus, vectors: WordVectors, raw: np.ndarray, workers: int
-) -> None:
-    """Write the vectors of the lexicon to `raw`, float32 [V, E], which all workers
-    share.
-    """
-
-    def look_up(block: slice) -> None:
-        raw[block] = vectors.lookup(corpus.lexicon[block])
-
-    blocks = _blocks(corpus.types)
-    done = parallel_map(look_up, blocks, workers)
-    for _ in progress_bar(
-        iterable=done, desc="looking up", total=len(blocks), unit=" blocks"
-    ):
-        pass
-
-
-def _fitted(
-    transform: TransformKind, corpus: Corpus, vectors: WordVectors, raw: np.ndarray
-) -> VectorTransform:
-    """The transform, fitted to raw vectors, [V, E]."""
-    word_counts = corpus.counts.copy()
-    word_counts[[corpus.begin_id, corpus.end_id]] = 0
-    boundaries = boundary_vectors(vectors, mean_norm(raw))
-    return fit_transform(transform, raw, word_counts, boundaries)
 
 
 def _blocks(rows: int) -> list[slice]:

@@ -182,9 +182,11 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         number = partial(
             number_piece, work=work, leave_out=overlap, tokenisers=tokenisers
         )
-        done = parallel_map(number, pieces, options.workers)
         bar = progress_bar(
-            iterable=done, desc="reading", total=len(pieces), unit=" pieces"
+            iterable=parallel_map(number, pieces, options.workers),
+            desc="reading",
+            total=len(pieces),
+            unit=" pieces",
         )
         numbered = list(map(NumberedPiece, bar, pieces))
         planned = plan_shards(numbered)

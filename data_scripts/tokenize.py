@@ -85,11 +85,10 @@ def tokenise_file(options: TokenizeOptions) -> None:
             path, tokenised=options.tokenised, wrapped=options.wrapped
         )
         how = "raw text, not wrapped"
-        if tokeniser.tokenised:
-            how = "tokenised already: its lines stay as they are "
-            how += "(--tokenised no tokenises them)"
-        elif tokeniser.wrapped:
+        if tokeniser.wrapped:
             how = "raw text, wrapped: its lines are joined"
+        if tokeniser.tokenised:
+            how = "tokenised already: its lines stay as they are"
         say(f"{path} is {how}")
         bar = progress_bar(
             iterable=lines_of(read_documents(TextRange(path))),

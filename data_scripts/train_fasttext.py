@@ -13,10 +13,11 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -154,27 +155,35 @@ def train_fasttext(options: FastTextOptions) -> None:
     say(f"{words:,} words; {shown}")
     with locked(output):
         refuse_existing(output)
-        with temporary_path(output, "text") as text, atomic_path(output) as partial:
+        with temporary_path(output, "text") as text, atomic_path(output) as model:
             with open_text(text) as file:
                 for line, _ in sentences(corpus, corpus.train):
                     file.write(line.removeprefix("\n"))
-
-            def train(writing: int) -> None:
-                _train(text, partial, options.seed, options.workers, sizes, writing)
-
-            with _progress() as writing:
+            train = partial(_train, text, model, options, sizes)
+            reading, writing = os.pipe()
+            bar = progress_bar(total=100, unit=" %", desc="fastText")
+            thread = threading.Thread(target=_show, args=(reading, bar))
+            thread.start()
+            try:
                 # In a process of its own, in which the library can crash or be
                 # interrupted alone. Of the two workers one gets no item.
-                for _ in parallel_map(train, [writing], workers=2):
-                    pass
+                list(parallel_map(train, [writing], workers=2))
+            finally:
+                # The workers have ended: nothing else holds the pipe open.
+                os.close(writing)
+                thread.join()
             # fastText does not notice that it cannot write: a model that is not whole
             # fails here.
-            FastTextVectors(partial)
+            FastTextVectors(model)
     say(f"{output}: {human_bytes(output.stat().st_size)}")
 
 
 def _train(
-    text: Path, model: Path, seed: int, threads: int, sizes: dict[str, int], output: int
+    text: Path,
+    model: Path,
+    options: FastTextOptions,
+    sizes: dict[str, int],
+    output: int,
 ) -> None:
     """Train in this process; what fastText says on standard error goes to the file
     descriptor `output`.
@@ -187,9 +196,9 @@ def _train(
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
     os.dup2(output, 2)
     # `train_unsupervised` takes every argument but the seed, and reads it from here.
-    fasttext.FastText.unsupervised_default["seed"] = seed
+    fasttext.FastText.unsupervised_default["seed"] = options.seed
     trained = fasttext.train_unsupervised(
-        str(text), model="skipgram", verbose=2, thread=threads, **sizes
+        str(text), model="skipgram", verbose=2, thread=options.workers, **sizes
     )
     for word in trained.get_words():
         if not np.isfinite(trained.get_word_vector(word)).all():
@@ -197,30 +206,15 @@ def _train(
     trained.save_model(str(model))
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[int]:
-    """Show a bar while the block runs; yield the file descriptor to which fastText
-    writes how far it is. With one thread it says nothing until its end.
+def _show(reading: int, bar: Any) -> None:
+    """Show in a bar how far fastText is, as it writes to the pipe `reading`; with one
+    thread it writes nothing until its end.
     """
-    reading, writing = os.pipe()
-    bar = progress_bar(total=100, unit=" %", desc="fastText")
-
-    def show() -> None:
-        with open(reading, encoding="utf-8", errors="replace", newline="\r") as lines:
-            for line in lines:
-                share = re.search(r"Progress:\s*([\d.]+)%", line)
-                if share:
-                    bar.update(float(share[1]) - bar.n)
-
-    thread = threading.Thread(target=show)
-    thread.start()
-    try:
-        yield writing
-    finally:
-        # The workers have ended: nothing else holds the pipe open.
-        os.close(writing)
-        thread.join()
-        bar.close()
+    with bar, open(reading, encoding="utf-8", errors="replace", newline="\r") as lines:
+        for line in lines:
+            share = re.search(r"Progress:\s*([\d.]+)%", line)
+            if share:
+                bar.update(float(share[1]) - bar.n)
 
 
 if __name__ == "__main__":

@@ -30,16 +30,13 @@ def page() -> str:
         for name, settings in KINDS.get(section, {"": kind}).items():
             title = f"{section}.kind = {name}" if name else section
             doc = inspect.cleandoc(settings.__doc__ or "").partition("\n\n")[0]
-            parts.append(f"## {title}\n")
-            parts.append(doc.replace("\n", " ") + "\n")
+            parts += [f"## {title}\n", doc.replace("\n", " ") + "\n"]
             rows = rows_of(settings)
             new = [row for key, row in rows.items() if row not in before]
             # Kinds of a section share many keys, which would be repeated.
             same = [f"`{key}`" for key, row in rows.items() if row in before]
             if new:
-                parts += ["| key | default | meaning |", "|---|---|---|"]
-                parts += new
-                parts.append("")
+                parts += ["| key | default | meaning |", "|---|---|---|", *new, ""]
             if same:
                 parts.append(f"As above: {', '.join(same)}.\n")
             before.update(rows.values())

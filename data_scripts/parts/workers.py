@@ -23,7 +23,7 @@ Workers = Annotated[int, Meta(ge=1, description="processes", extra={"metavar": "
 _LOOK_AHEAD = 4
 # The function that a worker applies: the worker is forked with it, since not every
 # function can be sent to a process.
-_function: Callable[[Any], Any] | None = None
+_function: Callable[[Any], Any]
 
 
 def parallel_map(
@@ -70,5 +70,4 @@ def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
 
 
 def _do(item: Any) -> Any:
-    assert _function is not None
     return _function(item)

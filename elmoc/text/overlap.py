@@ -125,10 +125,9 @@ def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> int:
     hashes = overlap.hashes(corpus.lexicon)
     if corpus.record.unknown_id is not None:
         hashes[corpus.record.unknown_id] = _OTHER
-    found = 0
-    for shard in corpus.train + corpus.held_out:
-        ids = corpus.read_shard(shard)
-        found += int(
-            overlap.find(hashes[ids], np.flatnonzero(ids == corpus.begin_id)).sum()
-        )
-    return found
+    shards = map(corpus.read_shard, corpus.train + corpus.held_out)
+    found = (
+        overlap.find(hashes[ids], np.flatnonzero(ids == corpus.begin_id))
+        for ids in shards
+    )
+    return int(sum(map(np.count_nonzero, found)))

@@ -16,7 +16,7 @@ def test_trains_vectors_that_know_the_topics(small_corpus: Corpus, tmp_path: Pat
     assert [path.name for path in output.parent.iterdir()] == ["v.bin"]
     vectors = FastTextVectors(output)
     rows = vectors.lookup([f"{name}{number}" for name in ("sea", "town") for number in range(30)])
-    assert (vectors.size, vectors.header.shortest, vectors.header.maxn) == (10, 3, 5)
+    assert (vectors.size, vectors.header.minn, vectors.header.maxn) == (10, 3, 5)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = rows @ rows.T
     assert cosines[:30, :30].mean() > cosines[:30, 30:].mean() + 0.3
