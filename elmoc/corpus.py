@@ -192,10 +192,9 @@ class Corpus:
     def require_words(self) -> None:
         """Raise an `InputError` where the types are subwords."""
         if self.record.subwords:
-            words = self.record.settings.get("words")
             raise InputError(
                 f"{self.path} is a corpus of subwords: name the corpus of words behind "
-                f"it ({words})"
+                f"it ({self.record.settings.get('words')})"
             )
 
     def read_shard(
@@ -218,13 +217,13 @@ class Corpus:
         """uint32 [tokens], memory-mapped read-only; that they are types of the corpus
         is not checked.
         """
-        path = self.path / shard.file
-        return np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
+        return np.memmap(self.path / shard.file, ID_DTYPE, "r", shape=(shard.tokens,))
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: where in the shard each document begins."""
-        path = self.path / shard.documents_file
-        return load_array(path, shape=(shard.documents,), dtype=np.int64)
+        return load_array(
+            self.path / shard.documents_file, shape=(shard.documents,), dtype=np.int64
+        )
 
 
 def finish_corpus(

@@ -111,8 +111,7 @@ def parts_of(output: Path) -> list[Path]:
 
 def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
     """After how many words a part ends."""
-    fitting = PART_BYTES // (4 * numbers_a_word)
-    return max(batch_words, min(PART_WORDS, fitting))
+    return max(batch_words, min(PART_WORDS, PART_BYTES // (4 * numbers_a_word)))
 
 
 def _rank_and_world_size() -> tuple[int, int]:
@@ -310,16 +309,16 @@ class Dump:
         """
         encoder = self._model.sentence_encoder
         if self._options.carry_state:
-            carried = self._carried_states(sentences, progress)
-            return (each.numpy() for each in carried)
-        states = encoder.encode(
-            encoder.look_up(sentence.tokens for sentence in sentences),
-            batch_words=self._options.batch_words,
-            batch_size=self._options.batch_size,
-            progress=progress,
-            select=self._chosen.select,
-            boundaries=self._options.boundaries,
-        )
+            states: Iterable[Tensor] = self._carried_states(sentences, progress)
+        else:
+            states = encoder.encode(
+                encoder.look_up(sentence.tokens for sentence in sentences),
+                batch_words=self._options.batch_words,
+                batch_size=self._options.batch_size,
+                progress=progress,
+                select=self._chosen.select,
+                boundaries=self._options.boundaries,
+            )
         return (each.numpy() for each in states)
 
     def _carried_states(

@@ -174,8 +174,10 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
         sentences it is the last.
         """
         with reading(self.path):
-            lines = self._reader.lines()
-        return {" ".join(line.split()): index for line, index in lines.items()}
+            return {
+                " ".join(line.split()): index
+                for line, index in self._reader.lines().items()
+            }
 
     @property
     def layer_names(self) -> list[str]:
