@@ -180,8 +180,7 @@ class SentenceEncoder:
         for batch in batches:
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             ids = torch.cat([rows.ids[index] for index in batch])
-            vectors = rows.table[ids]
-            encoded = self._inference.sentences(vectors, lengths, device=device)
+            encoded = self._inference.sentences(rows.table[ids], lengths, device=device)
             for index, read in zip(batch, encoded, strict=True):
                 words = self.words_of(rows, index, read, boundaries=boundaries)
                 states[index] = self._checked(select(words))

@@ -207,9 +207,8 @@ class ElmoC:
 
     def __repr__(self) -> str:
         sizes = self.encoder.config.sizes
-        words = "an unknown number of"
-        if self.training_words is not None:
-            words = f"{self.training_words:,}"
+        read = self.training_words
+        words = "an unknown number of" if read is None else f"{read:,}"
         return (
             f"<ElmoC {self.fingerprint}: {sizes.description}; layer states "
             f"[{self.layers}, n, {self.width}] in {self.precision} on {self.device}; "

@@ -71,10 +71,10 @@ class LayerStates(nn.Module):
         else:
             vectors, lengths = rows.padded()
             padded = self.encoder(vectors.to(place), lengths.to(place.device))
-            read = []
-            for index, length in enumerate(lengths.tolist()):
-                units = padded[index, :, :length]
-                read.append(inner.words_of(rows, index, units, boundaries=True))
+            read = [
+                inner.words_of(rows, index, padded[index, :, :length], boundaries=True)
+                for index, length in enumerate(lengths.tolist())
+            ]
         turned = [each.transpose(0, 1) for each in read]
         states = pad_sequence(turned, batch_first=True).transpose(1, 2).to(place)
         counts = torch.tensor([len(each) for each in turned], device=place.device)
@@ -103,9 +103,10 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = torch.zeros(layers)
-        if weights is not None:
-            values = torch.tensor(weights, dtype=torch.get_default_dtype())
+        values = torch.tensor(
+            [0.0] * layers if weights is None else weights,
+            dtype=torch.get_default_dtype(),
+        )
         self.weights = nn.Parameter(values, requires_grad=trainable)  # [L + 1]
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
         self.layer_norm = layer_norm
@@ -205,8 +206,6 @@ class ElmoEmbedding(nn.Module):
         states, mask = self.states(sentences)
         # n tokens with their two boundaries are n + 2 positions.
         words = mask[:, 2:]
-        representations = []
-        for mix in self.mixes:
-            mixed = self.dropout(mix(states, mask)[:, 1:-1])
-            representations.append(torch.where(words.unsqueeze(-1), mixed, 0.0))
-        return ElmoRepresentations(representations, words)
+        mixed = [self.dropout(mix(states, mask)[:, 1:-1]) for mix in self.mixes]
+        kept = [torch.where(words.unsqueeze(-1), each, 0.0) for each in mixed]
+        return ElmoRepresentations(kept, words)

@@ -33,8 +33,7 @@ class EncoderState:
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "EncoderState":
         """The state of `fn` of every tensor."""
-        layers = [tuple(map(fn, layer)) for layer in self.layers]
-        return EncoderState(tuple(layers))
+        return EncoderState(tuple(tuple(map(fn, layer)) for layer in self.layers))
 
 
 # The state of each direction, by its name, that is carried from one sentence to the

@@ -134,12 +134,11 @@ def fused_recurrence(
     if isinstance(kernels, str):
         return plain_recurrence(inputs, state, weights, options)
     mask = options.dropout_mask
-    if mask is not None:
-        mask = mask.to(accumulated).contiguous()
     lengths = options.lengths
-    if lengths is not None:
-        lengths = lengths.to(inputs.device, torch.int64).contiguous()
-    options = options._replace(dropout_mask=mask, lengths=lengths)
+    options = options._replace(
+        dropout_mask=None if mask is None else mask.to(accumulated).contiguous(),
+        lengths=None if lengths is None else lengths.to(inputs.device, torch.int64),
+    )
     recorded = torch.is_grad_enabled()
     # Triton launches its kernels on the current GPU; autograd's thread, which runs the
     # backward pass, has that set

@@ -152,10 +152,9 @@ def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     # windows are short
     if on_cpu and queries.dtype == torch.bfloat16 and queries.requires_grad:
         with torch.autocast("cpu", enabled=False):
-            attended = F.scaled_dot_product_attention(
+            return F.scaled_dot_product_attention(
                 queries.float(), keys.float(), values.float(), is_causal=True
-            )
-        return attended.to(values.dtype)
+            ).to(values.dtype)
     return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
 
 

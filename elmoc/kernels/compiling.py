@@ -91,10 +91,9 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
 
 def _fingerprint(source: Path, command: list[str]) -> str:
     """Names all that the compiled code depends on."""
-    parts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
-    parts += command
-    parts.append(_run(command, ["--version"]).stdout)
-    parts.append(processor())
+    files = [source, *sorted(source.parent.glob("*.h"))]
+    parts = [path.read_text() for path in files] + command
+    parts += [_run(command, ["--version"]).stdout, processor()]
     parts.append(repr((FLAGS, COMMON_FLAGS)))
     return fingerprint(part.encode() for part in parts)
 
@@ -134,11 +133,11 @@ def processor() -> str:
     """The instruction sets of this processor: a library compiled for another may not
     run on it.
     """
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
+    described = Path("/proc/cpuinfo")
+    if not described.exists():
         return f"{platform.machine()} {platform.processor()}"
     # x86 calls them flags, ARM Features
+    lines = described.read_text().splitlines()
     sets = {line for line in lines if line.startswith(("flags", "Features"))}
     return platform.machine() + "".join(sorted(sets))
 

@@ -48,8 +48,13 @@ class CompiledKernels:
         step: int,
         tensors: StepTensors,
     ) -> None:
-        layer = [weights.bias, weights.norm_weight, weights.norm_bias]
-        layer += [options.dropout_mask, options.lengths]
+        layer = (
+            weights.bias,
+            weights.norm_weight,
+            weights.norm_bias,
+            options.dropout_mask,
+            options.lengths,
+        )
         # a null pointer says that a tensor is not there
         pointers = [
             None if each is None else each.data_ptr() for each in chain(tensors, layer)

@@ -36,14 +36,15 @@ def prepare_input_gradient(weight: Tensor) -> Matmul:
     """The gradient of a linear layer's input: g [n, N] → g W [n, K] for a weight W [N,
     K], which must not change.
     """
-    if weight.device.type != "cpu":
-        return lambda x, out: torch.mm(x, weight, out=out)
-    # rows of Wᵀ lie in the faster order; oneDNN takes twice as long to reorder a view
-    copied = weight.t().contiguous()
-    if weight.dtype == torch.float32:
-        return prepare_linear(copied)
-    # in bf16 the packing would take the time that it saves
-    return lambda x, out: torch.mm(x, copied.t(), out=out)
+    if weight.device.type == "cpu":
+        # rows of Wᵀ lie in the faster order; oneDNN takes twice as long to reorder a
+        # view
+        copied = weight.t().contiguous()
+        if weight.dtype == torch.float32:
+            return prepare_linear(copied)
+        # in bf16 the packing would take the time that it saves
+        weight = copied.t()
+    return lambda x, out: torch.mm(x, weight, out=out)
 
 
 def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:

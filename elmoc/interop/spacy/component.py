@@ -16,7 +16,6 @@ import torch
 from spacy import registry, util
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 from thinc.api import Model
 from thinc.types import Floats2d
 
@@ -140,15 +139,6 @@ class ElmocComponent:
             rows = [torch.zeros(0, self.width), *islice(vectors, len(own))]
             doc.tensor = torch.cat(rows).numpy()
             add_hooks(doc)
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-    ) -> None:
-        """Load the model before training begins; nothing here is trained."""
-        self.elmo  # noqa: B018
 
     def find_listeners(self, component: Any) -> None:
         """Give this component to the layers `elmoc.TensorTok2Vec.v1` of another."""
