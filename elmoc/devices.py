@@ -44,9 +44,9 @@ def checked_device(name: str, *, local_rank: int = 0) -> torch.device:
         rf"cpu(:0)?|({'|'.join(KINDS)})(:(?P<number>[0-9]{{1,9}}))?", name
     )
     if match is None:
-        kinds = ", ".join(("auto", "cpu", *KINDS))
         raise InputError(
-            f"{shortened(name)!r} is not a device: use {kinds} or {KINDS[0]}:N"
+            f"{shortened(name)!r} is not a device: use auto, cpu, "
+            f"{', '.join(KINDS)} or {KINDS[0]}:N"
         )
     kind = name.partition(":")[0]
     if kind == "cpu":
@@ -81,8 +81,10 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
             it.
     """
     if precision not in get_args(Precision):
-        known = ", ".join(get_args(Precision))
-        raise InputError(f"{shortened(precision)!r} is not a precision: use {known}")
+        raise InputError(
+            f"{shortened(precision)!r} is not a precision: use "
+            f"{', '.join(get_args(Precision))}"
+        )
     if precision == "auto":
         return "bf16" if has_bf16(device) else "float32"
     if precision == "bf16" and not has_bf16(device):

@@ -114,8 +114,8 @@ class ElmoC:
         # The fast recurrence is for those who train it further (`LayerStates`).
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
-        word_vectors = open_model_vectors(directory, vectors)
-        return cls(directory, word_vectors, precision, pooling)
+        opened = open_model_vectors(directory, vectors)
+        return cls(directory, opened, precision, pooling)
 
     def save_pretrained(
         self, path: Path | str, *, bundle_vectors: bool = False

@@ -12,7 +12,7 @@ state, of layer normalisation and of the gradients of weights. Under autocast S 
 type (bfloat16) and A float32; without it both are the type of the weights.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -186,25 +186,30 @@ class _FusedLayer(torch.autograd.Function):
         cells[0].copy_(cell)
         gated_cell = cells.new_empty(cell.shape, dtype=dtype)
         outputs = cells.new_empty(time, batch, size)
+        run = partial(kernels.run, weights, options)
         for step in range(time):
             own = step % len(gates)
-            gating = GatesForward(
-                step_product(joined[step], gates[own]),
-                cells[step % len(cells)],
-                gates[own],
-                cells[(step + 1) % len(cells)],
-                gated_cell,
+            run(
+                step,
+                GatesForward(
+                    step_product(joined[step], gates[own]),
+                    cells[step % len(cells)],
+                    gates[own],
+                    cells[(step + 1) % len(cells)],
+                    gated_cell,
+                ),
             )
-            kernels.run(weights, options, step, gating)
             matmul_into(projected[own], projection_product, gated_cell)
-            output = OutputForward(
-                projected[own],
-                joined[step, :, width:],
-                joined[step + 1, :, width:],
-                moments[own],
-                outputs[step],
+            run(
+                step,
+                OutputForward(
+                    projected[own],
+                    joined[step, :, width:],
+                    joined[step + 1, :, width:],
+                    moments[own],
+                    outputs[step],
+                ),
             )
-            kernels.run(weights, options, step, output)
         if kept:
             # the weights are saved so that changing one before the backward pass is an
             # error
@@ -224,7 +229,7 @@ class _FusedLayer(torch.autograd.Function):
         its input.
         """
         count = len(Activations._fields)
-        # read once: checkpoints make them again at this, and no second time
+        # a checkpoint gives them once
         saved = ctx.saved_tensors
         activations = Activations._make(saved[:count])
         weights = RecurrenceWeights._make(saved[count:])
@@ -246,30 +251,35 @@ class _FusedLayer(torch.autograd.Function):
             projected=torch.empty_like(activations.projected),
             gated_cells=projection.new_empty(time, *grad_cell.shape),
         )
+        run = partial(kernels.run, weights, options)
         for step in reversed(range(time)):
             last = step + 1 == time
-            output = OutputBackward(
-                grads.outputs[step],
-                grads.hidden,
-                None if last else grads.joined[step + 1, :, -size:],
-                activations.projected[step],
-                activations.moments[step],
-                grads.projected[step],
-                grads.norm,
+            run(
+                step,
+                OutputBackward(
+                    grads.outputs[step],
+                    grads.hidden,
+                    None if last else grads.joined[step + 1, :, -size:],
+                    activations.projected[step],
+                    activations.moments[step],
+                    grads.projected[step],
+                    grads.norm,
+                ),
             )
-            kernels.run(weights, options, step, output)
             # the gradients of the gates take the gates' place
             gates = activations.gates[step]
-            gating = GatesBackward(
-                projection_gradient(grads.projected[step], grad_gated_cell),
-                activations.cells[step + 1],
-                activations.cells[step],
-                gates,
-                grads.gated_cells[step],
-                grads.cell,
-                grads.bias,
+            run(
+                step,
+                GatesBackward(
+                    projection_gradient(grads.projected[step], grad_gated_cell),
+                    activations.cells[step + 1],
+                    activations.cells[step],
+                    gates,
+                    grads.gated_cells[step],
+                    grads.cell,
+                    grads.bias,
+                ),
             )
-            kernels.run(weights, options, step, gating)
             matmul_into(grads.joined[step], step_gradient, gates)
         before = grads.joined[0, :, -size:].to(grads.hidden.dtype)
         if options.lengths is not None:

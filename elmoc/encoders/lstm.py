@@ -59,8 +59,10 @@ class LstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        widths = f"projection {self.projection_size}, cell {self.cell_size}"
-        return f"{self.layers} LSTM layers, {widths}"
+        return (
+            f"{self.layers} LSTM layers, projection {self.projection_size}, "
+            f"cell {self.cell_size}"
+        )
 
 
 class ProjectedLstmLayer(nn.Module):

@@ -76,7 +76,6 @@ class PackedLayer:
     def __init__(
         self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
     ) -> None:
-        self.weights = weights
         self.options = options
         self.projection_size, self.cell_size = weights.projection.shape
         self.input_size = weights.input.shape[1]
@@ -100,6 +99,10 @@ class PackedLayer:
         bias[:, :cells] = weights.bias.view(4, cells)
         # [panels of 16 cells, 4 gates of 16]
         self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
+        # an empty tensor's null pointer switches layer normalisation off
+        nothing = torch.empty(0)
+        norm = (weights.norm_weight, weights.norm_bias)
+        self.norm = [nothing if each is None else each for each in norm]
         # the number of rows whose factors stay in the second cache while the panels of
         # a weight pass by
         self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
@@ -134,7 +137,7 @@ def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | No
     if not avx512:
         compiler = f"{compiler} -mno-avx512f"
     try:
-        library, _ = load_library(SOURCE.with_name("inference.cpp"), compiler)
+        library = load_library(SOURCE.with_name("inference.cpp"), compiler)
     except KernelBuildError:
         return None
     support = library.support()
@@ -200,11 +203,8 @@ class LstmInference:
             hidden = torch.zeros(count, layer.projection_size)
             cell = torch.zeros(count, layer.cell_size)
             if state is not None:
-                before = LSTMState._make(state.layers[index])
-                hidden[rows] = before.hidden.float()
-                cell[rows] = before.cell.float()
-            norm_weight = layer.weights.norm_weight
-            norm_bias = layer.weights.norm_bias
+                hidden[rows], cell[rows] = state.layers[index]
+            norm_weight, norm_bias = layer.norm
             arguments = _Arguments(
                 inputs=packed.data_ptr(),
                 active=active.data_ptr(),
@@ -213,8 +213,8 @@ class LstmInference:
                 step_weight=layer.step.data_ptr(),
                 projection=layer.projection.data_ptr(),
                 bias=layer.bias.data_ptr(),
-                norm_weight=None if norm_weight is None else norm_weight.data_ptr(),
-                norm_bias=None if norm_bias is None else norm_bias.data_ptr(),
+                norm_weight=norm_weight.data_ptr(),
+                norm_bias=norm_bias.data_ptr(),
                 hidden=hidden.data_ptr(),
                 cell=cell.data_ptr(),
                 outputs=layer_states.data_ptr(),

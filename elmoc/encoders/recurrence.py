@@ -123,7 +123,4 @@ def plain_recurrence(
         hidden = new_hidden
         cell = new_cell
         outputs.append(output)
-    after = LSTMState(hidden, cell)
-    if not outputs:
-        return inputs.new_empty(len(hidden), 0, hidden.shape[1]), after
-    return torch.stack(outputs, dim=1), after
+    return torch.stack(outputs, dim=1), LSTMState(hidden, cell)

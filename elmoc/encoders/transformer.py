@@ -55,9 +55,10 @@ class TransformerSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        size = f"{self.layers} × {self.projection_size}"
-        inner = f"{self.heads} heads, feed-forward {self.feedforward_size}"
-        return f"Transformer of {size}, {inner}"
+        return (
+            f"Transformer of {self.layers} × {self.projection_size}, "
+            f"{self.heads} heads, feed-forward {self.feedforward_size}"
+        )
 
 
 class Transformer(Encoder):
@@ -93,8 +94,7 @@ class Transformer(Encoder):
         """
         masks = dropout_masks or self.draw_dropout_masks(len(inputs))
         layer_states = [inputs]
-        positions = sinusoids(inputs.shape[1], inputs.shape[2], inputs.device)
-        x = inputs + positions.to(inputs.dtype)
+        x = inputs + sinusoids(*inputs.shape[1:], inputs.device).to(inputs.dtype)
         for index, layer in enumerate(self.layers):
             x = layer(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)
@@ -139,9 +139,8 @@ class TransformerLayer(nn.Module):
         heads = self.queries_keys_values(x).view(shape)
         # [B, H, T, P / H] each
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)
-        attended = attention(queries, keys, values)
-        side_by_side = attended.transpose(1, 2).reshape(batch, time, size)
-        output: Tensor = self.attention_output(side_by_side)
+        attended = attention(queries, keys, values).transpose(1, 2)
+        output: Tensor = self.attention_output(attended.reshape(batch, time, size))
         return output
 
 

@@ -8,7 +8,6 @@ import ctypes
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -48,10 +47,9 @@ def default_compiler() -> str:
     return os.environ.get("CXX", "").strip() or "c++"
 
 
-def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The library of a C++ file, and where the compiler is.
-
-    It is compiled for this processor, unless that was done before.
+def load_library(source: Path, compiler: str) -> ctypes.CDLL:
+    """The library of a C++ file, compiled for this processor unless that was done
+    before.
 
     Args:
         source: the file; headers beside it belong to it.
@@ -62,9 +60,6 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
     """
     try:
         command = shlex.split(compiler)
-        found = shutil.which(command[0]) if command else None
-        if found is None:
-            raise KernelBuildError(f"there is no C++ compiler ({compiler})")
         library = cache_path() / f"{source.stem}-{_fingerprint(source, command)}.so"
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = library.parent.stat()
@@ -75,18 +70,17 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
                 "XDG_CACHE_HOME"
             )
         try:
-            loaded = ctypes.CDLL(str(library))
+            return ctypes.CDLL(str(library))
         except OSError:
             # it is not there yet, or not whole
             build(source, command, library)
-            loaded = ctypes.CDLL(str(library))
+            return ctypes.CDLL(str(library))
     # a RuntimeError says that there is no home directory, a ValueError that the command
     # has an open quote
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         raise KernelBuildError(
             f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
         ) from None
-    return loaded, found
 
 
 def _fingerprint(source: Path, command: list[str]) -> str:

@@ -28,7 +28,8 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        library, compiler = load_library(SOURCE, default_compiler())
+        compiler = default_compiler()
+        library = load_library(SOURCE, compiler)
         self.description = f"C++ compiled by {compiler}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels = {}

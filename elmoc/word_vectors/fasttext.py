@@ -93,7 +93,7 @@ class FastTextVectors:
 @lru_cache
 def _library(compiler: str) -> ctypes.CDLL:
     """The library of `fasttext.cpp`."""
-    library, _ = load_library(_SOURCE, compiler)
+    library = load_library(_SOURCE, compiler)
     pointer = ctypes.c_void_p
     long = ctypes.c_int64
     library.read_dictionary.argtypes = [pointer, long]

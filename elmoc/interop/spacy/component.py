@@ -88,8 +88,6 @@ class ElmocComponent:
             elmo = ElmoC.from_pretrained(
                 self._path, vectors=self._vectors, device=self._device
             )
-            # An error where the model lacks one of them.
-            elmo.sentence_encoder.choose_layers(self._layers)
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "

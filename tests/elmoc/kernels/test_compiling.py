@@ -26,7 +26,7 @@ def test_a_library_is_compiled_once_and_again_when_it_is_damaged(
     source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made() -> Path:
-        assert load_library(source, "c++ -O1")[0].seven() == 7
+        assert load_library(source, "c++ -O1").seven() == 7
         (library,) = fresh_cache.iterdir()  # nothing is left beside it
         return library
 
@@ -37,7 +37,7 @@ def test_a_library_is_compiled_once_and_again_when_it_is_damaged(
     other.mkdir(mode=0o700, parents=True)
     (other / library.name).write_bytes(b"damaged")
     monkeypatch.setenv("XDG_CACHE_HOME", str(other.parent))
-    assert load_library(source, "c++ -O1")[0].seven() == 7
+    assert load_library(source, "c++ -O1").seven() == 7
     assert [each.read_bytes() for each in other.iterdir()] == [library.read_bytes()]
 
 
