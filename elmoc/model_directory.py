@@ -252,18 +252,16 @@ def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
 def _write_tensors(model: ModelDirectory, folder: Path) -> None:
     """Write the encoder and the output layers, each with its transform."""
     tensors = packed_weights(contiguous(model.encoder.weights()), model.weight_type)
-    tensors |= _as_tensors(model.transform, _TRANSFORM)
-    save_file(tensors, folder / WEIGHTS)
-    if model.output_layer.weights is not None:
-        tensors = contiguous(model.output_layer.weights)
-        if model.output_layer.transform is not None:
-            tensors |= _as_tensors(model.output_layer.transform, _TARGETS)
+    save_file(tensors | _as_tensors(model.transform, _TRANSFORM), folder / WEIGHTS)
+    layers = model.output_layer
+    if layers.weights is not None:
+        tensors = contiguous(layers.weights) | _as_tensors(layers.transform, _TARGETS)
         save_file(tensors, folder / OUTPUT_LAYERS)
 
 
-def _as_tensors(transform: VectorTransform, prefix: str) -> dict[str, Tensor]:
-    arrays = prefixed(transform.arrays, prefix)
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+def _as_tensors(transform: VectorTransform | None, prefix: str) -> dict[str, Tensor]:
+    arrays = transform.arrays if transform else {}
+    return {prefix + name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _take_arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, np.ndarray]:

@@ -247,17 +247,20 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     encoder_bytes = sum(each.nbytes for each in parts)
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
     contents = fasttext.contents()
-    metric = encoder_metric(elmo.directory)
-    room = size - encoder_bytes - _OTHER_BYTES
-    packed = packed_model(elmo, weights, pack_vectors(fasttext, contents, metric, room))
+    vectors = pack_vectors(
+        fasttext,
+        contents,
+        metric=encoder_metric(elmo.directory),
+        room=size - encoder_bytes - _OTHER_BYTES,
+    )
+    packed = packed_model(elmo, weights, vectors)
     if text is not None:
         sentences = [line.split() for line in islice(read_lines(text), _SENTENCES)]
-        say(f"mean cosine with the layer states of the original on {text}")
-        say("(each layer, then all):")
+        say(f"mean cosine with the original on {text} (each layer, then all):")
         compared = compare_states(elmo, packed, sentences, frozenset(contents[0]))
         for name, layers in compared.items():
-            by_layer = " ".join(f"{each:.4f}" for each in layers.tolist())
-            say(f"    {name:24} {by_layer}  {layers.mean():.4f}")
+            shown = [f"{each:.4f}" for each in (*layers, layers.mean())]
+            say(f"    {name:24} {' '.join(shown)}")
     return packed
 
 

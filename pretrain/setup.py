@@ -238,9 +238,6 @@ def open_data(config: RunConfig) -> TrainingData:
         targets = VectorTable(corpus, config.data.target_vectors)
     train = config.train
     require_held_out(corpus, train.window)
-    for table in (inputs, targets):
-        # it is read, and so checked, before the run begins
-        table.transform  # noqa: B018
     return TrainingData(
         corpus=corpus,
         inputs=inputs,

@@ -365,26 +365,24 @@ def export_original_elmo(
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
     # the last: where there are options, both files are whole
-    write_json(options, _options(network, sizes))
-
-
-def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:
-    """The content of `options.json`."""
-    return {
-        "char_cnn": {
-            "activation": cnn.activation,
-            "embedding": {"dim": cnn.character_size},
-            "filters": cnn.filters,
-            "max_characters_per_token": cnn.max_characters_per_token,
-            "n_characters": 262,
-            "n_highway": cnn.highways,
+    write_json(
+        options,
+        {
+            "char_cnn": {
+                "activation": network.activation,
+                "embedding": {"dim": network.character_size},
+                "filters": network.filters,
+                "max_characters_per_token": network.max_characters_per_token,
+                "n_characters": 262,
+                "n_highway": network.highways,
+            },
+            "lstm": {
+                "dim": sizes.cell_size,
+                "n_layers": sizes.layers,
+                "projection_dim": sizes.projection_size,
+                "cell_clip": sizes.cell_clip or None,
+                "proj_clip": sizes.projection_clip or None,
+                "use_skip_connections": sizes.residual,
+            },
         },
-        "lstm": {
-            "dim": lstm.cell_size,
-            "n_layers": lstm.layers,
-            "projection_dim": lstm.projection_size,
-            "cell_clip": lstm.cell_clip or None,
-            "proj_clip": lstm.projection_clip or None,
-            "use_skip_connections": lstm.residual,
-        },
-    }
+    )

@@ -42,7 +42,6 @@ _UTF8_MARKS = {
     "<bow>": 259,
     "<pad>": UTF8_PADDING,
 }
-_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 CHARACTERS = "lexicon.characters"
 WORDS = "lexicon.words"
 # Numbers that the widest of the filters may make of a batch of words: 16 MiB.
@@ -121,12 +120,13 @@ class CharacterCnn(nn.Module):
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()
         self.config = config
-        self._activation = _ACTIVATIONS[config.activation]
+        self._activation = getattr(torch, config.activation)
         width = config.character_size
         features = config.filter_count
         if config.filters:
-            table = torch.empty(config.characters, width)
-            self.characters = nn.Embedding.from_pretrained(table)
+            self.characters = nn.Embedding.from_pretrained(
+                torch.empty(config.characters, width)
+            )
             self.convolutions = nn.ModuleList(
                 nn.Conv1d(width, number, length) for length, number in config.filters
             )
@@ -134,10 +134,10 @@ class CharacterCnn(nn.Module):
                 *(Highway(features) for _ in range(config.highways))
             )
         if config.word_size:
-            table = torch.empty(config.words, config.word_size)
-            self.words = nn.Embedding.from_pretrained(table)
-        features += config.word_size
-        sizes = (features, config.projection_size)
+            self.words = nn.Embedding.from_pretrained(
+                torch.empty(config.words, config.word_size)
+            )
+        sizes = (features + config.word_size, config.projection_size)
         self.projection = nn.Linear(*sizes) if config.projection else nn.Identity()
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:

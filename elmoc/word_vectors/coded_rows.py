@@ -28,7 +28,6 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
 
 RowKind = Literal["concatenated", "summed", "filtered"]
-MOST_ENTRIES = 1 << 16
 # Rows that become floats at once, at least: libraries add up the products of fewer rows
 # in another order, and a row is to be the same whatever is looked up with it. At most:
 # 64 codebooks of a sum take 80 MB then, at E = 300.
@@ -138,11 +137,8 @@ class CodedRows(Rows):
         [number, entries, width] = check_array(
             "codebooks", self.codebooks, np.float16, (None, None, None)
         )
-        if not 2 <= entries <= MOST_ENTRIES:
-            raise InputError(
-                f"codebooks have 2 to {MOST_ENTRIES:,} entries, not {entries:,}"
-            )
-        code_bytes = math.ceil(number * (entries - 1).bit_length() / 8)
+        bits = (entries - 1).bit_length()
+        code_bytes = math.ceil(number * bits / 8)
         [rows, _] = check_array("codes", self.codes, np.uint8, (None, code_bytes))
         size = number * width if self.kind == "concatenated" else width
         if self.norms is not None:
@@ -153,7 +149,7 @@ class CodedRows(Rows):
             check_array("mean", self.mean, np.float32, (size,))
         object.__setattr__(self, "size", size)
         # Of a power of two, all that the bits can say are codes.
-        is_power = entries & (entries - 1) == 0
+        is_power = entries == 1 << bits
         for start in range(0, 0 if is_power else rows, _MOST_ROWS):
             packed = self.codes[start : start + _MOST_ROWS]
             if unpack_codes(packed, number, entries).max() >= entries:
@@ -168,9 +164,8 @@ class CodedRows(Rows):
     def made(self, rows: np.ndarray) -> np.ndarray:
         number, entries, _ = self.codebooks.shape
         codes = unpack_codes(self.codes[rows], number, entries)
-        chosen = self.codebooks[np.arange(number), codes].astype(
-            np.float32
-        )  # [n, M, d]
+        # [n, M, d]
+        chosen = self.codebooks[np.arange(number), codes].astype(np.float32)
         is_sum = self.kind == "summed"
         decoded = chosen.sum(axis=1) if is_sum else chosen.reshape(len(rows), -1)
         if self.norms is not None:

@@ -65,9 +65,8 @@ class Ngrams:
     rest: np.ndarray
 
     def __post_init__(self) -> None:
-        check_array("ngrams.buckets", self.buckets, np.int32, (len(self.rows),))
+        check_ascending("ngrams.buckets", self.buckets, np.int32, len(self.rows))
         check_array("ngrams.rest", self.rest, np.float32, (self.rows.size,))
-        check_ascending("ngrams.buckets", self.buckets)
 
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]: the mean over the n-grams of each word; zeros where
@@ -76,8 +75,6 @@ class Ngrams:
         vectors = np.zeros((len(words), self.rows.size), dtype=np.float32)
         for start in range(0, len(words), _MOST_WORDS):
             owners, buckets = self.kind.of_words(words[start : start + _MOST_WORDS])
-            if not len(owners):
-                continue
             distinct, places = np.unique(buckets, return_inverse=True)
             found = find(self.buckets, distinct)
             rows = np.tile(self.rest, (len(distinct), 1))
@@ -100,12 +97,15 @@ def find(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(there, places, -1)
 
 
-def check_ascending(name: str, array: np.ndarray) -> None:
-    """Check that numbers are in ascending order, each there once.
+def check_ascending(
+    name: str, array: np.ndarray, dtype: type[np.generic], length: int
+) -> None:
+    """Check that numbers of a type are in ascending order, each there once.
 
     Raises:
         InputError: they are not.
     """
+    check_array(name, array, dtype, (length,))
     if (array[1:] <= array[:-1]).any():
         raise InputError(f"{name} are not sorted, or one is there twice")
 
@@ -149,8 +149,7 @@ class CompactVectors(StoredVectors):
         self.ngrams = ngrams
         self.origin = origin
         self.size = rows.size
-        check_array("words.hashes", hashes, np.uint64, (len(rows),))
-        check_ascending("words.hashes", hashes)
+        check_ascending("words.hashes", hashes, np.uint64, len(rows))
         if ngrams is not None and ngrams.rows.size != self.size:
             raise InputError(
                 f"its rows are {self.size} and {ngrams.rows.size} numbers wide"

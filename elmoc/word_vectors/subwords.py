@@ -63,8 +63,9 @@ class Subwords:
                 "its units are not distinct, or lack a byte or the mark of a boundary, "
                 "or merges make one"
             )
-        model = tokenizers.models.BPE(vocab=self.row_of, merges=list(merges))
-        self._tokenizer = tokenizers.Tokenizer(model)
+        self._tokenizer = tokenizers.Tokenizer(
+            tokenizers.models.BPE(vocab=self.row_of, merges=list(merges))
+        )
         # The boundary before every word; words are divided by nothing else.
         self._tokenizer.pre_tokenizer = ByteLevel(use_regex=False)
 

@@ -51,6 +51,7 @@ class VectorTable:
 
     checksums: the checksums that it was written with, by file: its rows and, where
         there is one, the file of its transform.
+    transform: what its vectors have been through, for words outside the table.
 
     Raises:
         InputError: it is missing, truncated, damaged in its first or last block, of
@@ -59,28 +60,32 @@ class VectorTable:
     """
 
     def __init__(self, corpus: Corpus, name: str) -> None:
-        self._description = corpus.path / "vectors" / f"{name}.json"
-        if not self._description.exists():
+        description = corpus.path / "vectors" / f"{name}.json"
+        if not description.exists():
             raise InputError(
-                f"{self._description} does not exist: `python -m "
-                "data_scripts.build_vectors` builds the table"
+                f"{description} does not exist: `python -m data_scripts.build_vectors` "
+                "builds the table"
             )
-        record = read_record(
-            self._description, TableRecord, format=FORMAT, version=VERSION
-        )
+        record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
             raise InputError(
-                f"{self._description} is of a table for another lexicon than "
-                f"{corpus.path} has"
+                f"{description} is of a table for another lexicon than {corpus.path} "
+                "has"
             )
         self.name = name
-        self.path = self._description.with_suffix(".npy")
-        self._boundary = record.boundary_vectors
+        self.path = description.with_suffix(".npy")
+        self.size = record.size
+        self.zero_rows = record.zero_rows
+        self.source = VectorSource(
+            record.origin,
+            record.vectors_fingerprint,
+            record.size,
+            record.post_processing,
+        )
         files = {"rows": self.path}
         if record.post_processing != "none":
             files["transform"] = self.path.with_suffix(".post.npz")
-        self._transform_file = files.get("transform")
-        with reading(self._description):
+        with reading(description):
             self.checksums = {
                 file: record.checksums[part] for part, file in files.items()
             }
@@ -90,27 +95,15 @@ class VectorTable:
         self.rows = load_array(self.path, shape=shape, dtype=record.dtype, mmap=True)
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
-        self.size = record.size
-        self.zero_rows = record.zero_rows
-        self.source = VectorSource(
-            record.origin,
-            record.vectors_fingerprint,
-            record.size,
-            record.post_processing,
-        )
-
-    @property
-    def transform(self) -> VectorTransform:
-        """What the table's vectors have been through, for words outside the table."""
         arrays = {}
-        if self._transform_file is not None:
-            with reading(self._transform_file), np.load(self._transform_file) as stored:
+        if "transform" in files:
+            with reading(files["transform"]), np.load(files["transform"]) as stored:
                 arrays = dict(stored)
         # A number that is too large for float32 becomes infinite, and is refused.
-        with reading(self._description), np.errstate(over="ignore"):
-            boundary = np.array(self._boundary, np.float32)
+        with reading(description), np.errstate(over="ignore"):
+            boundary = np.array(record.boundary_vectors, np.float32)
             check_array("boundary_vectors", boundary, np.float32, (2, self.size))
-            return VectorTransform(boundary, **arrays)
+            self.transform = VectorTransform(boundary, **arrays)
 
 
 def write_vector_table(
@@ -121,7 +114,7 @@ def write_vector_table(
     vectors: WordVectors,
     transform: VectorTransform,
     post_processing: TransformKind,
-) -> TableRecord:
+) -> None:
     """Write a vector table.
 
     An older table of that name is there until the files of the new one are whole; a
@@ -134,9 +127,6 @@ def write_vector_table(
         vectors: what the rows are made of.
         transform: what the rows have been through.
         post_processing: its kind.
-
-    Returns:
-        The description that is on disk.
     """
     description = corpus.path / "vectors" / f"{name}.json"
     rows_file = description.with_suffix(".npy")
@@ -169,4 +159,3 @@ def write_vector_table(
             checksums=checksums,
         )
         write_record(description, record, format=FORMAT, version=VERSION)
-    return record
