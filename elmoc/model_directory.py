@@ -137,7 +137,7 @@ class ModelDirectory:
     path: where it was read from.
     checksums: of its files of tensors, as they were written.
     stored_vectors: its word vectors, or the file of them, where they go with the model.
-    weight_type: of the matrices of the encoder in the file, one of `WEIGHT_TYPES`; here
+    weight_type: of the matrices of the encoder in the file, see `packed_weights`; here
         they are float32.
     """
 
@@ -348,11 +348,10 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
         with_vectors: whether a file of word vectors counts that is bundled with the
             model, but is not a part of it.
     """
-    vectors = _read_config(path).word_vectors
-    names = ["config.json", CARD, WEIGHTS, OUTPUT_LAYERS]
-    if with_vectors or vectors.file_name in STORED_FILES:
-        names.append(vectors.file_name)
-    return names
+    vectors = _read_config(path).word_vectors.file_name
+    is_needed = with_vectors or vectors in STORED_FILES
+    own = [vectors] if is_needed else []
+    return ["config.json", CARD, WEIGHTS, OUTPUT_LAYERS, *own]
 
 
 def bundled_vectors(path: Path | str) -> Path | None:

@@ -12,7 +12,6 @@ from elmoc.errors import InputError
 from elmoc.files.records import MOST_RECORD_BYTES
 
 T = TypeVar("T")
-WEIGHT_TYPES = ("float32", "float16", "int8")
 _SCALE = ".scale"
 # The scale of a row of zeros, which cannot be divided by 0.
 _LEAST_SCALE = 2.0**-100
@@ -26,18 +25,14 @@ def check_weights(
     Raises:
         InputError: they have not.
     """
-    found = {name: _kind(tensor) for name, tensor in weights.items()}
-    wanted = {name: _kind(tensor) for name, tensor in expected.items()}
+    found = {name: (each.dtype, list(each.shape)) for name, each in weights.items()}
+    wanted = {name: (each.dtype, list(each.shape)) for name, each in expected.items()}
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
             raise InputError(
                 f"{name} is {found.get(name, 'missing')}, where "
                 f"{wanted.get(name, 'no such tensor')} is expected"
             )
-
-
-def _kind(tensor: Tensor) -> str:
-    return f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -88,7 +83,7 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def packed_weights(
     weights: Mapping[str, Tensor], weight_type: str
 ) -> dict[str, Tensor]:
-    """Weights as a file has them: matrices in a type of `WEIGHT_TYPES`, vectors
+    """Weights as a file has them: matrices in `float32`, `float16` or `int8`, vectors
     (biases, norms) in float32.
 
     A row of int8 numbers is a row of weights over its scale, `NAME.scale` float32
@@ -102,8 +97,8 @@ def packed_weights(
         if weight_type == "int8":
             # 127 times a bfloat16 number is exact, so weights that were read are
             # written again as the same numbers
-            scale = (matrix.abs().amax(dim=1) / 127).bfloat16().float()
-            scale = scale.clamp(min=_LEAST_SCALE)
+            scale = (matrix.abs().amax(dim=1) / 127).bfloat16()
+            scale = scale.float().clamp(min=_LEAST_SCALE)
             packed[name] = (matrix / scale[:, None]).round().to(torch.int8)
             packed[name + _SCALE] = scale
     return packed

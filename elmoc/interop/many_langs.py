@@ -88,27 +88,30 @@ def read_many_langs(directory: Path | str) -> ModelDirectory:
                 f"token_embedder and encoder are {names}, not cnn and elmo"
             )
         # A size of 0 says that words are not read in this way.
-        lexicons = {}
-        if words["char_dim"]:
-            lexicons[CHARACTERS] = _read_lexicon(folder / "char.dic")
-        if words["word_dim"]:
-            lexicons[WORDS] = _read_lexicon(folder / "word.dic")
+        lexicons = {
+            name: _read_lexicon(folder / f"{kind}.dic")
+            for name, kind in ((CHARACTERS, "char"), (WORDS, "word"))
+            if words[f"{kind}_dim"]
+        }
     weights = cnn_weights(_read_tensors(folder / "token_embedder.pkl"))
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
-        sizes = {
-            "projection_size": lstm.projection_size,
-            "characters": len(weights.get("characters.weight", ())),
-            "character_size": words["char_dim"],
-            "max_characters_per_token": words["max_characters_per_token"],
-            "filters": words["filters"] if words["char_dim"] else (),
-            "activation": words.get("activation", "relu"),
-            "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
-            "projection": True,
-            "words": len(weights.get("words.weight", ())),
-            "word_size": words["word_dim"],
-        }
-        cnn = convert(sizes, CharacterCnnConfig, where=where)
+        cnn = convert(
+            {
+                "projection_size": lstm.projection_size,
+                "characters": len(weights.get("characters.weight", ())),
+                "character_size": words["char_dim"],
+                "max_characters_per_token": words["max_characters_per_token"],
+                "filters": words["filters"] if words["char_dim"] else (),
+                "activation": words.get("activation", "relu"),
+                "highways": words.get("n_highway", 0) if words["char_dim"] else 0,
+                "projection": True,
+                "words": len(weights.get("words.weight", ())),
+                "word_size": words["word_dim"],
+            },
+            CharacterCnnConfig,
+            where=where,
+        )
     with reading(folder / "token_embedder.pkl"):
         vectors = CharacterCnnVectors(
             CharacterCnnRecord(cnn, "lexicon"),
@@ -118,8 +121,7 @@ def read_many_langs(directory: Path | str) -> ModelDirectory:
         )
     with reading(folder / "encoder.pkl"):
         weights = lstm_weights(_read_tensors(folder / "encoder.pkl"))
-        origin = {"from": "ELMoForManyLangs", "options": config}
-        return imported_model(lstm, weights, vectors, origin)
+        return imported_model(lstm, weights, vectors, "ELMoForManyLangs", config)
 
 
 def cnn_weights(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -126,8 +126,7 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ModelDirecto
             origin=str(weights),
         )
         check_weights(theirs, {})
-        origin = {"from": "bilm-tf or AllenNLP", "options": content}
-        return imported_model(lstm, encoder, vectors, origin)
+        return imported_model(lstm, encoder, vectors, "bilm-tf or AllenNLP", content)
 
 
 def _our_tensors(table: list[Weight], theirs: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -143,14 +142,16 @@ def imported_model(
     sizes: LstmSizes,
     weights: Mapping[str, Tensor],
     vectors: CharacterCnnVectors,
-    origin: Mapping[str, Any],
+    tool: str,
+    options: Any,
 ) -> ModelDirectory:
     """A model of another tool, as its directory is to be written.
 
     Args:
         sizes, weights: of the encoder.
         vectors: its character CNN.
-        origin: its record.
+        tool: its name.
+        options: of the model, as the tool has them.
 
     Raises:
         InputError: the weights do not fit.
@@ -163,7 +164,7 @@ def imported_model(
         output_layer=OutputLayerRecord({"kind": "none"}, None),
         transform=VectorTransform(vectors.lookup([BEGIN, END])),
         word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
-        training={"imported": dict(origin)},
+        training={"imported": {"from": tool, "options": options}},
         stored_vectors=vectors,
     )
 
@@ -177,17 +178,20 @@ def lstm_sizes(options: Mapping[str, Any], *, residual: bool, where: str) -> Lst
         where: the file of the options, as errors call it.
     """
     # A clip of null or 0 is none.
-    sizes = {
-        "projection_size": options["projection_dim"],
-        "cell_size": options["dim"],
-        "layers": options["n_layers"],
-        "cell_clip": options.get("cell_clip") or 0.0,
-        "projection_clip": options.get("proj_clip") or 0.0,
-        "residual": residual,
-        "layer_norm": False,
-        "input_layer": "identity",
-    }
-    return convert(sizes, LstmSizes, where=where)
+    return convert(
+        {
+            "projection_size": options["projection_dim"],
+            "cell_size": options["dim"],
+            "layers": options["n_layers"],
+            "cell_clip": options.get("cell_clip") or 0.0,
+            "projection_clip": options.get("proj_clip") or 0.0,
+            "residual": residual,
+            "layer_norm": False,
+            "input_layer": "identity",
+        },
+        LstmSizes,
+        where=where,
+    )
 
 
 def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
@@ -230,17 +234,21 @@ def _sizes(
     theirs = content["char_cnn"]
     residual = content["lstm"].get("use_skip_connections") or False
     lstm = lstm_sizes(content["lstm"], residual=residual, where=where)
-    sizes = {
-        "projection_size": lstm.projection_size,
-        "characters": UTF8_SIZE,
-        "character_size": theirs["embedding"]["dim"],
-        "max_characters_per_token": theirs["max_characters_per_token"],
-        "filters": theirs["filters"],
-        "activation": theirs["activation"],
-        "highways": theirs.get("n_highway") or 0,
-        "projection": projection,
-    }
-    return convert(sizes, CharacterCnnConfig, where=where), lstm
+    cnn = convert(
+        {
+            "projection_size": lstm.projection_size,
+            "characters": UTF8_SIZE,
+            "character_size": theirs["embedding"]["dim"],
+            "max_characters_per_token": theirs["max_characters_per_token"],
+            "filters": theirs["filters"],
+            "activation": theirs["activation"],
+            "highways": theirs.get("n_highway") or 0,
+            "projection": projection,
+        },
+        CharacterCnnConfig,
+        where=where,
+    )
+    return cnn, lstm
 
 
 def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:
@@ -337,14 +345,13 @@ def export_original_elmo(
     sizes = model.encoder.config.sizes
     stored = model.read_stored_vectors()
     transform = model.word_vectors.post_processing
-    is_bare = sizes.input_layer == "identity" and transform == "none"
-    both = set(model.encoder.directions) == set(DIRECTIONS)
+    kind = (sizes.input_layer, transform, set(model.encoder.directions))
     if (
         not isinstance(stored, CharacterCnnVectors)
         or stored.record.spelling != UTF8
         or not isinstance(sizes, LstmSizes)
         or sizes.layer_norm
-        or not (is_bare and both)
+        or kind != ("identity", "none", set(DIRECTIONS))
     ):
         raise InputError(
             f"{model_path} cannot be written as an original ELMo, which has two "

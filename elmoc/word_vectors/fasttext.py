@@ -134,9 +134,12 @@ def _compiled_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
         text = b"<" + b"><".join(words) + b">"
         # Two marks a word.
         ends = np.cumsum([len(word) + 2 for word in words], dtype=np.int64)
-        address = kept[0].ctypes.data
         library.add_vectors(
-            address, text, ends.ctypes.data, len(words), vectors.ctypes.data
+            kept[0].ctypes.data,
+            text,
+            ends.ctypes.data,
+            len(words),
+            vectors.ctypes.data,
         )
 
     return int(file[-1]), fill

@@ -152,9 +152,8 @@ def check_matrices(content: mmap.mmap, header: Header, position: int) -> None:
     """Compare the matrices behind the dictionary, which ends at a position, with the
     header and the size of the file.
     """
-    inputs = header.words + header.bucket
     outputs = header.labels if header.model == _SUPERVISED else header.words
-    for rows in (inputs, outputs):
+    for rows in (header.words + header.bucket, outputs):
         quantised, *sizes = _MATRIX.unpack_from(content, position)
         if quantised or sizes != [rows, header.dim]:
             raise ValueError(

@@ -91,8 +91,12 @@ class VectorTable:
             }
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
-        shape = (corpus.types, record.size)
-        self.rows = load_array(self.path, shape=shape, dtype=record.dtype, mmap=True)
+        self.rows = load_array(
+            self.path,
+            shape=(corpus.types, record.size),
+            dtype=record.dtype,
+            mmap=True,
+        )
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
         arrays = {}

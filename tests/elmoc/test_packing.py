@@ -15,7 +15,7 @@ from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.weights import WEIGHT_TYPES, packed_weights, unpacked_weights
+from elmoc.weights import packed_weights, unpacked_weights
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from safetensors.torch import load_file, save_file
@@ -53,7 +53,7 @@ def packed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-@pytest.mark.parametrize("weight_type", WEIGHT_TYPES)
+@pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
 def test_weights_come_back_and_are_written_again_as_the_same_numbers(weight_type: str) -> None:
     generator = torch.Generator().manual_seed(0)
     matrix = torch.randn(30, 20, generator=generator) * torch.logspace(-3, 3, 30)[:, None]
