@@ -308,8 +308,11 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
                 )
         types[section] = kinds[kind]
     # msgspec reads a class whose sections have the kinds that were chosen.
-    chosen = make_dataclass("Chosen", [(name, types[name], None) for name in types])
-    read: Any = convert(sections, chosen, where=where)
+    read: Any = convert(
+        sections,
+        make_dataclass("Chosen", [(name, types[name], None) for name in types]),
+        where=where,
+    )
     return RunConfig(**{name: getattr(read, name) for name in sections})
 
 

@@ -33,8 +33,9 @@ def graphed(
     """
     if execution.device.type != "cuda" or not encoder.encoder.graphable:
         return encoder
-    zeros = torch.zeros(shape, device=execution.device)
-    return GraphedEncoder(encoder, execution, zeros)
+    return GraphedEncoder(
+        encoder, execution, torch.zeros(shape, device=execution.device)
+    )
 
 
 class GraphedEncoder:

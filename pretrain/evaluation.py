@@ -168,8 +168,9 @@ def predict(
             layer = state.output_layers.direction(direction)
             with execution.autocast():
                 inputs = state.read(batch, direction)  # [B, T, E]
-                encoder = state.encoder.direction(direction)
-                output = encoder(inputs, recurrent[direction])
+                output = state.encoder.direction(direction)(
+                    inputs, recurrent[direction]
+                )
                 predicted = layer.predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))
@@ -180,42 +181,39 @@ def predict(
     )
 
 
-class EvaluationTable:
-    """The printed table of a run's evaluations: a heading, a row for each, and one of
-    each named source.
+def table_rows(
+    values: Mapping[str, float],
+    *,
+    unit: str,
+    words: int,
+    seconds: float,
+    loss: float,
+    with_heading: bool,
+) -> Iterator[str]:
+    """The lines of an evaluation in the printed table of a run: a row of all words,
+    and one of each named source.
 
     Beside a metric stands the best constant prediction's, in brackets.
 
     Args:
+        values: its metrics.
         unit: of the text: words or subwords.
+        words: read so far in each direction.
+        seconds: gone so far.
+        loss: of training, NaN before there is any.
+        with_heading: whether the heading comes first.
     """
-
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
-        self._metrics: list[str] = []
-
-    def rows(
-        self, values: Mapping[str, float], *, words: int, seconds: float, loss: float
-    ) -> Iterator[str]:
-        """The lines of an evaluation.
-
-        Args:
-            values: its metrics.
-            words: read so far in each direction.
-            seconds: gone so far.
-            loss: of training, NaN before there is any.
-        """
-        if not self._metrics:
-            self._metrics = [metric for metric in COLUMNS if metric in values]
-            yield "held-out metrics, and in brackets the best constant prediction's"
-            first = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
-            yield first + "".join(f" {COLUMNS[name]:>16}" for name in self._metrics)
-        shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
-        first = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
-        rows = {"": first} | {f"{each}/": f"{each:>32}" for each in sources_of(values)}
-        for prefix, first in rows.items():
-            cells = [f" {_cell(values, prefix, name):>16}" for name in self._metrics]
-            yield first + "".join(cells)
+    metrics = [metric for metric in COLUMNS if metric in values]
+    if with_heading:
+        yield "held-out metrics, and in brackets the best constant prediction's"
+        first = f"{'million ' + unit:>14} {'minutes':>8} {'loss':>8}"
+        yield first + "".join(f" {COLUMNS[metric]:>16}" for metric in metrics)
+    shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
+    first = f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}"
+    rows = {"": first} | {f"{each}/": f"{each:>32}" for each in sources_of(values)}
+    for prefix, first in rows.items():
+        cells = [f" {_cell(values, prefix, name):>16}" for name in metrics]
+        yield first + "".join(cells)
 
 
 def _cell(values: Mapping[str, float], prefix: str, metric: str) -> str:

@@ -53,16 +53,23 @@ def initialise_from(
     require_same_encoder(path, encoder, model)
     # A network of the run goes on from the model's network; frozen vectors have to be
     # the same.
+    vectors = model.word_vectors
     if network is None:
-        require_same_inputs(path, data, model)
+        is_same = data.inputs.transform.same_as(model.transform)
+        if not (is_same and data.inputs.source.same_as(vectors)):
+            raise InputError(
+                f"--init-from {path}: the table {data.inputs.name} was not made as the "
+                f"model's word vectors were ({vectors.origin}, "
+                f"{vectors.post_processing}): make one by build_vectors --like"
+            )
     else:
         stored = model.read_stored_vectors()
-        if stored is None or model.word_vectors.post_processing != "none":
+        if stored is None or vectors.post_processing != "none":
             raise InputError(
                 f"--init-from {path}: the model's word vectors are not from a "
                 f"{network.title}"
             )
-        check_vectors(stored, model.word_vectors)
+        check_vectors(stored, vectors)
         network.load(stored)
     # A run of one direction takes its half of a model of two.
     for direction in encoder.directions:
@@ -107,20 +114,6 @@ def require_same_encoder(
         raise InputError(
             f"--init-from {path}: the model's encoder is another: "
             f"{', '.join(differing)}"
-        )
-
-
-def require_same_inputs(path: str, data: TrainingData, model: ModelDirectory) -> None:
-    """Raise an `InputError` where the table of inputs was not made from a model's word
-    vectors.
-    """
-    vectors = model.word_vectors
-    is_same = data.inputs.transform.same_as(model.transform)
-    if not (is_same and data.inputs.source.same_as(vectors)):
-        raise InputError(
-            f"--init-from {path}: the table {data.inputs.name} was not made as the "
-            f"model's word vectors were ({vectors.origin}, {vectors.post_processing}): "
-            "make one by build_vectors --like"
         )
 
 

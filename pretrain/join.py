@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -49,28 +49,24 @@ def join(forward_path: str, backward_path: str, output: Path | str) -> None:
         refuse_existing(output)
         forward = read_model_directory(forward_path)
         backward = read_model_directory(backward_path)
-        for name, fits in comparison(forward, backward).items():
-            if not fits:
+        fits = {
+            "the forward direction": "forward" in forward.encoder.directions,
+            "the backward direction": "backward" in backward.encoder.directions,
+            "the encoder's sizes": forward.encoder.config == backward.encoder.config,
+            "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
+            "the output layers": forward.output_layer.is_like(backward.output_layer),
+            "the processing of the word vectors": forward.transform.same_as(
+                backward.transform
+            ),
+        }
+        for name, is_same in fits.items():
+            if not is_same:
                 raise InputError(
                     f"{forward_path} (forward) and {backward_path} (backward) do not "
                     f"fit: look at {name}"
                 )
         write_model_directory(output, joined(forward, backward))
     say(f"{output}: both directions in one model")
-
-
-def comparison(forward: ModelDirectory, backward: ModelDirectory) -> dict[str, bool]:
-    """Whether two models fit as the halves of one, in each that has to be right."""
-    has_forward = "forward" in forward.encoder.directions
-    return {
-        "the directions": has_forward and "backward" in backward.encoder.directions,
-        "the encoder's sizes": forward.encoder.config == backward.encoder.config,
-        "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
-        "the output layers": forward.output_layer.is_like(backward.output_layer),
-        "the processing of the word vectors": forward.transform.same_as(
-            backward.transform
-        ),
-    }
 
 
 def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
@@ -80,7 +76,7 @@ def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
     two different ones.
     """
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
-    weights = {}
+    weights: dict[str, Any] = {}
     for direction, model in zip(DIRECTIONS, (forward, backward), strict=True):
         half = model.encoder.direction(direction)
         encoder.direction(direction).load_state_dict(half.state_dict())

@@ -84,9 +84,8 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
 
 def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) -> None:
     """A metric against millions of words; a value that was not finite leaves a gap."""
-    words = [line["words"] / 1e6 for line in lines]
     values = np.array([line.get(metric) for line in lines], dtype=float)
-    axes.plot(words, values, markersize=3, **style)
+    axes.plot([line["words"] / 1e6 for line in lines], values, markersize=3, **style)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

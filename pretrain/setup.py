@@ -3,7 +3,6 @@ first update.
 """
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -78,18 +77,19 @@ class TrainingSetup:
         """
         corpus = self.data.corpus
         train = self.config.train
-        tokens = Counter[str]()
-        for shard in corpus.train:
-            # a source that is left out has trained nothing
-            if shard.source and self.config.data.sources.get(shard.source) != 0:
-                tokens[shard.source] += shard.tokens
+        # a source that is left out has trained nothing
+        tokens = {
+            name: sum(each.tokens for each in corpus.train if each.source == name)
+            for name in corpus.sources
+            if name and self.config.data.sources.get(name) != 0
+        }
         record = {
             **asdict(self.config.card),
             "corpus": os.path.abspath(corpus.path),
             "sources": corpus.record.sources,
             "corpus_tokens": corpus.train_tokens,
             "corpus_types": corpus.types,
-            "tokens_by_source": dict(tokens),
+            "tokens_by_source": tokens,
             "streams": train.streams,
             "window": train.window,
             "learning_rate": self.config.schedule.base,
@@ -162,7 +162,7 @@ class TrainingSetup:
 def set_up(
     config: RunConfig,
     init_from: str | None = None,
-    processes: Processes | None = None,
+    processes: Processes = Processes(),  # noqa: B008 (it is frozen)
     *,
     own_model: Path | None = None,
     started_from: Mapping[str, Any] | None = None,
@@ -172,12 +172,11 @@ def set_up(
     Args:
         config: of the run.
         init_from: a model directory whose weights a new run starts from.
-        processes: among which the work is divided; None is this process alone.
+        processes: among which the work is divided; by default this one alone.
         own_model: the model directory that a resumed run has exported.
         started_from: the training record of the model that a resumed run started from.
     """
     train = config.train
-    processes = processes or Processes()
     processes.require_divisible(streams=train.streams, device=train.device)
     execution = choose_execution(
         device=train.device,

@@ -45,10 +45,11 @@ def train(
         state.tenths = min(state.tenths, state.progress.tenths)
     # A resumed run counts its seconds from where it stopped.
     began = time.monotonic() - state.seconds
-    windows = data.windows(
-        state.position, own=processes.stream_slice(config.train.streams)
+    streamed = stream_batches(
+        data.windows(state.position, own=processes.stream_slice(data.streams)),
+        data.batch_maker(),
+        setup.execution.device,
     )
-    streamed = stream_batches(windows, data.batch_maker(), setup.execution.device)
     with (
         stop_signals() as stop,
         closing(Recorder(setup, state, run, resumed=resumed)) as recorder,

@@ -95,12 +95,12 @@ def start_or_resume(
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         resumed = None
         init_from = options.init_from
-        max_seconds = None
         # What is wrong in one process ends all of them with one sentence.
         with processes.raise_together():
             config = config_from_dict(config_to_dict(config), "")
-            if options.max_time is not None:
-                max_seconds = parse_duration(options.max_time)
+            max_seconds = (
+                None if options.max_time is None else parse_duration(options.max_time)
+            )
             if processes.is_rank0 and resume:
                 run.require_resumable(config, init_from)
                 stack.enter_context(run.locked())

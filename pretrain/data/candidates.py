@@ -119,24 +119,19 @@ class LogUniformSampler(CandidateSampler):
             chance = np.log(-np.expm1(self._draws * np.log1p(-chances)))
         self.log_chance = chance.astype(np.float32)
 
-    def draw(self, position: Position, direction: str) -> np.ndarray:
-        """uint32 [M]: the same classes for the same seed, direction and window."""
-        seed = (self._seed, *astuple(position), DIRECTIONS.index(direction))
-        points = np.random.default_rng(seed).random(self._draws)
-        points *= self._cumulative[-1]
-        drawn = np.searchsorted(self._cumulative, points, side="right")
-        # rounding may take the last point to the end of the last class
-        return self.class_of(drawn).astype(np.uint32)
-
     def candidates(
         self, ids: np.ndarray, position: Position, direction: str
     ) -> CandidateIds:
-        """The distinct classes drawn for a window, and behind them the targets' classes
-        that are not drawn.
+        """The distinct classes drawn for a window, the same for the same seed and
+        position, and behind them the targets' classes that are not drawn.
         """
         if self.everything:
             return CandidateIds(np.arange(self.classes, dtype=np.uint32), self.classes)
-        drawn = np.unique(self.draw(position, direction))
+        seed = (self._seed, *astuple(position), DIRECTIONS.index(direction))
+        points = np.random.default_rng(seed).random(self._draws) * self._cumulative[-1]
+        places = np.searchsorted(self._cumulative, points, side="right")
+        # rounding may take the last point to the end of the last class
+        drawn = np.unique(self.class_of(places).astype(np.uint32))
         others = np.setdiff1d(self.class_of(ids).astype(np.uint32), drawn)
         return CandidateIds(np.concatenate([drawn, others]), len(drawn))
 

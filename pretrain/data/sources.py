@@ -101,8 +101,8 @@ class TrainingData:
         """A warning where an epoch leaves much of its text out; None where it reads
         nearly all.
         """
-        words = self.updates_per_epoch * self.words_per_update
-        share = words / float(self.groups.epoch_tokens)
+        epoch_tokens = float(self.groups.epoch_tokens)
+        share = self.updates_per_epoch * self.words_per_update / epoch_tokens
         if share >= NEARLY_ALL:
             return None
         return (

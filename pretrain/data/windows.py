@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from msgspec import Meta
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
@@ -41,9 +40,9 @@ class Position:
     window: the number of the window in the group.
     """
 
-    epoch: Annotated[int, Meta(ge=0)] = 0
-    group: Annotated[int, Meta(ge=0)] = 0
-    window: Annotated[int, Meta(ge=0)] = 0
+    epoch: int = 0
+    group: int = 0
+    window: int = 0
 
 
 class CandidateIds(NamedTuple):

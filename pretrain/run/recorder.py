@@ -18,7 +18,7 @@ from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
 from elmoc.settings import plain_values
 from pretrain.config import fixed_settings
-from pretrain.evaluation import MACRO, EvaluationTable, evaluate, score_of, sources_of
+from pretrain.evaluation import MACRO, evaluate, score_of, sources_of, table_rows
 from pretrain.run.directory import Checkpoint, MetricsLog, RunDirectory
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
@@ -70,7 +70,7 @@ class Recorder:
             log_bytes = resumed.metrics_bytes
             self._steps += resumed.unlogged
         self._log = MetricsLog(run.metrics, size=log_bytes)
-        self._table = EvaluationTable(setup.data.corpus.unit)
+        self._has_heading = False
         # The training loss in the last line of the log.
         self._loss = math.nan
         self._bar = progress_bar(
@@ -157,10 +157,16 @@ class Recorder:
             metric = MACRO + metric
             values[metric] = score
         self._log.write("evaluation", state.update, state.words, values)
-        for line in self._table.rows(
-            values, words=state.words, seconds=state.seconds, loss=self._loss
+        for line in table_rows(
+            values,
+            unit=self._setup.data.corpus.unit,
+            words=state.words,
+            seconds=state.seconds,
+            loss=self._loss,
+            with_heading=not self._has_heading,
         ):
             self._print(line)
+        self._has_heading = True
         # Later evaluations may lack a number: the best model so far stays.
         if state.best_update is None and math.isnan(score):
             raise InputError(
