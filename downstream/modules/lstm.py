@@ -129,15 +129,12 @@ class AlternatingLstm(torch.nn.Module):
         )
         self.dropout = dropout
 
-    @property
-    def first(self) -> torch.nn.Linear:
-        """The linear layer that the caller applies to the inputs: inputs that are
-        repeated are multiplied once.
-        """
-        return self.cells[0].input_linearity
-
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """The output of `first` for all N words, [N, 6H], packed → [N, H]."""
+        """[N, 6H] for all N words, packed → [N, H].
+
+        The caller applies `input_linearity` of the first cell to the inputs: inputs
+        that are repeated are multiplied once.
+        """
         projected = packed.data
         states = projected
         # How many sentences have a word at each place: their words lie together.

@@ -75,8 +75,9 @@ class ColumnSentence:
 
     def sentence(self, word_column: int) -> TaskSentence:
         """Its words in the spelling of tokenised text."""
-        words = self.column(word_column)
-        return make_sentence(words, file=self.file, line=self.lines[0])
+        return make_sentence(
+            self.column(word_column), file=self.file, line=self.lines[0]
+        )
 
     def error(self, word: int, what: str) -> InputError:
         """An error about one of its words, with file and line."""

@@ -38,8 +38,7 @@ class Classifier(Probe[Example, Probabilities]):
 
     def predict(self, examples: Sequence[Example]) -> list[Probabilities]:
         """The probability of each label."""
-        probabilities = require_numbers(self.logits(examples)).softmax(dim=1)
-        rows = probabilities.tolist()
+        rows = require_numbers(self.logits(examples)).softmax(dim=1).tolist()
         return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
 

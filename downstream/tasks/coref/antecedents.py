@@ -108,8 +108,8 @@ class AntecedentScorer(torch.nn.Module):
         """
         shares = scores.softmax(dim=1)  # [K, 1 + C]
         # One product with the K × K shares is faster than K gathered antecedents.
-        whole = shares.new_zeros(len(spans), len(spans))
-        whole = whole.scatter(1, antecedents, shares[:, 1:])  # [K, K]
+        none = shares.new_zeros(len(spans), len(spans))
+        whole = none.scatter(1, antecedents, shares[:, 1:])  # [K, K]
         expected = whole @ spans + shares[:, :1] * spans
         gate = self.gate(torch.cat([spans, expected], dim=1)).sigmoid()
         return torch.lerp(spans, expected, gate)

@@ -169,8 +169,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         """
         losses = []
         for example in examples:
-            window = self._window(len(example.sentences))
-            mentions, antecedents, scores = self.score(example, window)
+            mentions, antecedents, scores = self.score(
+                example, self._window(len(example.sentences))
+            )
             numbers = chain_numbers(example.chains)
             clusters = [numbers.get(mention, -1) for mention in mentions]
             gold = torch.tensor(clusters, device=scores.device)
@@ -300,8 +301,8 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """F1 of each metric and the mean of the three, without singletons; the mean
         with them.
         """
-        table = counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
-        f1 = chain_f1(table)  # [..., 2, 4]
+        # [..., 2, 4]
+        f1 = chain_f1(counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4))
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
         found = {self.metric: means[..., 0]}
         for row, name in enumerate(METRICS):
@@ -367,8 +368,9 @@ def _read_document(document: Document) -> CorefDocument:
         speakers += [row[SPEAKER] if has_speakers else NOTHING for row in sentence.rows]
     match = _GENRE.match(document.heading)
     genre = "" if match is None else match[1] or match[2]
-    ordered = [sorted(chain) for chain in chains.values()]
-    return CorefDocument(document, sentences, speakers, genre, ordered)
+    return CorefDocument(
+        document, sentences, speakers, genre, [sorted(each) for each in chains.values()]
+    )
 
 
 PUBLISHED = CorefSettings(

@@ -60,8 +60,7 @@ class LastStateClassifier(torch.nn.Module):
         """[B, T, D] and lengths [B] → scores of the classes before softmax, [B, 2]."""
         # Padding comes after the words, and cannot change their states.
         states, _ = self.lstm(x)  # [B, T, H]
-        last = states[torch.arange(len(x)), lengths - 1]  # [B, H]
-        return self.output(last)
+        return self.output(states[torch.arange(len(x)), lengths - 1])
 
 
 class ImdbProbe(Sst5Probe):

@@ -164,7 +164,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         flag = predicate.unsqueeze(1) == torch.arange(x.shape[1])  # [R, T]
         # The first layer's product with its inputs is the words' product, made once a
         # sentence, plus the flag's: sentences have four predicates on average.
-        first = self.lstm.first
+        first = self.lstm.cells[0].input_linearity
         of_words = first.weight[:, : x.shape[2]]
         of_flags = first.weight[:, x.shape[2] :]
         words = linear(self.dropout(x), of_words, first.bias)  # [B, T, 6H]
@@ -248,8 +248,9 @@ class SrlTask(Task[SrlSentence, Roles]):
         ones: what srl-eval.pl reads.
         """
         gold = [_spans([example]) for example in examples]
-        gold_path = path.with_suffix(f".gold{path.suffix}")
-        super().write_predictions(gold_path, examples, gold)
+        super().write_predictions(
+            path.with_suffix(f".gold{path.suffix}"), examples, gold
+        )
         super().write_predictions(path, examples, predictions)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:

@@ -155,9 +155,8 @@ class BiattentiveClassifier(torch.nn.Module):
         # Padding must not be the largest or the smallest.
         largest = states.masked_fill(~inside, -torch.inf).amax(dim=1)
         smallest = states.masked_fill(~inside, torch.inf).amin(dim=1)
-        mean = masked_mean(states, inside, dim=1)
-        weighted = weighted_sum(states, weights)
-        return torch.cat([largest, smallest, mean, weighted], dim=1)
+        means = [masked_mean(states, inside, dim=1), weighted_sum(states, weights)]
+        return torch.cat([largest, smallest, *means], dim=1)
 
 
 def self_biattention(states: Tensor, mask: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def test_outputs_and_gradients(dtype: torch.dtype, layers: int, dropout: float, 
         data = packed.data.detach().requires_grad_()  # [N, 5]
         torch.manual_seed(5)  # for the masks, which both draw alike
         if module is fast:
-            output = fast(packed._replace(data=fast.first(data))).data
+            output = fast(packed._replace(data=fast.cells[0].input_linearity(data))).data
         else:
             output = slow(packed._replace(data=data))[0].data
         (output * weights).sum().backward()
@@ -95,5 +95,5 @@ def test_no_dropout_in_evaluation() -> None:
     fast, slow = twins(layers=2, dropout=0.4)
     fast.eval(), slow.eval()
     packed = pack_padded_sequence(torch.randn(2, 3, 5, dtype=torch.float64), torch.tensor([3, 2]), batch_first=True)
-    output = fast(packed._replace(data=fast.first(packed.data))).data
+    output = fast(packed._replace(data=fast.cells[0].input_linearity(packed.data))).data
     torch.testing.assert_close(output, slow(packed)[0].data)
