@@ -60,14 +60,13 @@ def learn_alone(
     Returns:
         What a file of compact vectors has, and a line to print.
     """
-    settings = options.alone
-    zeros = ZEROS if settings.filter == "binary" else None
+    zeros = ZEROS if options.filter == "binary" else None
     filters = Filters(BASE_SIZE, COLUMNS, CHOICES, options.seed, zeros)
     hashes = hash_words(words)
     vectors = torch.from_numpy(rows)
     torch.manual_seed(options.seed)
     network = FilteredNetwork(
-        BASE_SIZE, settings.inner_size, rows.shape[1], fixed_base=settings.fixed_base
+        BASE_SIZE, options.inner_size, rows.shape[1], fixed_base=options.fixed_base
     )
 
     def error_of(batch: Tensor) -> Tensor:
@@ -88,7 +87,7 @@ def learn_alone(
         network,
         loss,
         error,
-        steps=settings.epochs * math.ceil(len(words) / BATCH),
+        steps=options.epochs * math.ceil(len(words) / BATCH),
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )

@@ -84,7 +84,6 @@ def learn_codes(
     Returns:
         What a file of compact vectors has, and a line to print.
     """
-    settings = options.codes
     mean = rows.mean(axis=0)
     centred = rows - mean
     # vectors that are all the same have no scale
@@ -92,13 +91,13 @@ def learn_codes(
     scale = float(np.sqrt(MEAN_SQUARE / mean_square))
     vectors = torch.from_numpy(centred * np.float32(scale))
     torch.manual_seed(options.seed)
-    learner = CodeLearner(rows.shape[1], settings.codebooks, settings.entries)
+    learner = CodeLearner(rows.shape[1], options.codebooks, options.entries)
     validated = vectors[torch.randperm(len(vectors))[:ENCODED]]
-    books = torch.arange(settings.codebooks)
+    books = torch.arange(options.codebooks)
 
     def loss(generator: Generator) -> Tensor:
         batch = vectors[torch.randint(len(vectors), (BATCH,), generator=generator)]
-        shape = (len(batch), settings.codebooks, settings.entries)
+        shape = (len(batch), options.codebooks, options.entries)
         made, _ = learner(batch, gumbel_noise(shape, generator))
         return squared_distance(batch, made)
 
@@ -111,18 +110,18 @@ def learn_codes(
         learner,
         loss,
         error,
-        steps=settings.steps,
+        steps=options.steps,
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
     codes = learner.encode(vectors).numpy()
     learned = CodedRows(
         "summed",
-        codes=pack_codes(codes, settings.entries),
+        codes=pack_codes(codes, options.entries),
         codebooks=(learner.codebooks.detach().numpy() / scale).astype(np.float16),
         mean=mean,
     )
-    return learned, balance(codes, settings.entries)
+    return learned, balance(codes, options.entries)
 
 
 def balance(codes: np.ndarray, entries: int) -> str:

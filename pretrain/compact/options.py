@@ -8,37 +8,10 @@ from msgspec import Meta
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodeSettings:
-    """Compositional codes (Shu and Nakayama 2018)."""
-
-    codebooks: Annotated[int, Meta(ge=1, le=1_024, description="M")] = 32
-    entries: Annotated[
-        int, Meta(ge=2, le=1 << 16, description="K, the entries of each codebook")
-    ] = 16
-    steps: Annotated[int, Meta(ge=1, description="updates")] = 200_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class AloneSettings:
-    """ALONE (Takase and Kobayashi 2020)."""
-
-    filter: Annotated[
-        Literal["binary", "real"], Meta(description="what masks the base vector")
-    ] = "real"
-    inner_size: Annotated[
-        int, Meta(ge=1, le=1 << 20, description="D_inter, units between")
-    ] = 1_200
-    fixed_base: Annotated[
-        bool, Meta(description="keep the base vector as it is drawn")
-    ] = False
-    epochs: Annotated[
-        int, Meta(ge=1, description="how often as many words are read as there are")
-    ] = 1_000
-
-
-@dataclass(frozen=True, kw_only=True)
 class CompactOptions:
-    """Learn compact word vectors."""
+    """Learn compact word vectors: compositional codes (Shu and Nakayama 2018), or ALONE
+    (Takase and Kobayashi 2020).
+    """
 
     kind: Annotated[
         Literal["codes", "alone"], Meta(description="what is learned: codes or alone")
@@ -61,5 +34,22 @@ class CompactOptions:
         Meta(ge=0, le=1, description="of Adam (0: 1e-4 for codes, 1e-3 for alone)"),
     ] = 0.0
     seed: Annotated[int, Meta(ge=0, lt=2**31, description="of all that is random")] = 1
-    codes: CodeSettings = CodeSettings()
-    alone: AloneSettings = AloneSettings()
+    codebooks: Annotated[int, Meta(ge=1, le=1_024, description="codes: M")] = 32
+    entries: Annotated[
+        int,
+        Meta(ge=2, le=1 << 16, description="codes: K, the entries of each codebook"),
+    ] = 16
+    steps: Annotated[int, Meta(ge=1, description="codes: updates")] = 200_000
+    filter: Annotated[
+        Literal["binary", "real"], Meta(description="alone: what masks the base vector")
+    ] = "real"
+    inner_size: Annotated[
+        int, Meta(ge=1, le=1 << 20, description="alone: D_inter, units between")
+    ] = 1_200
+    fixed_base: Annotated[
+        bool, Meta(description="alone: keep the base vector as it is drawn")
+    ] = False
+    epochs: Annotated[
+        int,
+        Meta(ge=1, description="alone: how often as many words are read as there are"),
+    ] = 1_000

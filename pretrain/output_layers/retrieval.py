@@ -75,6 +75,9 @@ class Retriever:
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.lengths = rows.norm(dim=1).to(device)  # [K]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
+        # of the share of each candidate in the training text
+        frequencies = log_frequencies(corpus.counts)[: len(rows)].astype(np.float32)
+        self.log_frequency = torch.from_numpy(frequencies)  # [K]
 
     def score(
         self,
@@ -160,16 +163,7 @@ class Retriever:
 class ScoreRetriever(Retriever, ABC):
     """Ranks and perplexity by the scores that a layer itself gives the candidates,
     beside cosines.
-
-    log_frequency: float32 [K], the log of the share of each in the training text.
     """
-
-    def __init__(
-        self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device
-    ) -> None:
-        super().__init__(corpus, table, candidates, device)
-        frequencies = log_frequencies(corpus.counts)[: len(self.known)]
-        self.log_frequency = torch.from_numpy(frequencies.astype(np.float32))
 
     @abstractmethod
     def own_scores(
