@@ -379,11 +379,12 @@ class Dump:
 
     def _read_part(self, path: Path) -> Iterator[tuple[Entry, np.ndarray]]:
         """The sentences of a part and their states."""
+        dtype = np.dtype(self._shape.dtype)
         with open(path, "rb") as file:
             for entry in msgspec.json.decode(file.readline(), type=list[Entry]):
                 shape = self._shape.of(entry.length)
-                numbers = np.fromfile(file, self._shape.dtype, math.prod(shape))
-                yield entry, numbers.reshape(shape)
+                numbers = file.read(math.prod(shape) * dtype.itemsize)
+                yield entry, np.frombuffer(numbers, dtype).reshape(shape)
 
     def _merge(self, parts: int) -> None:
         """Copy the parts into the output, and remove them."""
