@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from data_scripts.corpus import CorpusOptions, make_corpus
+from data_scripts.corpus import TOKENISED, CorpusOptions, make_corpus
 from data_scripts.parts.tokenising import Answer
 from elmoc.command_line import run_main
 
@@ -30,7 +30,7 @@ class BuildCorpusCommand(CorpusOptions):
         Meta(description="the corpus directory to make", extra={"metavar": "CORPUS"}),
     ]
     # The command is for tokenised text, unless it is told otherwise.
-    tokenised: Annotated[Answer, Meta()] = "yes"
+    tokenised: Annotated[Answer, TOKENISED] = "yes"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,7 +25,6 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
 from elmoc.files.writing import atomic_directory, locked, refuse_existing
 from elmoc.process import available_cores, progress_bar
-from elmoc.settings import checked
 
 # PyTorch, which both load, is only needed for the work.
 if TYPE_CHECKING:
@@ -77,7 +76,6 @@ def build_subwords(options: SubwordOptions) -> None:
     Raises:
         InputError: the corpus exists or is being written, or `words` is none of words.
     """
-    options = checked(options)
     corpus = options.corpus
     source = Corpus(options.words)
     source.require_words()

@@ -25,7 +25,6 @@ from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, refuse_existing, temporary_path
 from elmoc.process import available_cores, progress_bar
-from elmoc.settings import checked
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import (
     RandomVectors,
@@ -109,7 +108,6 @@ def build_vectors(options: TableOptions) -> None:
         InputError: the table exists or is being written, the vectors cannot be used, or
             a value is not finite in the options' type of numbers.
     """
-    options = checked(options)
     corpus = Corpus(options.corpus)
     description = corpus.path / "vectors" / f"{options.name}.json"
     with locked(description):

@@ -54,6 +54,10 @@ from elmoc.text.documents import (
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
 from elmoc.text.overlap import RUN, Overlap
 
+TOKENISED = Meta(
+    description="whether the text is tokenised already: one sentence a line, words "
+    "split on white space (auto: decided for each file, see data_scripts.tokenize)"
+)
 # Files in their order, each with its source.
 NamedFiles = dict[AnyPath, str]
 
@@ -62,14 +66,7 @@ NamedFiles = dict[AnyPath, str]
 class CorpusOptions:
     """How a corpus is made of text."""
 
-    tokenised: Annotated[
-        Answer,
-        Meta(
-            description="whether the text is tokenised already: one sentence a line, "
-            "words split on white space (auto: decided for each file, see "
-            "data_scripts.tokenize)"
-        ),
-    ] = "auto"
+    tokenised: Annotated[Answer, TOKENISED] = "auto"
     held_out: Annotated[
         tuple[str, ...],
         Meta(
@@ -190,8 +187,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         )
         numbered = list(map(NumberedPiece, bar, pieces))
         planned = plan_shards(numbered)
-        lexicon = merge_lexicons(planned, options.min_count)
-        train, held_out = write_shards(planned, lexicon.rows, out)
+        lexicon, counts, rows = merge_lexicons(planned, options.min_count)
+        train, held_out = write_shards(planned, rows, out)
         if overlap is not None:
             settings["leave_out"] = {
                 str(file): fingerprint_file(Path(file)) for file in leave_out_files
@@ -202,15 +199,15 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
             settings["left_out_sentences"] = left_out
         finish_corpus(
             out,
-            lexicon=lexicon.words,
-            counts=lexicon.counts,
+            lexicon=lexicon,
+            counts=counts,
             train=train,
             held_out=held_out,
             sources=_as_given(files),
             settings=settings,
         )
         shutil.rmtree(work)
-    report(out, f"{len(lexicon.words):,} word types", train, held_out)
+    report(out, f"{len(lexicon):,} word types", train, held_out)
     if overlap is not None:
         missing = sum(left_out.values())
         say(f"{missing:,} sentences left out: they overlap with --leave-out")

@@ -19,7 +19,6 @@ from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import available_cores, progress_bar
-from elmoc.settings import checked
 from elmoc.text.documents import TextRange, lines_of, read_documents
 from elmoc.text.named_files import rereadable
 
@@ -75,7 +74,6 @@ def tokenise_file(options: TokenizeOptions) -> None:
         InputError: the target exists or is being written; the source is missing,
             broken, not UTF-8, or JSON lines.
     """
-    options = checked(options)
     target = options.target
     words = 0
     sentences = 0

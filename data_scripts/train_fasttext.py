@@ -31,7 +31,6 @@ from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, locked, refuse_existing, temporary_path
 from elmoc.process import available_cores, progress_bar
-from elmoc.settings import checked
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 # A parameter of mallopt(3), as glibc's malloc.h numbers it: new memory is filled with
@@ -128,7 +127,6 @@ def train_fasttext(options: FastTextOptions) -> None:
         InputError: the output exists, is being written or is not a `.bin`, no word is
             frequent enough, or the vectors are not finite.
     """
-    options = checked(options)
     output = options.output
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")

@@ -23,7 +23,6 @@ from elmoc.errors import say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import progress_bar
-from elmoc.settings import checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,6 @@ def write_text(options: TextOptions) -> None:
         InputError: the corpus cannot be read or is one of subwords, or the target
             exists.
     """
-    options = checked(options)
     corpus = Corpus(options.corpus)
     corpus.require_words()
     shards = corpus.held_out if options.held_out else corpus.train

@@ -80,7 +80,6 @@ def new_parser(
     `extra` of a field's `Meta` says goes before that:
 
         option     its name in a command, such as `--format`; also of a required option
-        short      a second name, such as `-o`
         metavar    what stands for its value in the help
         flags      options that stand for a value: `{"--top": "top"}`
         repeat     a list is given one value at a time: `--set A=1 --set B=2`
@@ -161,11 +160,9 @@ def _add_option(
         metavar = of_types.get(setting.type, setting.name.upper())
         options["metavar"] = "|".join(map(str, setting.choices)) or metavar
     options["dest"] = f"{prefix}{setting.name}"
-    names = [extra.get("option", option_name(setting.name))]
-    if "short" in extra:
-        names.append(extra["short"])
+    name = extra.get("option", option_name(setting.name))
     for flag, value in extra.get("flags", {}).items():
-        text = argparse.SUPPRESS if hidden else f"sets {names[0]} to {value}"
+        text = argparse.SUPPRESS if hidden else f"sets {name} to {value}"
         group.add_argument(
             flag, dest=options["dest"], action="store_const", const=value, help=text
         )
@@ -176,7 +173,7 @@ def _add_option(
         options |= {"type": extra.get("parse", number_or_text), "required": required}
     if is_list:
         options["action"] = "append" if extra.get("repeat") else "extend"
-    group.add_argument(*names, **options)
+    group.add_argument(name, **options)
 
 
 def _number_or_text(kind: Any, text: str) -> Any:
@@ -193,11 +190,8 @@ def _number_or_text(kind: Any, text: str) -> Any:
 def _help_of(setting: Setting, default: Any) -> str:
     """The help of an option, with its default where that says something."""
     text = setting.help
-    if default is not MISSING and default not in (None, False, "", (), []):
-        shown = default
-        if isinstance(default, list | tuple):
-            shown = " ".join(map(str, default))
-        text = f"{text} (default: {shown})"
+    if default not in (MISSING, None, False, "", (), []):
+        text = f"{text} (default: {default})"
     return text.replace("%", "%%")
 
 

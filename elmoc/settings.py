@@ -12,7 +12,6 @@ were given in Python (`checked`), the command line (`elmoc.command_line`), and t
 of settings.
 """
 
-import inspect
 import math
 import re
 import reprlib
@@ -86,16 +85,12 @@ def settings_of(kind: type) -> tuple[Setting, ...]:
             default = each.default_factory()
         type_, metas = _unwrapped(hints[each.name])
         extra = ChainMap(*[meta.extra for meta in metas if meta.extra])
-        # A subclass may change bounds or default, and leaves the help as it is.
-        for base in kind.__mro__[1:]:
-            metas = metas + _unwrapped(inspect.get_annotations(base).get(each.name))[1]
-        descriptions = [meta.description for meta in metas if meta.description]
         setting = Setting(
             name=each.name,
             hint=hints[each.name],
             type=type_,
             default=default,
-            help=descriptions[0] if descriptions else "",
+            help=" ".join(meta.description for meta in metas if meta.description),
             choices=_choices(type_),
             extra=extra,
         )

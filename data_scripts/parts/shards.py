@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress, count, groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -91,22 +90,19 @@ def held_out_ends(
     return ends or {shards[-1]: [replace(shards[-1], held_out=True)]}
 
 
-class MergedLexicon(NamedTuple):
-    """The lexicon of all pieces.
+def merge_lexicons(
+    planned: Sequence[PlannedShard], min_count: int
+) -> tuple[list[str], np.ndarray, dict[NumberedPiece, np.ndarray]]:
+    """Merge the lexicons of all pieces.
 
-    words: the most frequent in training first, equal ones by code point.
-    counts: int64 [V], how often each stands in the training shards.
-    rows: for each piece, uint32 [its types]: their ids in the lexicon.
-    """
+    Args:
+        planned: the shards.
+        min_count: above 1, rarer words become `<unk>`, but the marks do not.
 
-    words: list[str]
-    counts: np.ndarray
-    rows: dict[NumberedPiece, np.ndarray]
-
-
-def merge_lexicons(planned: Sequence[PlannedShard], min_count: int) -> MergedLexicon:
-    """Merge the lexicons of all pieces; with `min_count` above 1 rarer words become
-    `<unk>`, but the marks do not.
+    Returns:
+        The words, the most frequent in training first, equal ones by code point; how
+        often each stands in the training shards, int64 [V]; and for each piece the
+        ids of its types in the lexicon, uint32 [its types].
     """
     # A word gets the next row where it is first met; the rows are sorted afterwards.
     row_of: defaultdict[str, int] = defaultdict(count().__next__)
@@ -141,11 +137,9 @@ def merge_lexicons(planned: Sequence[PlannedShard], min_count: int) -> MergedLex
     final = np.zeros(len(words), dtype=ID_DTYPE)
     final[order] = np.arange(len(order), dtype=ID_DTYPE)
     final[~kept] = final[marks[-1]]
-    return MergedLexicon(
-        words=[words[row] for row in order.tolist()],
-        counts=counts[order],
-        rows={piece: final[rows] for piece, rows in first_rows.items()},
-    )
+    lexicon = [words[row] for row in order.tolist()]
+    ids = {piece: final[rows] for piece, rows in first_rows.items()}
+    return lexicon, counts[order], ids
 
 
 def write_shards(
@@ -155,7 +149,7 @@ def write_shards(
 
     Args:
         planned: the shards.
-        rows: see `MergedLexicon`.
+        rows: of each piece, as `merge_lexicons` gives them.
         corpus: the corpus directory.
 
     Returns:

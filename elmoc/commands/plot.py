@@ -18,7 +18,7 @@ class Options(WordOptions):
         str | None,
         Meta(
             description="the .png, .pdf or .svg to write, by default WORD.png",
-            extra={"short": "-o", "metavar": "FILE"},
+            extra={"option": "-o", "metavar": "FILE"},
         ),
     ] = None
 

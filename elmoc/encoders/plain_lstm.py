@@ -23,8 +23,10 @@ class PlainLstmSizes(EncoderSizes):
 
     kind: ClassVar[str] = "plain_lstm"
 
-    projection_size: Annotated[int, Meta(ge=1, le=2**20)] = 2048
-    layers: Annotated[int, Meta(ge=1, le=1000)] = 1
+    projection_size: Annotated[
+        int, Meta(ge=1, le=2**20, description="P, the width of each layer's states")
+    ] = 2048
+    layers: Annotated[int, Meta(ge=1, le=1000, description="L")] = 1
 
     def build(self, *, fast: bool) -> "PlainLstm":
         return PlainLstm(self)

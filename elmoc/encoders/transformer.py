@@ -32,7 +32,7 @@ class TransformerSizes(EncoderSizes):
     kind: ClassVar[str] = "transformer"
     carries_state: ClassVar[bool] = False
 
-    layers: Annotated[int, Meta(ge=1, le=1000)] = 6
+    layers: Annotated[int, Meta(ge=1, le=1000, description="L")] = 6
     heads: Annotated[
         int, Meta(ge=1, le=2**10, description="of attention in each layer")
     ] = 8

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -174,10 +174,8 @@ def tokenise_sentence(text: str) -> list[str]:
     last = len(pieces) - 1
     while last > 0 and not any(map(str.isalnum, pieces[last])):
         last -= 1
-    words: list[str] = []
-    for place, piece in enumerate(pieces):
-        words += _words(piece, place >= last)
-    return words
+    words = (_words(piece, place >= last) for place, piece in enumerate(pieces))
+    return list(chain.from_iterable(words))
 
 
 @lru_cache(maxsize=1 << 17)

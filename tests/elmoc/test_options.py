@@ -40,7 +40,7 @@ class Command:
     layers: Annotated[str, Meta(description="which", extra={"flags": {"--top": "top"}})] = "all"
     set: Annotated[list[str], Meta(description="a setting", extra={"repeat": True})] = field(default_factory=list)
     share: Annotated[float, Meta(gt=0, lt=1, description="100 % or less")] | None = None
-    output: Annotated[Path | None, Meta(description="where", extra={"short": "-o"})] = None
+    output: Annotated[Path | None, Meta(description="where", extra={"option": "-o"})] = None
     how: How = How()
 
 
