@@ -49,9 +49,9 @@ def download_model(
             "extra hub"
         ) from None
     repository, _, named = name.partition("@")
-    revision = revision or named or None
-
-    download = partial(snapshot_download, repository, revision=revision)
+    download = partial(
+        snapshot_download, repository, revision=revision or named or None
+    )
     with reading(f"{name} is no directory here, and on the model hub it"):
         folder = Path(download(allow_patterns=["config.json"]))
         patterns = [glob.escape(each) for each in files(folder)]
