@@ -8,8 +8,9 @@ import torch
 from allennlp_light.modules.feedforward import FeedForward
 from allennlp_light.nn.util import bucket_values
 from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss
+from downstream.tasks.coref.model import chains_of_links, like_length
 from downstream.tasks.coref.spans import CorefSettings, PartwiseFeedForward, Spans, SpanScorer, keep_best
-from downstream.tasks.coref.task import TASK, chains_of_links, like_length
+from downstream.tasks.coref.task import TASK
 from torch import Tensor
 
 LENGTHS = [4, 1, 7, 3]

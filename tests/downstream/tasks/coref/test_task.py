@@ -10,8 +10,9 @@ import pytest
 import torch
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
+from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.spans import CorefSettings
-from downstream.tasks.coref.task import TASK, CorefDocument, CorefProbe, coreference_cells
+from downstream.tasks.coref.task import TASK, coreference_cells
 from torch import Tensor
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
@@ -203,7 +204,7 @@ def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPat
     assert probe.training
     seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
     probe.antecedents.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
-    monkeypatch.setattr("downstream.tasks.coref.task.torch.randint", lambda bound, size: torch.tensor(1))
+    monkeypatch.setattr("downstream.tasks.coref.model.torch.randint", lambda bound, size: torch.tensor(1))
     mentions, _, _ = probe.score(document, range(1, 3))
     assert {start for start, _ in mentions} == set(range(7, 16)), "words are those of the document"
     numbers = ["ABCXYZ".index(speaker) for speaker in speakers]
