@@ -122,8 +122,8 @@ class OutputLayerRecord:
         """
         if "fingerprint" not in self.config:
             return None
-        names = {each.name for each in fields(VectorSource)} & self.config.keys()
-        own = {name: self.config[name] for name in names}
+        names = [each.name for each in fields(VectorSource)]
+        own = {name: self.config[name] for name in names if name in self.config}
         return convert(own, VectorSource, where=where, name="output_layer.{}".format)
 
 
@@ -201,8 +201,10 @@ def write_model_directory(
             shutil.copyfile(stored, folder / stored.name)
         elif stored is not None:
             stored.write(folder / stored.file_name)
-            source = replace(model.word_vectors, origin=stored.file_name)
-            model = replace(model, word_vectors=source)
+            model = replace(
+                model,
+                word_vectors=replace(model.word_vectors, origin=stored.file_name),
+            )
         _write_tensors(model, folder)
         if not (folder / CARD).exists():
             card = model_card(
@@ -213,20 +215,24 @@ def write_model_directory(
             )
             (folder / CARD).write_text(card, encoding="utf-8", newline="")
             names.append(CARD)
-        record = ModelRecord(
-            elmoc=ELMOC_VERSION,
-            encoder=model.encoder.config.to_dict(),
-            directions=model.encoder.directions,
-            word_vectors=model.word_vectors,
-            output_layer=model.output_layer.config,
-            training=model.training,
-            checksums={
-                name: FileChecksum.of(folder / name)
-                for name in sorted(names)
-                if (folder / name).exists()
-            },
+        write_record(
+            folder / "config.json",
+            ModelRecord(
+                elmoc=ELMOC_VERSION,
+                encoder=model.encoder.config.to_dict(),
+                directions=model.encoder.directions,
+                word_vectors=model.word_vectors,
+                output_layer=model.output_layer.config,
+                training=model.training,
+                checksums={
+                    name: FileChecksum.of(folder / name)
+                    for name in sorted(names)
+                    if (folder / name).exists()
+                },
+            ),
+            format=FORMAT,
+            version=VERSION,
         )
-        write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
 
 def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:

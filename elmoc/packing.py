@@ -101,8 +101,8 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
         if isinstance(layer, VectorProjection):
             read = matrix @ layer.projection.weight.detach().double().numpy().T
         total += read @ read.T
-    least = _LEAST_WEIGHT * np.trace(total) / size
-    return np.linalg.cholesky(total + least * np.eye(size))
+    total += _LEAST_WEIGHT * np.trace(total) / size * np.eye(size)
+    return np.linalg.cholesky(total)
 
 
 def code_rows(
@@ -208,17 +208,19 @@ def packed_model(
         "word_vectors_fingerprint": parent.word_vectors.fingerprint,
         "weights": weight_type,
     }
-    directory = replace(
-        parent,
-        encoder=encoder,
-        output_layer=OutputLayerRecord(parent.output_layer.config, None),
-        word_vectors=replace(parent.word_vectors, fingerprint=vectors.fingerprint),
-        training=parent.training | {"packed": packed},
-        stored_vectors=vectors,
-        weight_type=weight_type,
-        path=None,
+    return ElmoC(
+        replace(
+            parent,
+            encoder=encoder,
+            output_layer=OutputLayerRecord(parent.output_layer.config, None),
+            word_vectors=replace(parent.word_vectors, fingerprint=vectors.fingerprint),
+            training=parent.training | {"packed": packed},
+            stored_vectors=vectors,
+            weight_type=weight_type,
+            path=None,
+        ),
+        vectors,
     )
-    return ElmoC(directory, vectors)
 
 
 def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC:
@@ -243,7 +245,10 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
             f"{fasttext.origin}"
         )
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type)
-    parts = [*weights.values(), *elmo.directory.transform.arrays.values()]
+    parts: list[Tensor | np.ndarray] = [
+        *weights.values(),
+        *elmo.directory.transform.arrays.values(),
+    ]
     encoder_bytes = sum(each.nbytes for each in parts)
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
     contents = fasttext.contents()

@@ -149,8 +149,8 @@ def lstm_weights(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in theirs.items():
         layer, _, part = name.partition(".")
         direction, _, index = layer.partition("_layer_")
-        part = _LSTM_PARTS.get(part, part)
-        ours[f"{direction_name(direction)}.layers.{index}.{part}"] = tensor
+        layer = f"{direction_name(direction)}.layers.{index}"
+        ours[f"{layer}.{_LSTM_PARTS.get(part, part)}"] = tensor
     return ours
 
 
@@ -162,9 +162,8 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
             f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json "
             "and weights.hdf5"
         )
-    training = read_json(path)
     with reading(path):
-        name = PurePath(training["config_path"].replace("\\", "/")).name
+        name = PurePath(read_json(path)["config_path"].replace("\\", "/")).name
     # In training it was in the folder of the package.
     for file in (folder / name, folder / "configs" / name):
         if file.is_file() and file != path:

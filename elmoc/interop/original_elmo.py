@@ -200,8 +200,7 @@ def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
     """
     options = list(Path(directory).glob("*options.json"))
     weights = list(Path(directory).glob("*weights.hdf5"))
-    is_one = len(options) == len(weights) == 1
-    return (options[0], weights[0]) if is_one else None
+    return (options[0], weights[0]) if len(options) == len(weights) == 1 else None
 
 
 def _sizes(
@@ -232,8 +231,11 @@ def _sizes(
                 f"{json.dumps(possible[0])} are read"
             )
     theirs = content["char_cnn"]
-    residual = content["lstm"].get("use_skip_connections") or False
-    lstm = lstm_sizes(content["lstm"], residual=residual, where=where)
+    lstm = lstm_sizes(
+        content["lstm"],
+        residual=content["lstm"].get("use_skip_connections") or False,
+        where=where,
+    )
     cnn = convert(
         {
             "projection_size": lstm.projection_size,

@@ -121,14 +121,14 @@ class CharacterCnn(nn.Module):
         super().__init__()
         self.config = config
         self._activation = getattr(torch, config.activation)
-        width = config.character_size
         features = config.filter_count
         if config.filters:
             self.characters = nn.Embedding.from_pretrained(
-                torch.empty(config.characters, width)
+                torch.empty(config.characters, config.character_size)
             )
             self.convolutions = nn.ModuleList(
-                nn.Conv1d(width, number, length) for length, number in config.filters
+                nn.Conv1d(config.character_size, number, width)
+                for width, number in config.filters
             )
             self.highways = nn.Sequential(
                 *(Highway(features) for _ in range(config.highways))
@@ -180,8 +180,12 @@ def spelled(
     """
     marks = _UTF8_MARKS if ids is None else ids
     begin, end = ("<S>", "</S>") if ids is None else ("<bos>", "<eos>")
-    sentence = dict.fromkeys((BEGIN, begin), marks["<bos>"])
-    sentence |= dict.fromkeys((END, end), marks["<eos>"])
+    sentence = {
+        BEGIN: marks["<bos>"],
+        begin: marks["<bos>"],
+        END: marks["<eos>"],
+        end: marks["<eos>"],
+    }
     rows = np.full((len(words), most), marks["<pad>"], dtype=np.int64)
     # The name `<eow>` stands before a word: the package's code exchanges the two, in
     # training, too.
@@ -300,9 +304,8 @@ class CharacterCnnVectors(StoredVectors):
         if config.filters:
             is_utf8 = self.record.spelling == UTF8
             characters = None if is_utf8 else self.lexicons[CHARACTERS]
-            padding = (characters or _UTF8_MARKS)["<pad>"]
             ids = torch.from_numpy(spelled(words, most, characters))
-            lengths = (ids != padding).sum(dim=1).numpy()
+            lengths = (ids != (characters or _UTF8_MARKS)["<pad>"]).sum(dim=1).numpy()
         if config.word_size:
             rows = torch.from_numpy(word_rows(words, most, self.lexicons[WORDS]))
         # The longest first, so that a batch has words of like length.

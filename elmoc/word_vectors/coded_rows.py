@@ -255,8 +255,9 @@ class FilteredRows(Rows):
     def __post_init__(self) -> None:
         check_array("base", self.base, np.float32, (self.filters.size,))
         check_array("inner", self.inner, np.float16, (None, self.filters.size))
-        shape = (None, len(self.inner))
-        [size, _] = check_array("outer", self.outer, np.float16, shape)
+        [size, _] = check_array(
+            "outer", self.outer, np.float16, (None, len(self.inner))
+        )
         object.__setattr__(self, "size", size)
 
     def __len__(self) -> int:

@@ -166,11 +166,12 @@ class CompactVectors(StoredVectors):
         return cls(hashes, rows.select(first), ngrams)
 
     def description(self) -> dict[str, Any]:
-        filters = getattr(self.rows, "filters", None)
-        ngrams = self.ngrams and self.ngrams.kind
-        return super().description() | asdict(
-            _Description(self.rows.kind, filters, ngrams)
+        about = _Description(
+            self.rows.kind,
+            filters=getattr(self.rows, "filters", None),
+            ngrams=None if self.ngrams is None else self.ngrams.kind,
         )
+        return super().description() | asdict(about)
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.
@@ -232,5 +233,7 @@ class CompactVectors(StoredVectors):
         vectors[found >= 0] = self.rows.vectors(found[found >= 0])
         if self.ngrams is not None:
             others = np.flatnonzero(found < 0)
-            vectors[others] = self.ngrams.vectors([words[index] for index in others])
+            vectors[others] = self.ngrams.vectors(
+                [words[index] for index in others.tolist()]
+            )
         return finite(vectors, words, self.origin)

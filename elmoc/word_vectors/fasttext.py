@@ -94,10 +94,14 @@ class FastTextVectors:
 def _library(compiler: str) -> ctypes.CDLL:
     """The library of `fasttext.cpp`."""
     library = load_library(_SOURCE, compiler)
-    pointer = ctypes.c_void_p
-    long = ctypes.c_int64
-    library.read_dictionary.argtypes = [pointer, long]
-    library.add_vectors.argtypes = [pointer, ctypes.c_char_p, pointer, long, pointer]
+    library.read_dictionary.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.add_vectors.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+    ]
     return library
 
 
@@ -110,21 +114,23 @@ def _compiled_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
     table_size = 1 << (2 * header.entries).bit_length()
     slots = np.zeros((table_size, 2), np.uint32)
     # As `File` in fasttext.cpp, which writes the last one: the end of the dictionary.
-    fields = {
-        "content": numbers.ctypes.data,
-        "length": len(content),
-        "dim": header.dim,
-        "words": header.words,
-        "bucket": header.bucket,
-        "shortest": header.ngrams.shortest,
-        "longest": header.maxn,
-        "entries": header.entries,
-        "begins": begins.ctypes.data,
-        "slots": slots.ctypes.data,
-        "mask": table_size - 1,
-        "end": 0,
-    }
-    file = np.array(list(fields.values()), np.int64)
+    file = np.array(
+        [
+            numbers.ctypes.data,
+            len(content),
+            header.dim,
+            header.words,
+            header.bucket,
+            header.ngrams.shortest,
+            header.maxn,
+            header.entries,
+            begins.ctypes.data,
+            slots.ctypes.data,
+            table_size - 1,
+            0,
+        ],
+        dtype=np.int64,
+    )
     if not library.read_dictionary(file.ctypes.data, DICTIONARY):
         raise ValueError(BAD_DICTIONARY)
     # The library has their addresses only.
@@ -155,10 +161,13 @@ def _python_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
         matrix = input_rows(content, header, end)
         for start in range(0, len(words), _MOST_WORDS):
             block = words[start : start + _MOST_WORDS]
-            decoded = [word.decode("utf-8", "surrogatepass") for word in block]
-            owners, buckets = header.ngrams.of_words(decoded)
-            bounds = np.searchsorted(owners, np.arange(1, len(block)))
-            of_words = np.split(header.words + buckets, bounds)
+            owners, buckets = header.ngrams.of_words(
+                [word.decode("utf-8", "surrogatepass") for word in block]
+            )
+            of_words = np.split(
+                header.words + buckets,
+                np.searchsorted(owners, np.arange(1, len(block))),
+            )
             for vector, word, rows in zip(
                 vectors[start:], block, of_words, strict=False
             ):

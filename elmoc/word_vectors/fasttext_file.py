@@ -14,7 +14,6 @@ from msgspec import Meta
 # The widest word vectors that are read: a damaged number can say any width.
 MAX_SIZE = 1 << 16
 _MAGIC = 793712314
-_VERSIONS = (11, 12)
 # Among the kinds of model.
 _SUPERVISED = 3
 # A file begins with its magic, its version, and the fields of `Header` among others.
@@ -65,9 +64,8 @@ class NgramKind:
         # Of each character, by its number: its word, and the last one of that word.
         word_of = np.searchsorted(word_ends, begins, side="right")
         last = np.searchsorted(begins, word_ends)[word_of] - 1
-        characters = np.arange(len(begins))
-        is_mark = (np.diff(word_of, prepend=-1) != 0) | (characters == last)
-        starts = characters
+        starts = np.arange(len(begins))
+        is_mark = (np.diff(word_of, prepend=-1) != 0) | (starts == last)
         hashes = np.full(len(begins), _BASIS)
         found = [np.empty(0, np.int64)]
         buckets = [np.empty(0, np.int64)]
@@ -125,10 +123,10 @@ class Header:
 def read_header(content: mmap.mmap) -> Header:
     """The header of a file, if its sizes can be true: look-ups believe them."""
     magic, version, *numbers = _START.unpack_from(content)
-    if magic != _MAGIC or version not in _VERSIONS:
+    if magic != _MAGIC or version not in (11, 12):
         raise ValueError("it is not a fastText .bin file of version 11 or 12")
     header = Header(*numbers)
-    if version == _VERSIONS[0] and header.model == _SUPERVISED:
+    if version == 11 and header.model == _SUPERVISED:
         # As the library does: classifiers of that version had no n-grams.
         header = replace(header, maxn=0)
     possible = [
@@ -185,7 +183,5 @@ def read_dictionary(
 
 def input_rows(content: mmap.mmap, header: Header, dictionary_end: int) -> np.ndarray:
     """float32 [words + buckets, E], mapped: its numbers may lie at any byte."""
-    rows = header.words + header.bucket
-    start = dictionary_end + _MATRIX.size
-    numbers = np.frombuffer(content, np.float32, rows * header.dim, start)
-    return numbers.reshape(rows, header.dim)
+    shape = (header.words + header.bucket, header.dim)
+    return np.ndarray(shape, np.float32, content, dictionary_end + _MATRIX.size)

@@ -86,17 +86,17 @@ def read_stored(path: Path | str) -> "StoredVectors":
     from elmoc.word_vectors.stored import LexiconVectors
     from elmoc.word_vectors.subwords import SubwordVectors
 
-    kinds: list[type[StoredVectors]] = [
-        CharacterCnnVectors,
-        SubwordVectors,
-        CompactVectors,
-        LexiconVectors,
-    ]
     require_file(path)
     with reading(path):
         metadata, tensors = read_tensors(path)
         info = json.loads(metadata["elmoc"])
-        kind = {kind.format: kind for kind in kinds}[info["format"]]
+        kinds: dict[str, type[StoredVectors]] = {
+            CharacterCnnVectors.format: CharacterCnnVectors,
+            SubwordVectors.format: SubwordVectors,
+            CompactVectors.format: CompactVectors,
+            LexiconVectors.format: LexiconVectors,
+        }
+        kind = kinds[info["format"]]
         check_version(path, info, format=kind.format, version=kind.version)
         del info["format"], info["version"]
         vectors = kind.from_file(info, tensors, os.path.abspath(path))

@@ -46,9 +46,12 @@ def quantise(
     Returns:
         Codes uint8 [n, M], and codebooks float16 [M, K, D / M].
     """
-    generator = np.random.Generator(np.random.Philox(key=SEED))
-    most = min(int(np.count_nonzero(draw)), ENTRIES * _ROWS_OF_CODEWORD)
-    drawn = generator.choice(len(rows), size=most, replace=False, p=draw / draw.sum())
+    drawn = np.random.Generator(np.random.Philox(key=SEED)).choice(
+        len(rows),
+        size=min(int(np.count_nonzero(draw)), ENTRIES * _ROWS_OF_CODEWORD),
+        replace=False,
+        p=draw / draw.sum(),
+    )
     with tempfile.TemporaryDirectory(prefix="elmoc-") as folder:
         np.save(f"{folder}/rows.npy", rows)
         np.save(f"{folder}/drawn.npy", np.sort(drawn))

@@ -175,8 +175,8 @@ class TextVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; zeros for a word that the file lacks."""
-        missing = len(self._rows)
-        return self._vectors[[self._rows.get(word, missing) for word in words]]
+        # The last row is zeros.
+        return self._vectors[[self._rows.get(word, -1) for word in words]]
 
 
 class RandomVectors:
@@ -197,9 +197,10 @@ class RandomVectors:
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         seed = str(self.seed).encode()
         for vector, word in zip(vectors, words, strict=True):
-            content = word.encode("utf-8", "surrogatepass")
             # Another hash would draw other vectors than models were trained with.
-            digest = hashlib.blake2b(content, digest_size=16, key=seed).digest()
+            digest = hashlib.blake2b(
+                word.encode("utf-8", "surrogatepass"), digest_size=16, key=seed
+            ).digest()
             bits = np.random.Philox(key=int.from_bytes(digest, "little"))
             np.random.Generator(bits).standard_normal(out=vector, dtype=np.float32)
         return vectors

@@ -59,8 +59,11 @@ class StoredVectors(WordVectors, ABC):
         """Write the file in place, into a directory that is written as a whole or at a
         path that is renamed.
         """
-        metadata = {"elmoc": json.dumps(self.description())}
-        save_file(contiguous(self.tensors()), path, metadata=metadata)
+        save_file(
+            contiguous(self.tensors()),
+            path,
+            metadata={"elmoc": json.dumps(self.description())},
+        )
 
 
 def as_bytes(value: Any) -> Tensor:
@@ -91,8 +94,9 @@ class LexiconVectors(StoredVectors):
         self.origin = origin
         self._rows = {word: row for row, word in enumerate(words)}
         # A word that is there twice leaves a vector over.
-        shape = (len(self._rows), None)
-        [_, self.size] = check_array("vectors", vectors.numpy(), np.float32, shape)
+        [_, self.size] = check_array(
+            "vectors", vectors.numpy(), np.float32, (len(self._rows), None)
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         return {"vectors": self.vectors, "words": as_bytes(self.words)}
@@ -107,8 +111,9 @@ class LexiconVectors(StoredVectors):
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and words."""
-        words = "\n".join(self.words).encode()
-        return fingerprint([words, self.vectors.numpy().tobytes()])
+        return fingerprint(
+            ["\n".join(self.words).encode(), self.vectors.numpy().tobytes()]
+        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""

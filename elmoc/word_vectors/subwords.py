@@ -25,8 +25,6 @@ from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
-# A unit that begins a word starts with it.
-BOUNDARY = "Ġ"
 FILE_NAME = "subwords.safetensors"
 _FORMAT = "elmoc-subwords"
 _VERSION = 1
@@ -98,7 +96,7 @@ class Subwords:
             [word.encode("utf-8", "replace").decode() for word in words],
             add_special_tokens=False,
         )
-        return [encoding.ids or [self.row_of[BOUNDARY]] for encoding in encoded]
+        return [encoding.ids or [self.row_of["Ġ"]] for encoding in encoded]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""
@@ -131,8 +129,9 @@ class SubwordVectors(StoredVectors):
         self.vectors = vectors
         self.subwords = subwords
         self.origin = origin
-        shape = (len(subwords.units), None)
-        [_, self.size] = check_array("vectors", vectors.numpy(), np.float32, shape)
+        [_, self.size] = check_array(
+            "vectors", vectors.numpy(), np.float32, (len(subwords.units), None)
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         return {
@@ -154,9 +153,13 @@ class SubwordVectors(StoredVectors):
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and units."""
-        units = "\n".join(self.subwords.units).encode()
-        merges = repr(list(self.subwords.merges)).encode()
-        return fingerprint([units, merges, self.vectors.numpy().tobytes()])
+        return fingerprint(
+            [
+                "\n".join(self.subwords.units).encode(),
+                repr(list(self.subwords.merges)).encode(),
+                self.vectors.numpy().tobytes(),
+            ]
+        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units.

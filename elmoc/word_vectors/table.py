@@ -133,14 +133,14 @@ def write_vector_table(
         post_processing: its kind.
     """
     description = corpus.path / "vectors" / f"{name}.json"
-    rows_file = description.with_suffix(".npy")
     transform_file = description.with_suffix(".post.npz")
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
     with locked(description):
         # Files get their names where the stack ends, all of them after the last byte.
         with ExitStack() as stack:
-            partials = {"rows": stack.enter_context(atomic_path(rows_file))}
+            rows_file = atomic_path(description.with_suffix(".npy"))
+            partials = {"rows": stack.enter_context(rows_file)}
             with open(partials["rows"], "wb") as file:
                 np.save(file, rows)
             if arrays:
@@ -151,15 +151,19 @@ def write_vector_table(
             description.unlink(missing_ok=True)
         if not arrays:
             transform_file.unlink(missing_ok=True)
-        record = TableRecord(
-            size=rows.shape[1],
-            dtype="float16" if rows.dtype == np.float16 else "float32",
-            zero_rows=int((~rows.any(axis=1)).sum()),
-            origin=vectors.origin,
-            vectors_fingerprint=vectors.fingerprint,
-            lexicon_fingerprint=corpus.lexicon_fingerprint,
-            post_processing=post_processing,
-            boundary_vectors=boundary.tolist(),
-            checksums=checksums,
+        write_record(
+            description,
+            TableRecord(
+                size=rows.shape[1],
+                dtype="float16" if rows.dtype == np.float16 else "float32",
+                zero_rows=int((~rows.any(axis=1)).sum()),
+                origin=vectors.origin,
+                vectors_fingerprint=vectors.fingerprint,
+                lexicon_fingerprint=corpus.lexicon_fingerprint,
+                post_processing=post_processing,
+                boundary_vectors=boundary.tolist(),
+                checksums=checksums,
+            ),
+            format=FORMAT,
+            version=VERSION,
         )
-        write_record(description, record, format=FORMAT, version=VERSION)

@@ -64,8 +64,7 @@ class VectorTransform:
 
     def same_as(self, other: "VectorTransform") -> bool:
         """Whether both give the same vectors for the same raw ones."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+        return all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the transformed vectors of `words`."""
@@ -225,8 +224,9 @@ class WordRows:
                 self._rows = {}
                 new = types
             if new:
-                found = self._transform.lookup(new, self._vectors)
-                self._rows |= zip(new, found, strict=True)
+                self._rows |= zip(
+                    new, self._transform.lookup(new, self._vectors), strict=True
+                )
             known = [self._rows[word] for word in types]
             table = np.array(known, np.float32).reshape(-1, self._vectors.size)
             unknown = [types[row] for row in np.flatnonzero(~table.any(axis=1))]
