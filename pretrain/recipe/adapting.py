@@ -20,14 +20,8 @@ GENERAL_HELD_OUT = "general_held_out.txt"
 NEW = "new"
 # The settings that an adapted model keeps of the training before it.
 _KEPT = ("encoder", "output_layer", "train", "optimiser")
-# Settings of these sections that belong to one run, and one that there is no more.
-_LEFT_OUT = {
-    "train.epochs",
-    "train.updates",
-    "train.mix_shards",
-    "train.seed",
-    "optimiser.weight_decay",
-}
+# Settings of these sections that belong to one run.
+_LEFT_OUT = {"train.epochs", "train.updates", "train.mix_shards", "train.seed"}
 # The learning rate is this share of the rate before: output layer and encoder are near
 # their end.
 _SLOWER = 0.5
