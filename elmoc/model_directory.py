@@ -251,7 +251,7 @@ def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
             try:
                 os.link(each, folder / each.name, follow_symlinks=False)
             except OSError:
-                # not every file system has links
+                # Not every file system has links.
                 shutil.copy2(each, folder / each.name, follow_symlinks=False)
 
 

@@ -121,7 +121,7 @@ def code_rows(
     covariance = metric.T @ ((centred * share[:, None]).T @ centred) @ metric
     # Variances ascend.
     variances, axes = np.linalg.eigh(covariance)
-    # In each round every codebook gets an axis, in turns from the first and the last
+    # In each round every codebook gets an axis, in turns from the first and the last.
     rounds = np.arange(len(variances)).reshape(-1, codebooks)
     rounds[1::2] = rounds[1::2, ::-1]
     axes = axes[:, rounds.T.reshape(-1)] / np.sqrt(variances.sum())
@@ -175,7 +175,7 @@ def pack_vectors(
     raw = np.array(ngram_rows[used], dtype=np.float32)
     lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
     kept = np.sort(np.argsort(-counts * lengths**2, kind="stable")[:ngrams])
-    # The mean of the others stands for each of them
+    # The mean of the others stands for each of them.
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
     rest = pruned @ raw / max(1, pruned.sum())

@@ -58,7 +58,7 @@ def check_finite(weights: Mapping[str, Tensor]) -> None:
     """
     for name, tensor in weights.items():
         if tensor.is_floating_point() and tensor.numel():
-            # both are NaN where any number is
+            # Both are NaN where any number is.
             least, largest = tensor.aminmax()
             if not (least.isfinite() and largest.isfinite()):
                 raise InputError(f"{name} has a number that is not finite")
@@ -96,7 +96,7 @@ def packed_weights(
         packed[name] = matrix.half()
         if weight_type == "int8":
             # 127 times a bfloat16 number is exact, so weights that were read are
-            # written again as the same numbers
+            # written again as the same numbers.
             scale = (matrix.abs().amax(dim=1) / 127).bfloat16()
             scale = scale.float().clamp(min=_LEAST_SCALE)
             packed[name] = (matrix / scale[:, None]).round().to(torch.int8)

@@ -363,7 +363,7 @@ def export_original_elmo(
         )
     network = stored.record.network
     ours = {**stored.weights, **model.encoder.weights()}
-    # HDF5's library does not survive a full disk, so the file is made in memory
+    # HDF5's library does not survive a full disk, so the file is made in memory.
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
         for weight in cnn_table(network) + lstm_table(sizes):
@@ -373,7 +373,7 @@ def export_original_elmo(
     with atomic_path(weights) as partial_path:
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
-    # the last: where there are options, both files are whole
+    # The last: where there are options, both files are whole.
     write_json(
         options,
         {

@@ -16,7 +16,7 @@ struct Slot {
     uint32_t hash, number;
 };
 
-// As `_File` in fasttext.py.
+// Eight bytes a field, as `_compiled_lookup` in fasttext.py fills them.
 struct File {
     const char *content;
     int64_t length;

@@ -96,6 +96,7 @@ class Subwords:
             [word.encode("utf-8", "replace").decode() for word in words],
             add_special_tokens=False,
         )
+        # An empty word is its boundary alone.
         return [encoding.ids or [self.row_of["Ġ"]] for encoding in encoded]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
