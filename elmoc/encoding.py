@@ -96,13 +96,12 @@ class SentenceEncoder:
             "model": self.fingerprint,
             "word_vectors": self._word_vectors.fingerprint,
             "precision": self.precision,
+            "pooling": self.pooling,
+            "packed_from": self._directory.packed_from,
         }
-        # Models of words keep the names that they had before there were subwords.
-        if self.pooling is not None:
-            names["pooling"] = self.pooling
-        if self._directory.packed_from is not None:
-            names["packed_from"] = self._directory.packed_from
-        return names
+        # Models of words, and those that are not packed, keep the names that they had
+        # before there were others.
+        return {name: value for name, value in names.items() if value is not None}
 
     def choose_layers(self, layers: str | Sequence[int]) -> ChosenLayers:
         """The layers that a user names.
@@ -176,8 +175,9 @@ class SentenceEncoder:
         # Batches are of similar length; each result goes to the place of its sentence.
         states: list[Tensor] = [rows.table] * len(rows.ids)
         lengths_read = [len(ids) - 2 for ids in rows.ids]
-        batches = length_bucketed(lengths_read, batch_words, batch_size, padded=False)
-        for batch in batches:
+        for batch in length_bucketed(
+            lengths_read, batch_words, batch_size, padded=False
+        ):
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             ids = torch.cat([rows.ids[index] for index in batch])
             encoded = self._inference.sentences(rows.table[ids], lengths, device=device)

@@ -133,8 +133,8 @@ class ElmoC:
         """
         # Word vectors without a file are part of the directory in any case.
         file = Path(self.word_vectors.origin)
-        vectors = file if bundle_vectors and file.is_file() else None
-        write_model_directory(path, self.directory, vectors=vectors)
+        bundled = file if bundle_vectors and file.is_file() else None
+        write_model_directory(path, self.directory, vectors=bundled)
 
     def to(self, device: torch.device | str) -> "ElmoC":
         """The model on another device, as a copy.

@@ -56,8 +56,7 @@ class LayerStates(nn.Module):
             Layer states [B, L + 1, T + 2, 2P], zeros where there is padding; and bool
             [B, T + 2], true where there is none.
         """
-        place = self._place
-        assert isinstance(place, Tensor)
+        place = self.get_buffer("_place")
         if not sentences:
             states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
             return states, place.new_zeros(0, 2, dtype=torch.bool)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
-from elmoc.encoders.bidirectional import VectorProjection
 from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
@@ -98,8 +97,9 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
     for direction in model.encoder.directions:
         layer = model.encoder.direction(direction).input_layer
         read = matrix  # [E, P]
-        if isinstance(layer, VectorProjection):
-            read = matrix @ layer.projection.weight.detach().double().numpy().T
+        if isinstance(layer, nn.Sequential):
+            weight = layer.get_parameter("projection.weight")
+            read = matrix @ weight.detach().double().numpy().T
         total += read @ read.T
     total += _LEAST_WEIGHT * np.trace(total) / size * np.eye(size)
     return np.linalg.cholesky(total)

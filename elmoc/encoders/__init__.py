@@ -91,17 +91,13 @@ class Encoder(nn.Module, ABC):
     """
 
     masks_per_layer = 1
+    # whether training gains by recording a window as a CUDA graph, because it is
+    # hundreds of small kernels
+    graphable = False
 
     def __init__(self, sizes: "EncoderSizes") -> None:
         super().__init__()
         self.sizes = sizes
-
-    @property
-    def graphable(self) -> bool:
-        """Whether training gains by recording a window as a CUDA graph, because it is
-        hundreds of small kernels.
-        """
-        return False
 
     def implementation(self, device: torch.device, precision: Precision) -> str:
         """What runs in training on a device in a precision, e.g. `the fused recurrence
@@ -201,3 +197,8 @@ class EncoderSizes(ABC):
     @abstractmethod
     def description(self) -> str:
         """The encoder in a few words: `2 LSTM layers, projection 512, cell 4096`."""
+
+
+def dropped(states: Tensor, mask: Tensor | None) -> Tensor:
+    """States [B, T, P] times a dropout mask [B, P], where there is one."""
+    return states if mask is None else states * mask.unsqueeze(1)

@@ -4,6 +4,7 @@ weight in common.
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -33,22 +34,6 @@ ENCODERS: dict[str, type[EncoderSizes]] = {
 }
 
 
-class VectorProjection(nn.Module):
-    """a_t = LayerNorm(W_in x_t + b_in), from word vectors x_t of E numbers to P (Li et
-    al. 2019, Section 4.1).
-    """
-
-    def __init__(self, *, word_vector_size: int, projection_size: int) -> None:
-        super().__init__()
-        self.projection = nn.Linear(word_vector_size, projection_size)
-        self.norm = nn.LayerNorm(projection_size)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Word vectors [B, T, E] → [B, T, P]."""
-        normalised: Tensor = self.norm(self.projection(words))
-        return normalised
-
-
 @dataclass(frozen=True)
 class EncoderConfig:
     """An encoder whole: its own settings, and the width of the word vectors that it
@@ -59,24 +44,29 @@ class EncoderConfig:
     word_vector_size: int = 300
 
     def __post_init__(self) -> None:
-        width = self.sizes.projection_size
-        if self.sizes.input_layer == "identity" and self.word_vector_size != width:
+        sizes = self.sizes
+        same_width = self.word_vector_size == sizes.projection_size
+        if sizes.input_layer == "identity" and not same_width:
             raise InputError(
                 "encoder.input_layer is identity, but encoder.projection_size is "
-                f"{width} and the word vectors have {self.word_vector_size} numbers"
+                f"{sizes.projection_size} and the word vectors have "
+                f"{self.word_vector_size} numbers"
             )
 
     def build_input_layer(self) -> nn.Module:
         """The module from word vectors [B, T, E] to layer 0 [B, T, P] of a direction,
         with random weights.
+
+        A projection is a_t = LayerNorm(W_in x_t + b_in), of word vectors x_t (Li et al.
+        2019, Section 4.1).
         """
         # in the original ELMo word vectors have the encoder's width
         if self.sizes.input_layer == "identity":
             return nn.Identity()
-        return VectorProjection(
-            word_vector_size=self.word_vector_size,
-            projection_size=self.sizes.projection_size,
-        )
+        size = self.sizes.projection_size
+        projection = nn.Linear(self.word_vector_size, size)
+        parts = OrderedDict(projection=projection, norm=nn.LayerNorm(size))
+        return nn.Sequential(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The `encoder` object of a model directory."""

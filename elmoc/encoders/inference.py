@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import length_bucketed
 from elmoc.devices import autocast
-from elmoc.encoders import CarriedState, PreparedEncoder
+from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.settings import Precision
 
@@ -43,11 +43,13 @@ class InferenceEncoder:
         self.precision = precision
         self.device = next(encoder.parameters()).device
         # of each direction, or, where `forward` runs, of none
-        self._prepared: dict[str, PreparedEncoder] = {}
-        for direction in encoder.directions:
-            prepared = encoder.direction(direction).encoder.prepare(precision)
-            if prepared is not None:
-                self._prepared[direction] = prepared
+        prepared = {
+            direction: encoder.direction(direction).encoder.prepare(precision)
+            for direction in encoder.directions
+        }
+        self._prepared = {
+            direction: each for direction, each in prepared.items() if each is not None
+        }
 
     def sentences(
         self,

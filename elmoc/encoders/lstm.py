@@ -159,15 +159,12 @@ class LstmStack(Encoder):
         super().__init__(sizes)
         self.residual = sizes.residual
         self.fast = fast
+        self.graphable = fast
         recurrence = fused_recurrence if fast else plain_recurrence
         self.layers: Any = nn.ModuleList(
             ProjectedLstmLayer(sizes, recurrence=recurrence)
             for _ in range(sizes.layers)
         )
-
-    @property
-    def graphable(self) -> bool:
-        return self.fast
 
     def implementation(self, device: torch.device, precision: Precision) -> str:
         if not self.fast:

@@ -76,17 +76,23 @@ class PackedLayer:
     def __init__(
         self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
     ) -> None:
-        self.options = options
-        self.projection_size, self.cell_size = weights.projection.shape
-        self.input_size = weights.input.shape[1]
-        size = self.projection_size
-        cells = self.cell_size
+        size, cells = weights.projection.shape
+        width = weights.input.shape[1]
+        # what `Arguments` says of the layer, besides its tensors
+        self.constants: dict[str, Any] = {
+            "input_size": width,
+            "projection_size": size,
+            "cell_size": cells,
+            "cell_clip": options.cell_clip,
+            "projection_clip": options.projection_clip,
+            "epsilon": options.norm_epsilon,
+        }
         # cells are the depth of the projection's panels
         padded_cells = _padded(cells, _DEPTH)
-        start = _padded(self.input_size, _DEPTH)
+        start = _padded(width, _DEPTH)
         depth = start + _padded(size, _DEPTH)
         step = torch.zeros(4, padded_cells, depth, dtype=dtype)
-        step[:, :cells, : self.input_size] = weights.input.view(4, cells, -1)
+        step[:, :cells, :width] = weights.input.view(4, cells, -1)
         step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together
@@ -200,8 +206,8 @@ class LstmInference:
         packed[: len(words), :width] = layer_states[0, words]
         after = []
         for index, layer in enumerate(self._layers):
-            hidden = torch.zeros(count, layer.projection_size)
-            cell = torch.zeros(count, layer.cell_size)
+            hidden = torch.zeros(count, layer.constants["projection_size"])
+            cell = torch.zeros(count, layer.constants["cell_size"])
             if state is not None:
                 hidden[rows], cell[rows] = state.layers[index]
             norm_weight, norm_bias = layer.norm
@@ -222,15 +228,10 @@ class LstmInference:
                 word_stride=layer_states.stride(1),
                 steps=len(active),
                 batch=count,
-                input_size=layer.input_size,
-                projection_size=layer.projection_size,
-                cell_size=layer.cell_size,
                 layer=index + 1,
                 residual=self._residual and index > 0,
                 threads=threads,
-                cell_clip=layer.options.cell_clip,
-                projection_clip=layer.options.projection_clip,
-                epsilon=layer.options.norm_epsilon,
+                **layer.constants,
             )
             if self._run(ctypes.byref(arguments)):
                 raise MemoryError(f"no memory for the states of {count} rows")

@@ -16,8 +16,13 @@ from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.encoders.layers import dropped
+from elmoc.encoders import (
+    Encoder,
+    EncoderOutput,
+    EncoderSizes,
+    EncoderState,
+    dropped,
+)
 from elmoc.errors import InputError
 
 
@@ -94,7 +99,8 @@ class Transformer(Encoder):
         """
         masks = dropout_masks or self.draw_dropout_masks(len(inputs))
         layer_states = [inputs]
-        x = inputs + sinusoids(*inputs.shape[1:], inputs.device).to(inputs.dtype)
+        _, time, size = inputs.shape
+        x = inputs + sinusoids(time, size, inputs.device).to(inputs.dtype)
         for index, layer in enumerate(self.layers):
             x = layer(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)

@@ -83,10 +83,9 @@ class ElmocEmbeddings(TokenEmbeddings):
         Raises:
             InputError: the model is not there, or is another one.
         """
-        given = dict(params)
-        fingerprint = given.pop("fingerprint")
+        given = {name: params[name] for name in params if name != "fingerprint"}
         embeddings = cls(**given)
-        if embeddings._elmo.fingerprint != fingerprint:
+        if embeddings._elmo.fingerprint != params["fingerprint"]:
             raise InputError(
                 f"{params['model']} is not the model that the tagger was trained on"
             )

@@ -32,11 +32,12 @@ class CompiledKernels:
         library = load_library(SOURCE, compiler)
         self.description = f"C++ compiled by {compiler}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        self._kernels = {}
-        for kind, name in KERNELS.items():
-            arguments = [ctypes.c_void_p] * len(kind._fields) + _LAYER_ARGUMENTS
-            signature = ctypes.CFUNCTYPE(None, *arguments)
-            self._kernels[kind] = signature.in_dll(library, f"{name}_{stored}")
+        self._kernels = {
+            kind: ctypes.CFUNCTYPE(
+                None, *[ctypes.c_void_p] * len(kind._fields), *_LAYER_ARGUMENTS
+            ).in_dll(library, f"{name}_{stored}")
+            for kind, name in KERNELS.items()
+        }
 
     def parts(self, streams: int) -> tuple[int, int]:
         # each thread adds up its own

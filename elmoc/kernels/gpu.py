@@ -109,11 +109,10 @@ def _gates_forward(
     before = tl.load(cell_before + row * size + column, inside, 0.0)
     c = _clipped(i * g + f * before, cell_limit)
     m = o * _tanh(c)
-    if PADDED:
-        active = step < tl.load(lengths + row)
-        c = tl.where(active, c, before)
-        m = tl.where(active, m, 0.0)
-        i, f, g, o = _zeros_unless(active, i, f, g, o)
+    active = step < tl.load(lengths + row) if PADDED else tl.full((), 1, tl.int1)
+    c = tl.where(active, c, before)
+    m = tl.where(active, m, 0.0)
+    i, f, g, o = _zeros_unless(active, i, f, g, o)
     tl.store(cell + row * size + column, c, inside)
     tl.store(gated_cell + row * size + column, m, inside)
     _store_gates(gates + at, size, inside, i, f, g, o)
@@ -171,11 +170,10 @@ def _gates_backward(
         do = dm * t * o * (1.0 - o)
         dc = dc * f
         m = o * t
-        if PADDED:
-            active = step < tl.load(lengths + row)
-            m = tl.where(active, m, 0.0)
-            dc = tl.where(active, dc, carried)
-            di, df, dg, do = _zeros_unless(active, di, df, dg, do)
+        active = step < tl.load(lengths + row) if PADDED else tl.full((), 1, tl.int1)
+        m = tl.where(active, m, 0.0)
+        dc = tl.where(active, dc, carried)
+        di, df, dg, do = _zeros_unless(active, di, df, dg, do)
         tl.store(grad_cell + row * size + column, dc, inside)
         tl.store(gated_cell + row * size + column, m, inside)
         _store_gates(gates + at, size, inside, di, df, dg, do)
@@ -274,18 +272,14 @@ def _output_backward(
     sum_bias = tl.zeros((BLOCK,), tl.float32)
     for number in range(part, rows, parts):
         row = tl.cast(number, tl.int64)
+        length = tl.load(lengths + row) if PADDED else step + 2
         carried = tl.load(grad_hidden + row * size + column, inside, 0.0)
         if NEXT:
             following = _load(grad_next + row * stride + column, inside)
-            if PADDED:
-                following = tl.where(
-                    step + 1 < tl.load(lengths + row), following, carried
-                )
-            carried = following
+            carried = tl.where(step + 1 < length, following, carried)
             tl.store(grad_hidden + row * size + column, carried, inside)
         grad = tl.load(grad_outputs + row * size + column, inside, 0.0) + carried
-        if PADDED:
-            grad = tl.where(step < tl.load(lengths + row), grad, 0.0)
+        grad = tl.where(step < length, grad, 0.0)
         if MASK:
             grad = grad * tl.load(mask + row * size + column, inside, 0.0)
         value = _load(projected + row * size + column, inside)
@@ -326,7 +320,6 @@ class TritonKernels:
         step: int,
         tensors: StepTensors,
     ) -> None:
-        kernel = _KERNELS[type(tensors)]
         rows, size = tensors[1].shape
         is_forward = isinstance(tensors, GatesForward | OutputForward)
         # backward, a program for each partial sum, which are the last tensor
@@ -334,7 +327,7 @@ class TritonKernels:
         block = triton.next_power_of_2(size)
         if isinstance(tensors, GatesForward | GatesBackward):
             block = COLUMNS
-        kernel[programs, triton.cdiv(size, block)](
+        _KERNELS[type(tensors)][programs, triton.cdiv(size, block)](
             *tensors,
             weights.bias,
             weights.norm_weight,

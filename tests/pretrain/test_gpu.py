@@ -8,8 +8,8 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import choose_kernels
-from elmoc.encoders.layers import run_padded
 from elmoc.encoders.lstm import LstmSizes
+from elmoc.encoders.plain_lstm import run_padded
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches

@@ -120,10 +120,10 @@ class ElmocComponent:
 
         A doc without sentence boundaries is read as one sentence.
         """
-        sentences = []
-        for doc in docs:
-            has_bounds = doc.has_annotation("SENT_START")
-            sentences.append(list(doc.sents) if has_bounds else [doc[:]])
+        sentences = [
+            list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
+            for doc in docs
+        ]
         vectors = iter(
             token_vectors(
                 self.elmo,
