@@ -109,13 +109,17 @@ class ElmoC:
         chosen = checked_device(device)
         precision = choose_precision(precision, chosen)
         if is_hub_name(path):
-            files = partial(model_files, with_vectors=vectors is None)
-            path = download_model(str(path), files, revision=revision)
+            path = download_model(
+                str(path),
+                partial(model_files, with_vectors=vectors is None),
+                revision=revision,
+            )
         # The fast recurrence is for those who train it further (`LayerStates`).
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
-        opened = open_model_vectors(directory, vectors)
-        return cls(directory, opened, precision, pooling)
+        return cls(
+            directory, open_model_vectors(directory, vectors), precision, pooling
+        )
 
     def save_pretrained(
         self, path: Path | str, *, bundle_vectors: bool = False
@@ -133,8 +137,11 @@ class ElmoC:
         """
         # Word vectors without a file are part of the directory in any case.
         file = Path(self.word_vectors.origin)
-        bundled = file if bundle_vectors and file.is_file() else None
-        write_model_directory(path, self.directory, vectors=bundled)
+        write_model_directory(
+            path,
+            self.directory,
+            vectors=file if bundle_vectors and file.is_file() else None,
+        )
 
     def to(self, device: torch.device | str) -> "ElmoC":
         """The model on another device, as a copy.
@@ -168,9 +175,12 @@ class ElmoC:
             batch_size: sentences a batch at most.
             progress: called after each batch with its number of words.
         """
-        rows = self.sentence_encoder.look_up(sentences)
-        return self.sentence_encoder.encode(
-            rows, batch_words=batch_words, batch_size=batch_size, progress=progress
+        inner = self.sentence_encoder
+        return inner.encode(
+            inner.look_up(sentences),
+            batch_words=batch_words,
+            batch_size=batch_size,
+            progress=progress,
         )
 
     def embed_sentences(
@@ -229,6 +239,9 @@ class ElmoC:
 
 def with_encoder(model: ElmoC, encoder: BidirectionalEncoder) -> ElmoC:
     """The model with other weights in its encoder."""
-    directory = replace(model.directory, encoder=encoder)
-    pooling = model.sentence_encoder.pooling
-    return ElmoC(directory, model.word_vectors, model.precision, pooling)
+    return ElmoC(
+        replace(model.directory, encoder=encoder),
+        model.word_vectors,
+        model.precision,
+        model.sentence_encoder.pooling,
+    )

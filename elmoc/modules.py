@@ -76,9 +76,8 @@ class LayerStates(nn.Module):
             ]
         turned = [each.transpose(0, 1) for each in read]
         states = pad_sequence(turned, batch_first=True).transpose(1, 2).to(place)
-        counts = torch.tensor([len(each) for each in turned], device=place.device)
-        positions = torch.arange(states.shape[2], device=place.device)
-        return states, positions < counts.unsqueeze(1)
+        present = [place.new_ones(len(each), dtype=torch.bool) for each in turned]
+        return states, pad_sequence(present, batch_first=True)
 
 
 class ScalarMix(nn.Module):

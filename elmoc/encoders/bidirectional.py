@@ -64,9 +64,12 @@ class EncoderConfig:
         if self.sizes.input_layer == "identity":
             return nn.Identity()
         size = self.sizes.projection_size
-        projection = nn.Linear(self.word_vector_size, size)
-        parts = OrderedDict(projection=projection, norm=nn.LayerNorm(size))
-        return nn.Sequential(parts)
+        return nn.Sequential(
+            OrderedDict(
+                projection=nn.Linear(self.word_vector_size, size),
+                norm=nn.LayerNorm(size),
+            )
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The `encoder` object of a model directory."""

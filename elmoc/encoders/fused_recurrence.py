@@ -284,9 +284,13 @@ class _FusedLayer(torch.autograd.Function):
         before = grads.joined[0, :, -size:].to(grads.hidden.dtype)
         if options.lengths is not None:
             before = torch.where(options.lengths.unsqueeze(1) > 0, before, grads.hidden)
-        of_inputs = grads.joined[:, :, :-size].transpose(0, 1)
-        of_weights = weight_gradients(weights, activations, grads)
-        return (*[None] * 4, of_inputs, before, grads.cell, *of_weights)
+        return (
+            *[None] * 4,
+            grads.joined[:, :, :-size].transpose(0, 1),
+            before,
+            grads.cell,
+            *weight_gradients(weights, activations, grads),
+        )
 
 
 def start_forward(

@@ -122,8 +122,9 @@ class InferenceEncoder:
         pieces = vectors.to(self.device).split(lengths.tolist())
         batches: Iterable[list[int]] = [list(range(len(pieces)))]
         if carried is None:
-            words = (lengths - 2).tolist()
-            batches = length_bucketed(words, _PADDED_WORDS, len(pieces))
+            batches = length_bucketed(
+                (lengths - 2).tolist(), _PADDED_WORDS, len(pieces)
+            )
         states: list[Tensor] = [vectors] * len(pieces)
         for batch in batches:
             padded = pad_sequence([pieces[index] for index in batch], batch_first=True)

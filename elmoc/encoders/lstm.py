@@ -118,8 +118,12 @@ class ProjectedLstmLayer(nn.Module):
                 self.bias.new_zeros(len(inputs), self.sizes.projection_size),
                 self.bias.new_zeros(len(inputs), self.sizes.cell_size),
             )
-        options = self.options(dropout_mask=dropout_mask, lengths=lengths)
-        return self.recurrence(inputs, state, self.weights(), options)
+        return self.recurrence(
+            inputs,
+            state,
+            self.weights(),
+            self.options(dropout_mask=dropout_mask, lengths=lengths),
+        )
 
     def weights(self) -> RecurrenceWeights:
         """The weights for the recurrence."""

@@ -199,10 +199,13 @@ class LstmInference:
         rows, starts = schedule(lengths, most)
         count = max(rows.tolist(), default=-1) + 1
         active, words, begins = pack_words(lengths, rows, starts, backward=backward)
-        # each layer reads it, and writes the input of the next one over it
         width = layer_states.shape[2]
-        shape = (len(words) + SPARE_WORDS, _padded(width, _DEPTH))
-        packed = torch.zeros(shape, dtype=self._layers[0].step.dtype)
+        # each layer reads it, and writes the input of the next one over it
+        packed = torch.zeros(
+            len(words) + SPARE_WORDS,
+            _padded(width, _DEPTH),
+            dtype=self._layers[0].step.dtype,
+        )
         packed[: len(words), :width] = layer_states[0, words]
         after = []
         for index, layer in enumerate(self._layers):
