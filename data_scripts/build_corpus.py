@@ -1,7 +1,6 @@
 """The command that makes a corpus directory of tokenised text; see `corpus.py`."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +32,7 @@ class BuildCorpusCommand(CorpusOptions):
     tokenised: Annotated[Answer, TOKENISED] = "yes"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         BuildCorpusCommand,

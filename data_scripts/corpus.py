@@ -12,7 +12,7 @@ holds text of one source alone.
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,6 @@ from msgspec import Meta
 from data_scripts.parts.pieces import (
     NumberedPiece,
     TextPiece,
-    Tokenisers,
     cut_pieces,
     number_piece,
 )
@@ -151,7 +150,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     leave_out_files = list(find_named_files(options.leave_out))
     for file in leave_out_files:
         reader_of(file).check(file)
-    tokenisers = _find_tokenisers(files, options.tokenised)
+    found = {file: Tokeniser(file, tokenised=options.tokenised) for file in files}
+    tokenisers = {file: each for file, each in found.items() if not each.tokenised}
     pieces, shard_tokens = _divide(train_files, held_out_files, options.shard_tokens)
     overlap = None
     if leave_out_files:
@@ -164,7 +164,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         "held_out": _as_given(held_out_files) or "as much as a shard of each source",
     }
     if tokenisers:
-        settings["tokenised_here"] = [str(file) for file in tokenisers]
+        settings["tokenised_here"] = list(map(str, tokenisers))
+        say(f"raw text, which is tokenised: {', '.join(map(str, tokenisers))}")
     with locked(out / "corpus.json"):
         work = out / ".work"
         if (out / "corpus.json").exists():
@@ -197,6 +198,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
             for piece in numbered:
                 left_out[piece.text.source] += piece.left_out
             settings["left_out_sentences"] = left_out
+            missing = sum(left_out.values())
+            say(f"{missing:,} sentences left out: they overlap with --leave-out")
         finish_corpus(
             out,
             lexicon=lexicon,
@@ -208,9 +211,6 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         )
         shutil.rmtree(work)
     report(out, f"{len(lexicon):,} word types", train, held_out)
-    if overlap is not None:
-        missing = sum(left_out.values())
-        say(f"{missing:,} sentences left out: they overlap with --leave-out")
 
 
 def find_text(
@@ -231,25 +231,12 @@ def find_text(
     }
     if not train:
         raise InputError("every input file is held out: name files to train on, too")
-    are_named = {bool(name) for name in (train | evaluation).values()}
-    if len(are_named) > 1:
+    if len({bool(name) for name in (train | evaluation).values()}) > 1:
         raise InputError(
             "some files are given as NAME=PATH and some without a name: name all of "
             "them, or none"
         )
     return train, evaluation
-
-
-def _find_tokenisers(files: Iterable[AnyPath], tokenised: Answer) -> Tokenisers:
-    """The tokenisers of the files of raw text; says which files these are."""
-    found = {file: Tokeniser(file, tokenised=tokenised) for file in files}
-    raw = {file: each for file, each in found.items() if not each.tokenised}
-    divided = [str(file) for file in found if file not in raw]
-    if divided and tokenised == "auto":
-        say(f"tokenised already: {', '.join(divided)}")
-    if raw:
-        say(f"raw text, which is tokenised: {', '.join(map(str, raw))}")
-    return raw
 
 
 def _divide(

@@ -5,7 +5,6 @@ What becomes of which text is told in `parts/tokenising.py`.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -54,7 +53,7 @@ class TokenizeOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         TokenizeOptions,

@@ -13,7 +13,6 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -85,7 +84,7 @@ class FastTextOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         FastTextOptions,
@@ -141,8 +140,9 @@ def train_fasttext(options: FastTextOptions) -> None:
         "bucket": options.buckets,
         "minCount": options.min_count,
     }
-    sizes = sizes_for(words)
-    sizes |= {name: size for name, size in given.items() if size is not None}
+    sizes = sizes_for(words) | {
+        name: size for name, size in given.items() if size is not None
+    }
     # `<s>` and `</s>` are two of them; fastText would train on these alone.
     if (corpus.counts >= sizes["minCount"]).sum() <= 2:
         raise InputError(

@@ -147,7 +147,9 @@ def _add_option(
     is_list = get_origin(setting.type) in (list, tuple)
     default = getattr(defaults, setting.name, setting.default)
     required = default is MISSING
-    text = _help_of(setting, default)
+    text = setting.help.replace("%", "%%")
+    if default not in (MISSING, None, False, "", (), []):
+        text = f"{text} (default: {default})"
     options: dict[str, Any] = {"help": argparse.SUPPRESS if hidden else text}
     options["metavar"] = extra.get("metavar", setting.name.upper())
     if is_list and not extra.get("repeat"):
@@ -185,14 +187,6 @@ def _number_or_text(kind: Any, text: str) -> Any:
         return item(text) if item in (int, float) else text
     except ValueError:
         return text
-
-
-def _help_of(setting: Setting, default: Any) -> str:
-    """The help of an option, with its default where that says something."""
-    text = setting.help
-    if default not in (MISSING, None, False, "", (), []):
-        text = f"{text} (default: {default})"
-    return text.replace("%", "%%")
 
 
 def options_of(

@@ -22,7 +22,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice, pairwise
+from itertools import chain, count, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -170,15 +170,12 @@ class PlannedShard:
         sentences = self.sentences[1:]
         if not len(sentences):
             return None
+        place = sentences[np.searchsorted(sentences[:-1], wanted)]
         near = documents[np.abs(documents - wanted) <= tokens // 2]
         if len(near):
-            nearest = np.argmin(np.abs(near - wanted))
-            cut = self.start + int(near[nearest])
-        else:
-            after = int(np.searchsorted(sentences, wanted))
-            cut = self.start + int(sentences[min(after, len(sentences) - 1)])
-        before = replace(self, end=cut)
-        return before, replace(self, start=cut, held_out=True)
+            place = near[np.argmin(np.abs(near - wanted))]
+        cut = self.start + int(place)
+        return replace(self, end=cut), replace(self, start=cut, held_out=True)
 
 
 def _piece_key(
@@ -267,14 +264,18 @@ def _numbered_blocks(
         sentences = _sentences(part, tokenisers.get(part.path), document_numbers)
         for block in buffered(sentences, lambda each: len(each[1]), most=BLOCK_WORDS):
             known = len(local_ids)
-            words = []
-            for _, sentence in block:
-                words += [BEGIN, *sentence, END]
+            marked = ((BEGIN, *sentence, END) for _, sentence in block)
+            words = list(chain.from_iterable(marked))
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
             has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(block)
             if has_mark or any("\0" in word for word in islice(local_ids, known, None)):
-                _refuse_marks(part.path, block)
+                marks = (each for _, each in block if _has_mark(each))
+                line = " ".join(next(marks))
+                raise InputError(
+                    f"{part.path} holds {BEGIN}, {END} or a zero byte, which mark an "
+                    f"end, in the line {line!r:.200}"
+                )
             documents = np.array([number for number, _ in block])
             if leave_out is not None:
                 new = leave_out.hashes(islice(local_ids, len(hashes), None))
@@ -308,17 +309,11 @@ def _sentences(
                 number = next(document_numbers)
 
 
-def _refuse_marks(path: AnyPath, block: Sequence[tuple[int, list[str]]]) -> None:
-    """Raise an `InputError` for the sentence with a word that a corpus cannot hold: a
-    mark of sentence boundaries, or the zero byte, which ends a string in fastText.
+def _has_mark(sentence: list[str]) -> bool:
+    """Whether a sentence has a word that a corpus cannot hold: a mark of sentence
+    boundaries, or the zero byte, which ends a string in fastText.
     """
-    for _, sentence in block:
-        line = " ".join(sentence)
-        if "\0" in line or not {BEGIN, END}.isdisjoint(sentence):
-            raise InputError(
-                f"{path} holds {BEGIN}, {END} or a zero byte, which mark an end, in "
-                f"the line {line!r:.200}"
-            )
+    return "\0" in "".join(sentence) or not {BEGIN, END}.isdisjoint(sentence)
 
 
 def shard_ends(

@@ -54,8 +54,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[PlannedShard]:
     for (source, is_held_out), own in shards.items():
         needs_ends = (source, True) not in shards
         if len(own) < 1 + needs_ends:
-            split = "held-out" if is_held_out else "training"
-            text = f"{split} text {source}".rstrip()
+            text = f"{'held-out' if is_held_out else 'training'} text {source}".rstrip()
             raise InputError(
                 f"the {text} has no sentence (that is not left out), or "
                 "is one shard, and none is left to hold out: give more text, with a "
@@ -83,8 +82,7 @@ def held_out_ends(
     ends: dict[PlannedShard, list[PlannedShard]] = {}
     for place in range(places if places > 1 else 0):
         shard = shards[(2 * place + 1) * len(shards) // (2 * places)]
-        half = (shard.end - shard.start) // 2
-        parts = shard.split(min(tokens // places, half))
+        parts = shard.split(min(tokens // places, (shard.end - shard.start) // 2))
         if parts:
             ends[shard] = list(parts)
     return ends or {shards[-1]: [replace(shards[-1], held_out=True)]}
@@ -131,8 +129,8 @@ def merge_lexicons(
     kept = counts >= (min_count if min_count > 1 else 0)
     kept[marks] = True
     counts[marks[-1]] += counts[~kept].sum()
-    by_code_point = sorted(np.flatnonzero(kept).tolist(), key=words.__getitem__)
-    order = np.array(by_code_point, dtype=np.int64)
+    # By code point.
+    order = np.array(sorted(np.flatnonzero(kept).tolist(), key=words.__getitem__))
     order = order[np.argsort(-counts[order], kind="stable")]
     final = np.zeros(len(words), dtype=ID_DTYPE)
     final[order] = np.arange(len(order), dtype=ID_DTYPE)

@@ -64,12 +64,10 @@ class Tokeniser:
         lines = lines_of(read_documents(TextRange(path)))
         sample = list(map(_without_markup, first_lines(lines, SAMPLE_CHARACTERS)))
         self._sample = "\n".join(sample)
-        self.tokenised = tokenised == "yes"
-        if tokenised == "auto":
-            self.tokenised = reader.tokenised or looks_tokenised(self._sample)
-        self.wrapped = wrapped == "yes"
-        if wrapped == "auto":
-            self.wrapped = looks_wrapped(sample)
+        self.tokenised = tokenised == "yes" or (
+            tokenised == "auto" and (reader.tokenised or looks_tokenised(self._sample))
+        )
+        self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(sample))
 
     def lines(self, lines: Iterable[str], *, workers: int = 1) -> Iterator[str]:
         """The tokenised lines that lines of the file become: a sentence each, and a

@@ -44,11 +44,9 @@ class Overlap:
         for words in sentences:
             starts.append(len(hashes))
             for word in filter(None, map(reduced, words)):
-                if word not in self._hash_of:
-                    value = xxhash.xxh3_64_intdigest(word.encode())
-                    # 0 and 1 have a meaning of their own.
-                    self._hash_of[word] = max(2, value)
-                hashes.append(self._hash_of[word])
+                # 0 and 1 have a meaning of their own.
+                value = max(2, xxhash.xxh3_64_intdigest(word.encode()))
+                hashes.append(self._hash_of.setdefault(word, value))
         runs = _runs(np.array(hashes, np.uint64), np.array(starts, np.int64))
         self._known = {length: np.unique(values) for length, values, _ in runs}
 

@@ -65,21 +65,19 @@ class SentenceInput:
         kind = "documents" if self.documents else "text"
         for document in read_documents(TextRange(self.path), kind=kind):
             begins = True
+            key = document.name if document.tokenised else None
             for index, line in enumerate(document.lines):
-                where = f"line {document.line + index}"
-                if not isinstance(line, str):
-                    where = f"line {document.line} sentences[{index}]"
-                    text = " ".join(line)
-                    key = document.name
-                    yield Sentence(line, text, key, self.boundaries, begins, where)
-                    begins = False
-                    continue
-                tokens = line.split()
+                where = f"line {document.line} sentences[{index}]"
+                tokens = line
+                if isinstance(line, str):
+                    where = f"line {document.line + index}"
+                    tokens = line.split()
+                    begins = begins or not self.carry_state
                 # Without carried state a blank line is an entry of its own, which the
                 # survey refuses unless empty ones are allowed.
-                if tokens or self.allow_empty or not self.carry_state:
-                    begins = begins or not self.carry_state
-                    yield Sentence(tokens, line, None, self.boundaries, begins, where)
+                if tokens or key or self.allow_empty or not self.carry_state:
+                    text = line if isinstance(line, str) else ""
+                    yield Sentence(tokens, text, key, self.boundaries, begins, where)
                     begins = False
 
 

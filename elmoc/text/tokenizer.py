@@ -171,9 +171,8 @@ def tokenise_sentence(text: str) -> list[str]:
     # A zero-width space divides words of scripts without spaces.
     pieces = plain_text(text).replace("\u200b", " ").split()
     # Only marks stand behind the last piece with a letter or digit.
-    last = len(pieces) - 1
-    while last > 0 and not any(map(str.isalnum, pieces[last])):
-        last -= 1
+    backwards = range(len(pieces) - 1, 0, -1)
+    last = next((each for each in backwards if any(map(str.isalnum, pieces[each]))), 0)
     words = (_words(piece, place >= last) for place, piece in enumerate(pieces))
     return list(chain.from_iterable(words))
 
@@ -194,11 +193,11 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
     words: list[str] = []
     for token in _TOKEN.findall(piece):
         contraction = _CONTRACTION.fullmatch(token)
-        if contraction is None:
+        if contraction:
+            first, *second = filter(None, contraction.groups())
+            words += [first, "".join(second)]
+        else:
             words += filter(None, _DASHES.split(token))
-            continue
-        first, *second = filter(None, contraction.groups())
-        words += [first, "".join(second)]
     straight = ['"' if word in ("``", "''") else word for word in words]
     return tuple(word.replace(_GERSHAYIM, '"') for word in straight + behind)
 
@@ -316,8 +315,9 @@ def looks_wrapped(lines: Sequence[str]) -> bool:
     They are when most lines that another line follows end in the middle of a sentence,
     and lines are of a like width (median from 45 characters on, 95 % at most 120).
     """
-    pairs = pairwise(lines)
-    followed = [line for line, after in pairs if line.strip() and after.strip()]
+    followed = [
+        line for line, after in pairwise(lines) if line.strip() and after.strip()
+    ]
     if len(followed) < 2:
         return False
     lengths = sorted(len(line.rstrip()) for line in followed)
