@@ -175,8 +175,9 @@ def learn(corpus: Corpus, units: int) -> "Subwords":
     byte_level = tokenizers.pre_tokenizers.ByteLevel(
         add_prefix_space=True, use_regex=False
     )
-    words = tokenizers.pre_tokenizers.WhitespaceSplit()
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([words, byte_level])
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+        [tokenizers.pre_tokenizers.WhitespaceSplit(), byte_level]
+    )
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=units - len(marks),
         initial_alphabet=alphabet,

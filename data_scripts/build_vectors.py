@@ -29,7 +29,6 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import (
     RandomVectors,
     TransformKind,
-    WordVectors,
     check_vectors,
 )
 from elmoc.word_vectors.table import Dtype, write_vector_table
@@ -116,7 +115,13 @@ def build_vectors(options: TableOptions) -> None:
         if not origin.startswith("random:"):
             # It is recorded, and opened again from anywhere.
             origin = str(Path(origin).absolute())
-        vectors = open_vectors(origin, corpus)
+        vectors = open_word_vectors(origin, only=set(corpus.lexicon))
+        if corpus.record.subwords and not isinstance(vectors, RandomVectors):
+            # PyTorch is only needed here.
+            from elmoc.word_vectors.subwords import SubwordVectors
+
+            if not isinstance(vectors, SubwordVectors):
+                corpus.require_words()
         fitted = None
         post_processing = options.transform
         if options.like is not None:
@@ -171,22 +176,7 @@ def build_vectors(options: TableOptions) -> None:
 
 
 def _blocks(rows: int) -> list[slice]:
-    starts = range(0, rows, _BLOCK_ROWS)
-    return [slice(start, start + _BLOCK_ROWS) for start in starts]
-
-
-def open_vectors(origin: str, corpus: Corpus) -> WordVectors:
-    """The word vectors; an `InputError` where they are of words and the corpus is one
-    of subwords.
-    """
-    vectors = open_word_vectors(origin, only=set(corpus.lexicon))
-    if corpus.record.subwords and not isinstance(vectors, RandomVectors):
-        # PyTorch is only needed here.
-        from elmoc.word_vectors.subwords import SubwordVectors
-
-        if not isinstance(vectors, SubwordVectors):
-            corpus.require_words()
-    return vectors
+    return [slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS)]
 
 
 @contextmanager
@@ -207,8 +197,10 @@ def temporary_array(
 
 def mean_norm(raw: np.ndarray) -> float:
     """Mean length of the rows of `raw` [V, E] that are not zero; 1 where all are."""
-    blocks = (raw[block].astype(np.float64) for block in _blocks(len(raw)))
-    norms = [np.linalg.norm(block, axis=1) for block in blocks]
+    norms = [
+        np.linalg.norm(raw[block].astype(np.float64), axis=1)
+        for block in _blocks(len(raw))
+    ]
     used = sum(map(np.count_nonzero, norms))
     return float(sum(map(np.sum, norms)) / used) if used else 1.0
 

@@ -156,8 +156,7 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     overlap = None
     if leave_out_files:
         documents = chain.from_iterable(map(read_documents, leave_out_files))
-        sentences = chain.from_iterable(each.sentences() for each in documents)
-        overlap = Overlap(sentences)
+        overlap = Overlap(chain.from_iterable(each.sentences() for each in documents))
     settings: dict[str, Any] = {
         "min_count": options.min_count,
         "shard_tokens": shard_tokens,
@@ -198,8 +197,7 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
             for piece in numbered:
                 left_out[piece.text.source] += piece.left_out
             settings["left_out_sentences"] = left_out
-            missing = sum(left_out.values())
-            say(f"{missing:,} sentences left out: they overlap with --leave-out")
+            say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
         finish_corpus(
             out,
             lexicon=lexicon,

@@ -75,18 +75,14 @@ def tokenise_file(options: TokenizeOptions) -> None:
     """
     target = options.target
     words = 0
-    sentences = 0
     with locked(target), rereadable(options.source) as path:
         refuse_existing(target)
         tokeniser = Tokeniser(
             path, tokenised=options.tokenised, wrapped=options.wrapped
         )
-        how = "raw text, not wrapped"
-        if tokeniser.wrapped:
-            how = "raw text, wrapped: its lines are joined"
-        if tokeniser.tokenised:
-            how = "tokenised already: its lines stay as they are"
-        say(f"{path} is {how}")
+        how = "wrapped: its lines are joined" if tokeniser.wrapped else "not wrapped"
+        kind = "tokenised already" if tokeniser.tokenised else f"raw text, {how}"
+        say(f"{path} is {kind}")
         bar = progress_bar(
             iterable=lines_of(read_documents(TextRange(path))),
             desc="tokenising",
@@ -97,10 +93,9 @@ def tokenise_file(options: TokenizeOptions) -> None:
             for line in tokeniser.lines(bar, workers=options.workers):
                 file.write(f"{line}\n")
                 words += len(line.split())
-                sentences += bool(line.strip())
             if not words:
                 raise InputError(f"{path} has no words")
-    say(f"{target}: {words:,} words in {sentences:,} sentences")
+    say(f"{target}: {words:,} words")
 
 
 if __name__ == "__main__":

@@ -149,8 +149,7 @@ def train_fasttext(options: FastTextOptions) -> None:
             f"no word of {corpus.path} occurs {sizes['minCount']} times: give a "
             "smaller --min-count"
         )
-    shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-    say(f"{words:,} words; {shown}")
+    say(f"{words:,} words; {', '.join(f'{name} {sizes[name]:,}' for name in sizes)}")
     with locked(output):
         refuse_existing(output)
         with temporary_path(output, "text") as text, atomic_path(output) as model:

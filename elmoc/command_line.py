@@ -46,9 +46,12 @@ def run_main(
         inside: see `new_parser`.
     """
     given = list(sys.argv[1:] if argv is None else argv)
-    full = "--help-all" in given
     parser = new_parser(
-        kind, prog=prog, description=description, full=full, inside=inside
+        kind,
+        prog=prog,
+        description=description,
+        full="--help-all" in given,
+        inside=inside,
     )
     wait_without_spinning()
 
@@ -100,8 +103,11 @@ def new_parser(
         prog=prog, description=description, argument_default=argparse.SUPPRESS
     )
     if any(_has_rare(each) for each in settings_of(kind)):
-        text = "show all options, also those that few people need"
-        parser.add_argument("--help-all", action="help", help=text)
+        parser.add_argument(
+            "--help-all",
+            action="help",
+            help="show all options, also those that few people need",
+        )
     _add_fields(parser, parser, kind, "", full, None, inside or {})
     return parser
 
@@ -130,8 +136,8 @@ def _add_fields(
         if is_dataclass(inner):
             title = each.help or (inner.__doc__ or "").splitlines()[0].rstrip(".")
             new_group = parser.add_argument_group(None if hidden else title)
-            place = f"{path}{_INSIDE}"
-            _add_fields(parser, new_group, inner, place, full, own, inside, hidden)
+            within = f"{path}{_INSIDE}"
+            _add_fields(parser, new_group, inner, within, full, own, inside, hidden)
         elif get_origin(each.type) is not dict or "parse" in each.extra:
             _add_option(group, each, prefix, hidden, defaults)
 
@@ -216,7 +222,6 @@ def options_of(
     }
 
     def name(path: str) -> str:
-        field = path.partition("[")[0]
-        return str(names.get(field, path))
+        return str(names.get(path.partition("[")[0], path))
 
     return convert(values, kind, name=name)

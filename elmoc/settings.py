@@ -84,17 +84,17 @@ def settings_of(kind: type) -> tuple[Setting, ...]:
         if each.default_factory is not MISSING:
             default = each.default_factory()
         type_, metas = _unwrapped(hints[each.name])
-        extra = ChainMap(*[meta.extra for meta in metas if meta.extra])
-        setting = Setting(
-            name=each.name,
-            hint=hints[each.name],
-            type=type_,
-            default=default,
-            help=" ".join(meta.description for meta in metas if meta.description),
-            choices=_choices(type_),
-            extra=extra,
+        found.append(
+            Setting(
+                name=each.name,
+                hint=hints[each.name],
+                type=type_,
+                default=default,
+                help=" ".join(meta.description for meta in metas if meta.description),
+                choices=_choices(type_),
+                extra=ChainMap(*[meta.extra for meta in metas if meta.extra]),
+            )
         )
-        found.append(setting)
     return tuple(found)
 
 
@@ -145,8 +145,7 @@ def convert(
         InputError: an unknown key, a missing one, or an impossible value.
     """
     with reading(where):
-        converted: T = _converted(value, kind, "", name)
-        return converted
+        return cast(T, _converted(value, kind, "", name))
 
 
 def plain_values(value: Any) -> Any:
@@ -180,7 +179,20 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
     takes_items = origin in (list, Any) or items[1:] == (...,)
     inside = f"{path}." if path else ""
     if is_dataclass(kind) and isinstance(value, Mapping):
-        return _dataclass_of(value, cast(type, kind), inside, name)
+        settings = {each.name: each for each in settings_of(cast(type, kind))}
+        for key in value:
+            if key not in settings:
+                known = ", ".join(name(f"{inside}{each}") for each in settings)
+                key = name(f"{inside}{key}")
+                raise InputError(f"unknown key {key} (known: {known})")
+        found = {}
+        for key, setting in settings.items():
+            path = f"{inside}{key}"
+            if key in value:
+                found[key] = _converted(value[key], setting.hint, path, name)
+            elif setting.default is MISSING:
+                raise InputError(f"{name(path)} is missing")
+        return origin(**found)
     if origin in (dict, Any) and isinstance(value, Mapping):
         value = {
             key: _converted(each, items[-1], f"{inside}{key}", name)
@@ -196,30 +208,12 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
     except msgspec.ValidationError as error:
         called = name(path).rstrip(".") or "it"
         needed = _needed(str(error), kind, metas)
-        shown = reprlib.repr(value)
-        raise InputError(f"{called} must be {needed}, not {shown}") from error
+        raise InputError(
+            f"{called} must be {needed}, not {reprlib.repr(value)}"
+        ) from error
     if isinstance(record, float) and not math.isfinite(record):
         raise InputError(f"{name(path)} must be a finite number, not {record}")
     return record
-
-
-def _dataclass_of(
-    values: Mapping[str, Any], kind: type, inside: str, name: Callable[[str], str]
-) -> Any:
-    """A dataclass of an object; the paths of its fields begin with `inside`."""
-    settings = {each.name: each for each in settings_of(kind)}
-    for key in values:
-        if key not in settings:
-            known = ", ".join(name(f"{inside}{other}") for other in settings)
-            raise InputError(f"unknown key {name(f'{inside}{key}')} (known: {known})")
-    found = {}
-    for key, setting in settings.items():
-        path = f"{inside}{key}"
-        if key in values:
-            found[key] = _converted(values[key], setting.hint, path, name)
-        elif setting.default is MISSING:
-            raise InputError(f"{name(path)} is missing")
-    return kind(**found)
 
 
 def _path_of(kind: type, value: Any) -> Any:

@@ -99,9 +99,8 @@ def report(seconds: float) -> None:
     metrics = map(json.loads, read_lines(ROOT / OUT / "run/metrics.jsonl"))
     last = [line for line in metrics if line["kind"] == "evaluation"][-1]
     probes = [json.loads(line) for line in read_lines(ROOT / OUT / "probe.jsonl")]
-    million = last["words"] / 1e6
     print(
-        f"\n── Results after {million:.2f} million words of pretraining "
+        f"\n── Results after {last['words'] / 1e6:.2f} million words of pretraining "
         f"({seconds / 60:.1f} minutes in all)\n"
     )
     print(f"{'held out':32}{'encoder':>10}{'best constant':>16}")

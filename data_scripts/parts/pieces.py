@@ -114,11 +114,10 @@ class NumberedPiece:
         with np.load(folder / "piece.npz") as arrays:
             self.documents: np.ndarray = arrays["documents"]
             self.left_out = int(arrays["left_out"])
-            ends = arrays["ends"].tolist()
-        self.shards = [
-            PlannedShard(self, start, end, text.held_out)
-            for start, end in pairwise([0, *ends])
-        ]
+            self.shards = [
+                PlannedShard(self, start, end, text.held_out)
+                for start, end in pairwise([0, *arrays["ends"].tolist()])
+            ]
 
     @property
     def lexicon(self) -> list[str]:
@@ -150,8 +149,7 @@ class PlannedShard:
         """
         documents = self.piece.documents
         first, last = np.searchsorted(documents, [self.start + 1, self.end])
-        inside = documents[first:last] - self.start
-        return np.concatenate([[0], inside]).astype(np.int64)
+        return np.append(0, documents[first:last] - self.start)
 
     @property
     def sentences(self) -> np.ndarray:
@@ -188,9 +186,16 @@ def _piece_key(
     for part in piece.parts:
         stat = os.stat(part.path)
         tokeniser = tokenisers.get(part.path)
-        file = [os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns]
-        file += [part.start, part.end, tokeniser and tokeniser.wrapped]
-        parts.append(file)
+        parts.append(
+            [
+                os.path.realpath(part.path),
+                stat.st_size,
+                stat.st_mtime_ns,
+                part.start,
+                part.end,
+                tokeniser and tokeniser.wrapped,
+            ]
+        )
     left_out = leave_out and leave_out.fingerprint
     key = [piece.held_out, piece.shard_tokens, parts, left_out]
     return fingerprint([json.dumps(key).encode()])

@@ -18,9 +18,14 @@ from typing import Literal
 
 from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
-from elmoc.text.documents import TextRange, lines_of, read_documents, reader_of
+from elmoc.text.documents import (
+    TextRange,
+    first_lines,
+    lines_of,
+    read_documents,
+    reader_of,
+)
 from elmoc.text.named_files import AnyPath
-from elmoc.text.suitable import first_lines
 from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,
@@ -80,8 +85,7 @@ class Tokeniser:
         lines = map(_without_markup, lines)
         if self.tokenised:
             return lines
-        paragraphs = _paragraphs(lines, self.wrapped)
-        blocks = buffered(paragraphs, len, most=_BLOCK_CHARACTERS)
+        blocks = buffered(_paragraphs(lines, self.wrapped), len, most=_BLOCK_CHARACTERS)
         tokenised = parallel_map(self._tokenise, blocks, workers)
         return _single_blank_lines(chain.from_iterable(tokenised))
 

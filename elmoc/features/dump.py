@@ -31,8 +31,13 @@ from elmoc.model import ElmoC
 from elmoc.process import progress_bar
 from elmoc.settings import checked
 from elmoc.text.named_files import AnyPath
-from elmoc.text.sentences import Sentence, SentenceInput, count_words, opened_input
-from elmoc.text.survey import survey
+from elmoc.text.sentences import (
+    Sentence,
+    SentenceInput,
+    count_words,
+    opened_input,
+    survey,
+)
 
 # Words of a part at most: enough for batches of sentences of similar length.
 PART_WORDS = 50_000

@@ -21,17 +21,22 @@ from typing import Annotated
 
 import msgspec
 
-from elmoc.errors import reading
+from elmoc.batches import buffered
+from elmoc.errors import InputError, reading, say
 from elmoc.files.compression import compression, unpacked_name
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.named_files import AnyPath, find_named_files, rereadable
-from elmoc.text.suitable import check_suitable
+from elmoc.text.tokenizer import looks_raw
 
 # Of tokenised English, spaces included. Where a corpus is cut into shards depends on
 # both numbers.
 BYTES_PER_TOKEN = 5
 # Bytes of text for each compressed byte.
 COMPRESSION = 2.7
+# Characters of each file by which it is judged: some hundred lines.
+SAMPLE_CHARACTERS = 10_000
+# A row of columns: fields divided by tabs, or a tag of an entity or a chunk at its end.
+_COLUMNS = re.compile(r"\t|\s(?:O|[BIES]-\S+)$")
 # Bytes behind a wanted cut in which a blank line is looked for, at most.
 _MOST_LOOKED_AT = 1 << 20
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
@@ -126,8 +131,30 @@ class PlainText(TextReader):
                 pass
 
     def check(self, path: AnyPath, *, warn: bool = True) -> None:
-        """See `TextReader`."""
-        check_suitable(path, warn=warn)
+        """See `TextReader`. JSON lines and columns are refused; raw text, which may be
+        meant, is warned of on standard error.
+        """
+        sample = first_lines(read_lines(path), SAMPLE_CHARACTERS)
+        rows = [line.strip() for line in sample if line.strip()]
+        if rows and all(re.match(r'\{\s*"', row) for row in rows):
+            raise InputError(
+                f"{path} holds JSON lines: give the text in them, e.g. what "
+                f"`jq -r .text {path}` prints"
+            )
+        # Comments of CoNLL-U have no columns.
+        rows = [row for row in rows if not row.startswith("#")]
+        if 2 * len(list(filter(_COLUMNS.search, rows))) > len(rows):
+            raise InputError(
+                f"{path} has columns: give the sentences alone, which `python -m "
+                "downstream sentences` prints"
+            )
+        if warn and looks_raw("\n".join(sample)):
+            say(
+                f"warning: {path} looks like text that is not tokenised, as most of "
+                "its commas and the like touch a word: give what `python -m "
+                "data_scripts.tokenize` makes of it",
+                file=sys.stderr,
+            )
 
     def divide(self, path: AnyPath, wanted_bytes: int) -> list[TextRange]:
         """See `TextReader`. A plain file is cut into equal parts; each cut is moved to
@@ -150,8 +177,15 @@ class PlainText(TextReader):
                     # A longer line is refused where it is read.
                     file.readline(MAX_LINE_BYTES + 1)
                 cuts.add(file.tell())
-        spans = pairwise(sorted(cuts))
-        return [TextRange(path, start, end) for start, end in spans]
+        return [TextRange(path, start, end) for start, end in pairwise(sorted(cuts))]
+
+
+def first_lines(lines: Iterable[str], characters: int) -> list[str]:
+    """The first lines of a text, up to this number of characters; a longer line is cut
+    to it.
+    """
+    beginning: list[str] = next(buffered(lines, len, most=characters), [])
+    return [line[:characters] for line in beginning]
 
 
 def _until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:

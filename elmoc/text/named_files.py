@@ -77,7 +77,6 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
         InputError: an argument names no file, or a file is named twice.
     """
     named: dict[AnyPath, str] = {}
-    seen: set[str] = set()
     for argument in arguments:
         name = ""
         if isinstance(argument, str):
@@ -88,10 +87,8 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
                 f"{str(argument)!r} names no file: name files that are there"
             )
         for file in found:
-            real = os.path.realpath(file)
-            if real in seen:
+            if file in named:
                 raise InputError(f"{file} is named twice: name every input file once")
-            seen.add(real)
             named[file] = name
     return named
 
