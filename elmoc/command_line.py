@@ -114,8 +114,9 @@ def new_parser(
 
 def _has_rare(setting: Setting) -> bool:
     """Whether an option, or one inside it, is `rare`."""
-    inner = settings_of(setting.type) if is_dataclass(setting.type) else []
-    return "rare" in setting.extra or any(_has_rare(each) for each in inner)
+    kind: type = setting.type
+    inner = settings_of(kind) if is_dataclass(kind) else ()
+    return "rare" in setting.extra or any(map(_has_rare, inner))
 
 
 def _add_fields(
