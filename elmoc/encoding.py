@@ -19,6 +19,7 @@ from elmoc.encoders import CarriedState
 from elmoc.encoders.inference import CPU, InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
+from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import Precision
 from elmoc.version import VERSION
@@ -257,13 +258,14 @@ class SentenceEncoder:
 
     def _checked(self, states: Tensor) -> Tensor:
         """A copy of states, so that those of a batch can be freed."""
-        if not states.isfinite().all():
+        own = states.clone(memory_format=torch.contiguous_format)
+        if not all_finite(own.cpu().numpy()):
             raise InputError(
                 f"{self._directory.path or 'this model'} gives layer states that are "
                 "not finite: numbers of it, or of its word vectors "
                 f"({self._word_vectors.origin}), are too large"
             )
-        return states.clone(memory_format=torch.contiguous_format)
+        return own
 
 
 def _tokens_of(sentence: Sequence[str]) -> list[str]:

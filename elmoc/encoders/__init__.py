@@ -119,8 +119,9 @@ class Encoder(nn.Module, ABC):
         if not (self.training and sizes.dropout):
             return [None] * count
         weight = next(self.parameters())
-        shape = (batch, sizes.projection_size)
-        keep = torch.full(shape, 1 - sizes.dropout, device=weight.device)
+        keep = torch.full(
+            (batch, sizes.projection_size), 1 - sizes.dropout, device=weight.device
+        )
         return [
             torch.bernoulli(keep, generator=generator).to(weight.dtype)
             / (1 - sizes.dropout)

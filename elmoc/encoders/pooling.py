@@ -28,7 +28,7 @@ def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
     # [n], and the word [m] of each unit
     counts = bounds.diff()
     words = torch.arange(len(counts), device=states.device).repeat_interleave(counts)
-    sums = states.new_zeros(*states.shape[:-2], len(counts), states.shape[-1])
-    sums.index_add_(-2, words, states[..., : len(words), :])
+    zeros = states.new_zeros(*states.shape[:-2], len(counts), states.shape[-1])
+    sums = zeros.index_add_(-2, words, states[..., : len(words), :])
     # the mean of no units is zeros
     return sums / counts.clamp(min=1).unsqueeze(1)
