@@ -79,8 +79,10 @@ def quickstart() -> None:
         before = time.monotonic()
         command = step.format(data=DATA, out=OUT).strip().replace("\n", " \\\n    ")
         print(f"\n── {title}\n$ python -m {command}", flush=True)
-        python = shlex.quote(sys.executable)
-        status = subprocess.run(f"{python} -m {command}", shell=True, cwd=ROOT)
+        # As in a shell, for the sake of `>`.
+        status = subprocess.run(
+            f"{shlex.quote(sys.executable)} -m {command}", shell=True, cwd=ROOT
+        )
         if status.returncode:
             raise InputError(
                 f"the command above ended with status {status.returncode}; its last "
