@@ -43,8 +43,6 @@ def train(
         state.max_seconds = max_seconds
         # Fewer tenths of a longer time are over than of the time before.
         state.tenths = min(state.tenths, state.progress.tenths)
-    # A resumed run counts its seconds from where it stopped.
-    began = time.monotonic() - state.seconds
     streamed = stream_batches(
         data.windows(state.position, own=processes.stream_slice(data.streams)),
         data.batch_maker(),
@@ -59,6 +57,9 @@ def train(
         # The first evaluation says where the run begins, and exports a first model.
         if resumed is None:
             recorder.evaluate()
+        # A resumed run counts its seconds from where it stopped; a new one counts none
+        # before its first update, so that a short time is not over before that.
+        began = time.monotonic() - state.seconds
         while True:
             asked = stop.is_set() or recorder.output_is_lost
             # All processes stop after the same update, and by the same clock.

@@ -75,10 +75,10 @@ class TrainState(Totals):
         end.
         """
         if self.max_seconds:
-            # an evaluation may take longer than the run has
-            return Progress(
-                self.seconds, max(1e-9, self.max_seconds - self.evaluation_seconds)
-            )
+            # Where evaluations are slow, the last one ends after the time: short runs
+            # would else have no time to train.
+            kept = min(self.evaluation_seconds, self.max_seconds / 10)
+            return Progress(self.seconds, self.max_seconds - kept)
         return Progress(self.update, self.updates)
 
     def parameters(self, name: str) -> list[Tensor]:

@@ -81,3 +81,15 @@ def test_slow_evaluations_are_fewer(
     assert len(evaluations) == 5, "at the beginning, after three tenths each, and at the end"
     assert last_checkpoint(run)["seconds"] == pytest.approx(1.95, abs=0.03), "with the last evaluation it is two"
     assert evaluations[-1]["update"] == last_checkpoint(run)["update"]
+
+
+def test_a_first_evaluation_takes_no_time_of_the_run(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]
+) -> None:
+    def slow(*arguments: object, **options: object) -> dict[str, float]:
+        spend(5)
+        return evaluate(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recorder, "evaluate", slow)
+    run = runs.run("run", "--max-time=1s", train__updates=10**6)
+    assert last_checkpoint(run)["update"] > 15
