@@ -1,6 +1,13 @@
-"""The pages: what README.md, CONTRIBUTING.md and docs/*.md point at is there, and their Python parses."""
+"""The pages: what README.md, CONTRIBUTING.md and docs/*.md point at is there, and their examples run."""
 
+import contextlib
+import importlib.util
+import io
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +62,50 @@ def test_commands_are_there(page: Path) -> None:
 def test_python_parses(page: Path) -> None:
     for block in blocks(page, "python"):
         compile(block, page.name, "exec")
+
+
+# Pages whose examples run, in their order, in one folder and with the same names. The others' are code to adapt.
+RUN = ("README.md", "docs/features.md", "docs/integrations.md")
+# Blocks that need packages which tests do without: they run where these are installed (`make test-integrations`).
+OPTIONAL = ("spacy", "flair")
+# Commands of pages that a test can run, by how their line starts. Others take long, need a network or more machines.
+COMMANDS = ("elmoc dump-features", "elmoc inspect", "elmoc convert")
+# A block of Python or of commands, and what it prints where a block of text follows it.
+EXAMPLE = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what pages name: the model of the checkout, also as somebody's run, and sentences."""
+    (tmp_path / "quickstart").symlink_to(ROOT / "quickstart")
+    for name in ("models/english", "models/mine", "runs/mine"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(ROOT / "models/english")
+    (tmp_path / "sentences.txt").write_text("The cat sat .\nIt rained all day .\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_examples_print_what_the_page_shows(name: str, workspace: Path) -> None:
+    names: dict[str, object] = {}
+    found = EXAMPLE.findall((ROOT / name).read_text(encoding="utf-8"))
+    assert found
+    for language, code, shown in found:
+        if any(f"import {each}" in code and importlib.util.find_spec(each) is None for each in OPTIONAL):
+            continue
+        printed = io.StringIO()
+        if language == "sh":
+            for command in filter(lambda line: line.startswith(COMMANDS), code.splitlines()):
+                run_command_of_page(command)
+        else:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, name, "exec"), names)
+        if shown:
+            assert printed.getvalue() == shown, code
+
+
+def run_command_of_page(command: str) -> None:
+    words = [sys.executable, "-m", *shlex.split(command, comments=True)]
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
