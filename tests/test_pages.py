@@ -69,7 +69,7 @@ RUN = ("README.md", "docs/features.md", "docs/integrations.md")
 # Blocks that need packages which tests do without: they run where these are installed (`make test-integrations`).
 OPTIONAL = ("spacy", "flair")
 # Commands of pages that a test can run, by how their line starts. Others take long, need a network or more machines.
-COMMANDS = ("elmoc dump-features", "elmoc inspect", "elmoc convert")
+COMMANDS = ("elmoc dump-features", "elmoc inspect")
 # A block of Python or of commands, and what it prints where a block of text follows it.
 EXAMPLE = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
