@@ -86,7 +86,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [*RUN, pytest.param("docs/python.md", marks=pytest.mark.slow)])
 def test_examples_print_what_the_page_shows(name: str, workspace: Path) -> None:
     names: dict[str, object] = {}
     found = EXAMPLE.findall((ROOT / name).read_text(encoding="utf-8"))
