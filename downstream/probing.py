@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -12,7 +13,7 @@ from msgspec import Meta
 from downstream.inputs.options import InputOptions
 from downstream.printing import counted, say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
-from downstream.probe.runs import train_probes
+from downstream.probe.runs import score_probes
 from downstream.probe.task import Task
 from downstream.results.records import append_result, format_score
 from downstream.tasks import TASKS, load_task
@@ -73,7 +74,7 @@ def run_probe(
         data: the files. The development part chooses the epoch; the test part is
             scored, or the development part where there is no other.
         inputs: word vectors, and a model or a feature file.
-        options: of training and scoring. Files are written only where `out` or
+        options: of training and scoring. Files are written only where `out`, `save` or
             `predictions` names them.
 
     Raises:
@@ -82,7 +83,7 @@ def run_probe(
     found = load_task(task) if isinstance(task, str) else task
     options = checked(options, option_name)
     lines = []
-    for line in train_probes(found, checked(data), checked(inputs), options):
+    for line in score_probes(found, checked(data), checked(inputs), options):
         # A run that is stopped later has the kinds of inputs that were finished.
         if options.out is not None:
             append_result(options.out, line.as_json())
@@ -99,6 +100,29 @@ def run_probe(
         },
         lines=[line.as_json() for line in lines],
     )
+
+
+def score_saved(
+    task: str | Task[Any, Any],
+    path: Path,
+    data: ProbeData,
+    inputs: InputOptions,
+    options: ProbeOptions = ProbeOptions(),
+) -> ProbeResult:
+    """Score, on other data, a probe that `run_probe` has saved.
+
+    Args:
+        task: as of `run_probe`.
+        path: the directory, such as `DIR/both.seed1` of `ProbeOptions.save`.
+        data: its test part is scored.
+        inputs: the word vectors and the encoder of the training.
+        options: where results go, the device, and options of the reader that differ
+            from the training's. All else is as in the training.
+
+    Raises:
+        InputError: a damaged directory, or other inputs than in the training.
+    """
+    return run_probe(task, data, inputs, replace(options, evaluate_only=path))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,8 @@ class Tags(torch.nn.Module):
         )
         mask = torch.full((len(self.names) + 2, len(self.names) + 2), -torch.inf)
         mask[tuple(torch.tensor(allowed).T)] = 0.0
-        self.register_buffer("mask", mask)
+        # It is not saved with a probe: it follows from the labels.
+        self.register_buffer("mask", mask, persistent=False)
 
     def numbers(self, sentences: Iterable[Sequence[str]], *, padding: int) -> Tensor:
         """int64 [B, T]: the numbers of the tags of each sentence, then `padding`."""

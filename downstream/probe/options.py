@@ -90,6 +90,20 @@ class ProbeOptions:
             extra={"option": "--results", "metavar": "FILE"},
         ),
     ] = None
+    save: Annotated[
+        Path | None,
+        Meta(
+            description="keep each trained probe in DIR/KIND.seedN",
+            extra={"metavar": "DIR", "rare": True},
+        ),
+    ] = None
+    evaluate_only: Annotated[
+        Path | None,
+        Meta(
+            description="train no probe: score a saved one (DIR/KIND.seedN) on --test",
+            extra={"metavar": "PROBE", "rare": True},
+        ),
+    ] = None
     predictions: Annotated[
         Path | None,
         Meta(

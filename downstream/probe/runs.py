@@ -1,8 +1,10 @@
-"""Runs: probes are trained and scored seed by seed, and give lines of results."""
+"""Runs: probes are trained, or read, and scored seed by seed, and give lines of
+results.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,37 +16,41 @@ from downstream.inputs.options import InputOptions, layer_rows
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.probe.options import ProbeData, ProbeOptions
+from downstream.probe.saved import RECORD, WEIGHTS, read_probe, save_probe
 from downstream.probe.splits import Split, read_split
-from downstream.probe.task import Task
+from downstream.probe.task import Probe, Task
 from downstream.probe.training import evaluate, train_probe
-from downstream.results.records import Result, joined
+from downstream.results.records import Facts, Result, encoder_facts, joined
 from downstream.settings import TrainingSettings, settings_of_inputs, with_changes
 from elmoc.devices import checked_device
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, reading, say
 from elmoc.version import VERSION
+from elmoc.weights import read_tensors
 
 
-def train_probes(
+def score_probes(
     task: Task[Any, Any], data: ProbeData, inputs: InputOptions, options: ProbeOptions
 ) -> Iterator[Result]:
-    """Train a probe for every kind of inputs and every seed.
+    """Train a probe for every kind of inputs and every seed, or read a saved one, and
+    score it.
 
     Yields the line of results of each kind. All that can be wrong with options and data
     is told before the first probe is trained.
     """
-    if not data.train or not data.dev:
-        raise InputError("give --train FILES and --dev FILES")
+    before, options = _training_before(task, data, options)
+    # Settings of a saved probe are those of its record.
+    where = "" if before is None else f"{options.evaluate_only}/{RECORD}"
     kinds = options.kinds(inputs)
-    seeds = options.seed_list()
+    seeds = options.seed_list() if before is None else before.seeds
     preset = task.small if options.preset == "small" else task.published
-    chosen = with_changes(preset, options.settings)
-    reader = with_changes(task.reader, options.reader)
+    chosen = with_changes(preset, options.settings, where=where)
+    reader = with_changes(task.reader, options.reader, where=where)
     checked_device(options.device)
     # Whether results can be written is found out before training.
-    if options.predictions is not None:
-        options.predictions.mkdir(parents=True, exist_ok=True)
+    results = options.out and options.out.parent
+    for parent in filter(None, [options.save, options.predictions, results]):
+        parent.mkdir(parents=True, exist_ok=True)
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
         # Several runs may append to one file, which is why it is not emptied.
         open(options.out, "a").close()
     splits = [
@@ -57,10 +63,10 @@ def train_probes(
         sentences=list(chain.from_iterable(split.sentences for split in splits)),
         device=options.device,
     )
-    if sources.states is not None:
+    if sources.states is not None and before is None:
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
-    vocabulary = task.vocabulary(splits[0].examples)
+    vocabulary = {} if before else task.vocabulary(splits[0].examples)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
     folder = Path(os.path.abspath(next(iter(reported.files)))).parent
@@ -85,35 +91,65 @@ def train_probes(
             "vectors": own_sources.words and own_sources.words.described,
             "elmoc": VERSION,
         }
-        lines = [
-            _trained(
-                task,
-                options,
-                sources=own_sources,
-                settings=settings,
-                splits=splits,
-                vocabulary=vocabulary,
-                facts=facts,
-                seed=seed,
-            )
-            for seed in seeds
-        ]
-        yield joined(lines)
+        yield joined(
+            [
+                _scored(
+                    task,
+                    options,
+                    sources=own_sources,
+                    settings=settings,
+                    splits=splits,
+                    vocabulary=vocabulary,
+                    facts=facts,
+                    seed=seed,
+                )
+                for seed in seeds
+            ]
+        )
 
 
-def _trained(
+def _training_before(
+    task: Task[Any, Any], data: ProbeData, options: ProbeOptions
+) -> tuple[Result | None, ProbeOptions]:
+    """The result of the training of a saved probe, and its options in place of the
+    call's; None, and the call's, where probes are trained.
+    """
+    if options.evaluate_only is None:
+        if not data.train or not data.dev:
+            raise InputError("give --train FILES and --dev FILES")
+        return None, options
+    trained = read_probe(options.evaluate_only).result
+    if trained.task != task.name or set(data.files) != {"test"} or options.settings:
+        raise InputError(
+            f"--evaluate-only {options.evaluate_only} goes with the task "
+            f"{trained.task} and --test FILES, without --train, --dev and "
+            "hyper-parameters"
+        )
+    return trained, replace(
+        options,
+        inputs=trained.inputs,
+        preset=trained.preset,
+        settings=trained.settings,
+        # An option that is given goes before that of the training.
+        reader=trained.reader | options.reader,
+        # The probe is there already.
+        save=None,
+    )
+
+
+def _scored(
     task: Task[Any, Any],
     options: ProbeOptions,
     *,
     sources: InputSources,
     settings: TrainingSettings,
     splits: Sequence[Split],
-    vocabulary: dict[str, Any],
-    facts: dict[str, Any],
+    vocabulary: Facts,
+    facts: Facts,
     seed: int,
 ) -> Result:
-    """The line of results of one probe, which is trained and scored; its predictions
-    are written.
+    """The line of results of one probe, which is trained, or read where it is saved,
+    and scored; the probe and its predictions are written.
 
     Args:
         task: of the probe.
@@ -126,48 +162,141 @@ def _trained(
         seed: of its training.
     """
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
-    train = splits[0]
     reported = splits[-1]
-    # Weights, dropout and order of batches are drawn from the seed alone, so that it
-    # gives the same numbers in any run.
-    torch.manual_seed(seed)
+    if options.evaluate_only is None:
+        # Weights, dropout and order of batches are drawn from the seed alone, so that
+        # it gives the same numbers in any run.
+        torch.manual_seed(seed)
+        probe, trained = _trained(
+            task,
+            vocabulary,
+            sources=sources,
+            settings=settings,
+            device=options.device,
+            train=splits[0],
+            dev=splits[1],
+            generator=np.random.default_rng(seed),
+            title=name,
+        )
+    else:
+        probe, trained = _rebuilt(
+            options.evaluate_only,
+            task,
+            sources=sources,
+            settings=settings,
+            facts=facts,
+        )
+    predictions, counts, metrics = evaluate(task, probe, reported, settings.batch_size)
+    if options.predictions is not None:
+        path = options.predictions / f"{name}.{reported.name}{task.suffix}"
+        task.write_predictions(path, reported.examples, predictions)
+    line = Result(
+        **{
+            **facts,
+            # Of a saved probe, all fields are known, and the scores are new.
+            **trained,
+            "seeds": [seed],
+            "scores": [metrics[task.metric]],
+            "figures": {metric: [value] for metric, value in metrics.items()},
+            "mixes": [probe.inputs.mix_weights()],
+            "items": len(counts),
+            "counts": [[_short(row) for row in counts.tolist()]],
+        }
+    )
+    say(
+        f"{name}: {reported.name} {line.mean:.2f} "
+        f"(dev {line.dev_scores[0]:.2f} in epoch {line.best_epochs[0]} of "
+        f"{line.epochs[0]}; {line.seconds[0]:.0f} s, "
+        f"{line.examples_per_second[0]:,.0f} {task.unit} a second in training)"
+    )
+    if options.save is not None:
+        save_probe(options.save / f"{line.inputs}.seed{seed}", probe, vocabulary, line)
+    return line
+
+
+def _trained(
+    task: Task[Any, Any],
+    vocabulary: Facts,
+    *,
+    sources: InputSources,
+    settings: TrainingSettings,
+    device: str,
+    train: Split,
+    **others: Any,
+) -> tuple[Probe[Any, Any], Facts]:
+    """A probe that is trained, and the fields of a line of results about its training.
+
+    Args:
+        task: of the probe.
+        vocabulary: what the task's model has to know of the training data.
+        sources: of the probe's inputs.
+        settings: the hyper-parameters for these inputs.
+        device: where it is trained.
+        train: the split to train on.
+        others: see `train_probe`.
+    """
     inputs = ProbeInputs(sources, settings)
     # Words are matched to states as they are when they are standardised.
     if settings.standardise:
         inputs.standardise_words(train.sentences)
     if settings.match_vectors:
         inputs.match_words(train.sentences)
-    probe = task.model(inputs=inputs, settings=settings, **vocabulary)
-    probe.to(options.device)
-    trained = train_probe(
-        task,
-        probe,
-        train=train,
-        dev=splits[1],
-        settings=settings,
-        generator=np.random.default_rng(seed),
-        title=name,
-    )
-    predictions, counts, metrics = evaluate(task, probe, reported, settings.batch_size)
-    if options.predictions is not None:
-        path = options.predictions / f"{name}.{reported.name}{task.suffix}"
-        task.write_predictions(path, reported.examples, predictions)
-    say(
-        f"{name}: {reported.name} {metrics[task.metric]:.2f} "
-        f"(dev {trained['dev_scores'][0]:.2f} in epoch {trained['best_epochs'][0]} of "
-        f"{trained['epochs'][0]}; {trained['seconds'][0]:.0f} s, "
-        f"{trained['examples_per_second'][0]:,.0f} {task.unit} a second in training)"
-    )
-    return Result(
-        seeds=[seed],
-        scores=[metrics[task.metric]],
-        figures={metric: [value] for metric, value in metrics.items()},
-        mixes=[inputs.mix_weights()],
-        items=len(counts),
-        counts=[[_short(row) for row in counts.tolist()]],
-        **facts,
-        **trained,
-    )
+    probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
+    return probe, train_probe(task, probe, train=train, settings=settings, **others)
+
+
+def _rebuilt(
+    path: Path,
+    task: Task[Any, Any],
+    *,
+    sources: InputSources,
+    settings: TrainingSettings,
+    facts: Facts,
+) -> tuple[Probe[Any, Any], Facts]:
+    """A saved probe, and all fields of a line of results: those about its training are
+    kept, and those of `facts` are of this run.
+
+    Args:
+        path: of its directory.
+        task: of the probe.
+        sources: of the probe's inputs.
+        settings: of its training.
+        facts: fields of the line that are known before.
+
+    Raises:
+        InputError: other word vectors or another encoder than in the training, or a
+            damaged directory.
+    """
+    record = read_probe(path)
+    trained = record.result
+    with reading(path / RECORD):
+        now = replace(
+            trained,
+            **{
+                **facts,
+                # Results are compared only where files of the training agree, too.
+                "data": trained.data | facts["data"],
+                "fingerprints": trained.fingerprints | facts["fingerprints"],
+            },
+        )
+        if now.word_vectors != trained.word_vectors:
+            raise InputError(
+                "the probe was trained with other word vectors, those of "
+                f"{(trained.vectors or {}).get('origin')}"
+            )
+        if now.encoder != trained.encoder:
+            raise InputError(
+                "the probe was trained with another encoder, "
+                f"{encoder_facts(trained.features or {})}"
+            )
+        record.weights.check_whole(path / WEIGHTS)
+        probe = task.model(
+            inputs=ProbeInputs(sources, settings),
+            settings=settings,
+            **record.vocabulary,
+        )
+        probe.load_state_dict(read_tensors(path / WEIGHTS)[1])
+    return probe.to(now.device), vars(now)
 
 
 def _short(numbers: Sequence[float]) -> list[int | float]:

@@ -146,10 +146,21 @@ def checkpoint(folder: Path) -> Any:
 
 
 def results(folder: Path) -> None:
-    """Show the table of results, as a user does."""
+    """Show the table of results."""
+    run("table", folder / "results.jsonl", "--merit", "--json", folder / "table.json")
+
+
+def probe(folder: Path) -> None:
+    """Score a saved probe."""
+    saved = folder / "probe/vectors.seed1"
+    run("ner", "--evaluate-only", saved, "--test", folder / "entities.conll", "--vectors", "random:1:6")
+
+
+def run(*arguments: object) -> None:
+    """Run a `downstream` command, as a user does."""
     said = io.StringIO()
     with redirect_stdout(io.StringIO()), redirect_stderr(said):
-        status = downstream(["table", str(folder / "results.jsonl"), "--merit", "--json", str(folder / "table.json")])
+        status = downstream(list(map(str, arguments)))
     if status:
         line = said.getvalue().rstrip("\n").rpartition("\n")[2]
         assert line.startswith("error: ")
@@ -184,6 +195,8 @@ READERS = [
     Reader("run/config.json", lambda folder: config_from_dict(read_json(folder / "run/config.json"), str(folder))),
     Reader("run/metrics.jsonl", lambda folder: read_metrics(folder / "run", "train")),
     Reader("results.jsonl", results),
+    Reader("probe/vectors.seed1/probe.json", probe),
+    Reader("probe/vectors.seed1/probe.safetensors", probe),
     Reader("entities.conll", task(NER, "entities.conll")),
     Reader("trees.txt", task(SST5, "trees.txt")),
     Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
@@ -224,6 +237,8 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     )
     lines = [ner_line("features", WORSE), ner_line("vectors", BETTER), ner_line("vectors", {3: BETTER[1]})]
     (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    files = ["--train", folder / "entities.conll", "--dev", folder / "entities.conll", "--save", folder / "probe"]
+    run("ner", *files, "--vectors", "random:1:6", "--seeds", 1, "--hidden-size", 4, "--layers", 1, "--epochs", 1)
     for name in ("lexicon", "subwords", "character CNN of bytes"):
         stored: Any = test_contract.SOURCES[name].make(folder)
         stored.write(folder / stored.file_name)

@@ -71,8 +71,8 @@ def test_ten_examples_are_learned_from_every_kind_of_inputs_and_twice_alike(
     write_random_features(tmp_path / "f.h5", [line.split() for line in lines], width=size)
     runs = []
     for folder, kinds in (("a", "vectors,both,features"), ("b", "both")):
-        arguments = [name, "--train", data, "--dev", data, "--features", tmp_path / "f.h5"]
-        arguments += ["--vectors", f"random:1:{size}"]
+        inputs = ["--features", tmp_path / "f.h5", "--vectors", f"random:1:{size}"]
+        arguments = [name, "--train", data, "--dev", data, *inputs, "--save", tmp_path / "saved"]
         arguments += ["--inputs", kinds, "--seeds", "1", "--results", tmp_path / f"{folder}.jsonl"]
         arguments += ["--predictions", tmp_path / folder, *TINY[name].split()]
         assert main(list(map(str, arguments))) == 0
@@ -83,6 +83,17 @@ def test_ten_examples_are_learned_from_every_kind_of_inputs_and_twice_alike(
         runs.append(([epoch["loss"] for epoch in both["curves"][0]], both["counts"], predictions))
     assert runs[0] == runs[1]
     assert runs[0][2]
+    score = [
+        name,
+        "--evaluate-only",
+        tmp_path / "saved/both.seed1",
+        "--test",
+        data,
+        "--results",
+        tmp_path / "saved.jsonl",
+    ]
+    assert main(list(map(str, [*score, *inputs]))) == 0
+    assert json.loads((tmp_path / "saved.jsonl").read_text())["counts"] == both["counts"]
 
 
 def test_the_contract_of_a_task(name: str, data: Path, tmp_path: Path) -> None:
