@@ -32,7 +32,7 @@ class ProbeResult:
     deviation: kind of inputs → sample standard deviation over seeds (n − 1); None for
         a single seed.
     by_seed: kind of inputs → seed → score.
-    lines: all that is known of each kind, as `ProbeOptions.out` gets it.
+    lines: the line of each kind that is appended to `ProbeOptions.out`.
     """
 
     task: str
@@ -80,17 +80,17 @@ def run_probe(
     Raises:
         InputError: an option, a file or a number in it that cannot be used.
     """
-    found = load_task(task) if isinstance(task, str) else task
+    known = load_task(task) if isinstance(task, str) else task
     options = checked(options, option_name)
     lines = []
-    for line in score_probes(found, checked(data), checked(inputs), options):
-        # A run that is stopped later has the kinds of inputs that were finished.
+    for line in score_probes(known, checked(data), checked(inputs), options):
+        # It is written at once: a run that is stopped keeps the kinds that are done.
         if options.out is not None:
             append_result(options.out, line.as_json())
         lines.append(line)
     return ProbeResult(
-        task=found.name,
-        metric=found.metric,
+        task=known.name,
+        metric=known.metric,
         split=lines[0].split,
         mean={line.inputs: line.mean for line in lines},
         deviation={line.inputs: line.deviation for line in lines},
@@ -109,15 +109,15 @@ def score_saved(
     inputs: InputOptions,
     options: ProbeOptions = ProbeOptions(),
 ) -> ProbeResult:
-    """Score, on other data, a probe that `run_probe` has saved.
+    """Score a saved probe on other data.
 
     Args:
         task: as of `run_probe`.
-        path: the directory, such as `DIR/both.seed1` of `ProbeOptions.save`.
+        path: the probe's directory, such as `DIR/both.seed1` of `ProbeOptions.save`.
         data: its test part is scored.
         inputs: the word vectors and the encoder of the training.
         options: where results go, the device, and options of the reader that differ
-            from the training's. All else is as in the training.
+            from the training's. All others are those of the training.
 
     Raises:
         InputError: a damaged directory, or other inputs than in the training.
@@ -129,7 +129,7 @@ def score_saved(
 class ProbeCommand:
     """Options of `python -m downstream TASK`."""
 
-    # The suite sends them as JSON: names of fields are part of what its jobs are told.
+    # The suite sends these options as JSON, by the names of the fields.
 
     task: Annotated[str, Meta(description="what is learned", extra={"metavar": "TASK"})]
     data: ProbeData = ProbeData()
@@ -139,14 +139,14 @@ class ProbeCommand:
 
 def main(argv: Sequence[str]) -> int:
     """`python -m downstream TASK …`, or `--json -`."""
-    # Which reader and which hyper-parameters there are, the task says. With `--json`
-    # its name is read later, and they come as dictionaries.
+    # A task has options of its reader and hyper-parameters of its own. With `--json`
+    # its name is not known yet: there they are dictionaries.
     inside = {}
     description = ""
     if argv[0] in TASKS:
         task = load_task(argv[0])
         inside = {"options.reader": task.reader, "options.settings": task.published}
-        changed = [
+        small_settings = [
             f"{name.replace('_', ' ')} {value}"
             for name, value in vars(task.small).items()
             if value != getattr(task.published, name)
@@ -154,7 +154,7 @@ def main(argv: Sequence[str]) -> int:
         description = (
             f"Train the {task.name} probe on frozen inputs and report its "
             f"{task.metric}, mean and standard deviation over seeds. --small stands "
-            f"for {', '.join(changed)}."
+            f"for {', '.join(small_settings)}."
         )
     return run_main(
         ProbeCommand,

@@ -37,22 +37,19 @@ def score_probes(
     Yields the line of results of each kind. All that can be wrong with options and data
     is told before the first probe is trained.
     """
-    before, options = _training_before(task, data, options)
-    # Settings of a saved probe are those of its record.
-    where = "" if before is None else f"{options.evaluate_only}/{RECORD}"
+    trained, options = _training_before(task, data, options)
     kinds = options.kinds(inputs)
-    seeds = options.seed_list() if before is None else before.seeds
+    seeds = options.seed_list()
+    # The place of the settings, which errors name.
+    where = ""
+    if trained is not None:
+        seeds = trained.seeds
+        where = f"{options.evaluate_only}/{RECORD}"
     preset = task.small if options.preset == "small" else task.published
     chosen = with_changes(preset, options.settings, where=where)
     reader = with_changes(task.reader, options.reader, where=where)
     checked_device(options.device)
-    # Whether results can be written is found out before training.
-    results = options.out and options.out.parent
-    for parent in filter(None, [options.save, options.predictions, results]):
-        parent.mkdir(parents=True, exist_ok=True)
-    if options.out is not None:
-        # Several runs may append to one file, which is why it is not emptied.
-        open(options.out, "a").close()
+    _make_outputs(options)
     splits = [
         read_split(task, name, paths, reader, fraction=chosen.train_fraction)
         for name, paths in data.files.items()
@@ -63,19 +60,22 @@ def score_probes(
         sentences=list(chain.from_iterable(split.sentences for split in splits)),
         device=options.device,
     )
-    if sources.states is not None and before is None:
+    if sources.states is not None and trained is None:
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
-    vocabulary = {} if before else task.vocabulary(splits[0].examples)
+    # A saved probe has the vocabulary of its training.
+    vocabulary: Facts = {}
+    if trained is None:
+        vocabulary = task.vocabulary(splits[0].examples)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
-    folder = Path(os.path.abspath(next(iter(reported.files)))).parent
+    data_folder = Path(os.path.abspath(next(iter(reported.files)))).parent
     for kind in kinds:
         settings = settings_of_inputs(chosen, kind)
         own_sources = sources.select(kind)
         facts = {
             "task": task.name,
-            "dataset": data.name or folder.name or "data",
+            "dataset": data.name or data_folder.name or "data",
             "inputs": kind.name,
             "metric": task.metric,
             "item": task.item,
@@ -91,21 +91,33 @@ def score_probes(
             "vectors": own_sources.words and own_sources.words.described,
             "elmoc": VERSION,
         }
-        yield joined(
-            [
-                _scored(
-                    task,
-                    options,
-                    sources=own_sources,
-                    settings=settings,
-                    splits=splits,
-                    vocabulary=vocabulary,
-                    facts=facts,
-                    seed=seed,
-                )
-                for seed in seeds
-            ]
-        )
+        lines = [
+            _scored(
+                task,
+                options,
+                sources=own_sources,
+                settings=settings,
+                splits=splits,
+                vocabulary=vocabulary,
+                facts=facts,
+                seed=seed,
+            )
+            for seed in seeds
+        ]
+        yield joined(lines)
+
+
+def _make_outputs(options: ProbeOptions) -> None:
+    """Make the folders and the file of results: whether they can be written is found
+    out before training.
+    """
+    for folder in (options.save, options.predictions):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        # Several runs may append to one file, which is why it is not emptied.
+        open(options.out, "a").close()
 
 
 def _training_before(

@@ -14,9 +14,9 @@ from downstream.settings import ReaderOptions
 from elmoc.errors import InputError, say
 from elmoc.files.checksums import fingerprint
 
-# Of the part of the training data. It is the same for every run, so that all seeds and
-# kinds of inputs train on the same part.
-SEED = 13
+# The seed of the part of the training data that is kept. All runs have the same one, so
+# that all seeds and kinds of inputs train on the same examples.
+PART_SEED = 13
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def read_split(
     Args:
         task: its reader reads the files.
         name: train, dev or test.
-        paths: of the files.
-        options: of the reader.
-        fraction: of the examples of all files that are kept for training.
+        paths: the files.
+        options: the options of the reader.
+        fraction: the share of the training examples that is kept; see `random_part`.
 
     Raises:
         InputError: a file that is named twice, or that the reader refuses.
@@ -65,21 +65,22 @@ def read_split(
         if str(path) in files:
             raise InputError(f"--{name} names {path} twice")
         read = task.read(path, options, training=name == "train")
-        # All sentences, though training may use a part of them.
+        # All sentences of the file count, though training may use a part of them.
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
         examples += read
     part = ""
     if name == "train":
         examples = random_part(task, examples, fraction)
         examples = task.training_examples(examples, options)
-        part = f": {100 * fraction:.4g} % of them" if fraction != 1 else ""
+        if fraction != 1:
+            part = f": {100 * fraction:.4g} % of them"
     say(f"{name:6} {task.describe(examples)}{part}")
-    sentences = [task.sentences(example) for example in examples]
+    by_example = [task.sentences(example) for example in examples]
     return Split(
         name=name,
         examples=examples,
-        sentences=list(chain.from_iterable(sentences)),
-        lengths=[sum(len(each.words) for each in own) for own in sentences],
+        sentences=list(chain.from_iterable(by_example)),
+        lengths=[sum(len(each.words) for each in own) for own in by_example],
         files=files,
         # Results are compared by contents: runs may find a file in other folders.
         fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
@@ -89,18 +90,19 @@ def read_split(
 def random_part(
     task: Task[Any, Any], examples: list[Any], fraction: float
 ) -> list[Any]:
-    """A random part of a split, in its order: `fraction` of what was annotated
-    together, and at least one.
+    """A random part of the examples, in their order.
 
-    Phrases of a tree, predicates of a sentence and sentences of a document, which begin
-    on one line of a file, are kept or left out together. Every run draws the same, and
-    a smaller part lies inside a larger one.
+    Examples that begin on one line of a file were annotated together: the phrases of a
+    tree, the predicates of a sentence, the sentences of a document. They are kept or
+    left out together. `fraction` is the share of such groups that is kept, at least
+    one. Every run draws the same part, and a smaller part lies inside a larger one.
     """
     firsts = [task.sentences(example)[0] for example in examples]
     places = [(first.file, first.line) for first in firsts]
     distinct = list(dict.fromkeys(places))
-    # The first of a fixed order: so a smaller part lies inside a larger one.
-    order = np.random.default_rng(SEED).permutation(len(distinct))
+    # The kept ones are the first of a fixed order, so that a smaller part lies inside a
+    # larger one.
+    order = np.random.default_rng(PART_SEED).permutation(len(distinct))
     count = max(1, round(fraction * len(distinct)))
     kept = {distinct[row] for row in order[:count]}
     pairs = zip(examples, places, strict=True)

@@ -40,13 +40,13 @@ def evaluate(
     """
     probe.eval()
     order = np.argsort(split.lengths, kind="stable")
-    predicted: list[Any] = []
+    by_length: list[Any] = []
     with torch.inference_mode():
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            predicted += probe.predict([split.examples[row] for row in rows])
-    # Back to the order of the examples.
-    predictions = [predicted[place] for place in np.argsort(order)]
+            by_length += probe.predict([split.examples[row] for row in rows])
+    # The inverse of `order` brings them back to the order of the examples.
+    predictions = [by_length[place] for place in np.argsort(order)]
     pairs = zip(split.examples, predictions, strict=True)
     counts = np.array([task.count(example, found) for example, found in pairs])
     metrics = task.metrics(counts.sum(axis=0))
@@ -76,8 +76,8 @@ def train_probe(
         title: text before the progress bar.
 
     Returns:
-        The part of a line of results about training, from `dev_scores` on, in lists of
-        one element.
+        The fields of a line of results that are about training (`dev_scores` and those
+        after it), each a list of one element.
 
     Raises:
         InputError: a loss that is not a finite number.
@@ -98,7 +98,8 @@ def train_probe(
                 losses.append(optimiser.update([train.examples[row] for row in batch]))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
-            score = evaluate(task, probe, dev, settings.batch_size)[2][task.metric]
+            _, _, metrics = evaluate(task, probe, dev, settings.batch_size)
+            score = metrics[task.metric]
             loss = sum(losses) / len(losses)
             epochs.append({"loss": loss, "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
@@ -137,9 +138,10 @@ class _Optimiser:
         self._probe = probe
         self._settings = settings
         self._parameters = [each for each in probe.parameters() if each.requires_grad]
-        # The mix has a rate of its own.
+        # The mix of the layers has a learning rate of its own.
         mix = probe.inputs.mix_parameters()
-        others = [each for each in self._parameters if each not in set(mix)]
+        of_mix = set(mix)
+        others = [each for each in self._parameters if each not in of_mix]
         rate = settings.learning_rate
         groups = [
             {"params": others, "lr": rate},
@@ -154,7 +156,11 @@ class _Optimiser:
         )
 
     def update(self, examples: Sequence[Any]) -> float:
-        """One update on a batch, and its loss."""
+        """Update the weights on a batch, and return its loss.
+
+        Raises:
+            InputError: the loss is not a finite number.
+        """
         settings = self._settings
         self._optimiser.zero_grad(set_to_none=True)
         penalty = settings.mix_l2 * self._probe.inputs.mix_penalty()
@@ -188,9 +194,9 @@ def length_batches(
     batches = []
     for start in range(0, len(order), CHUNK * batch_size):
         chunk = order[start : start + CHUNK * batch_size]
-        chunk = chunk[np.argsort(sizes[chunk], kind="stable")]
+        by_length = chunk[np.argsort(sizes[chunk], kind="stable")]
         starts = range(batch_size, len(chunk), batch_size)
-        batches += np.split(chunk, starts)
-    # Else an epoch would read short examples before long ones, chunk by chunk.
+        batches += np.split(by_length, starts)
+    # In their own order, the batches of a chunk would go from short to long examples.
     for place in generator.permutation(len(batches)):
         yield batches[place]

@@ -1,4 +1,4 @@
-"""Classification: what tasks share that give each example one label."""
+"""Classification: the common part of tasks that give each example one label."""
 
 import json
 from abc import abstractmethod
@@ -18,9 +18,11 @@ Probabilities = dict[Any, float]
 
 
 class Classifier(Probe[Example, Probabilities]):
-    """A probe that gives each example, by its `label`, a probability of each label.
+    """A probe that gives each example a probability of each label.
 
-    labels: in the order of the scores.
+    An example's own label is its attribute `label`.
+
+    labels: all of them, in the order of the scores.
     """
 
     labels: Sequence[Any]
@@ -38,7 +40,8 @@ class Classifier(Probe[Example, Probabilities]):
 
     def predict(self, examples: Sequence[Example]) -> list[Probabilities]:
         """The probability of each label."""
-        rows = require_numbers(self.logits(examples)).softmax(dim=1).tolist()
+        logits = require_numbers(self.logits(examples))  # [B, labels]
+        rows = logits.softmax(dim=1).tolist()
         return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
 
@@ -49,18 +52,19 @@ class ClassificationTask(Task[Example, Probabilities]):
     def record(
         self, example: Example, best: Any, probabilities: Probabilities
     ) -> dict[str, Any]:
-        """What is written about an example and its most probable label.
+        """The JSON object that is written about an example.
 
         Args:
             example: with its gold label.
-            best: the predicted label.
+            best: the most probable label.
             probabilities: of all labels, rounded.
         """
 
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
-        """[1 if the example is right, 1]."""
+        """float64 [2]: 1 if the prediction is right, else 0; and 1 for the example."""
         # A label that the training data lacked is never predicted, and counts as wrong.
-        return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
+        is_right = best_label(prediction) == example.label
+        return np.array([is_right, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {self.metric: ratio(counts[..., 0], counts[..., 1])}
@@ -73,5 +77,5 @@ class ClassificationTask(Task[Example, Probabilities]):
 
 
 def best_label(probabilities: Probabilities) -> Any:
-    """The most probable label, the first of several."""
+    """The most probable label; the first one of equal ones."""
     return max(probabilities, key=probabilities.__getitem__)

@@ -77,6 +77,12 @@ def run(options: Options) -> None:
             for _, output in pairs:
                 stack.enter_context(locked(output))
         if os.environ.get("WORLD_SIZE", "1") != "1":
+            # Each process would get some of the lines.
+            if options.files[0] == "-":
+                raise InputError(
+                    "several processes cannot share standard input: write it to a "
+                    "file first"
+                )
             from torch import distributed
 
             distributed.init_process_group("gloo", timeout=LONGEST_WAIT)

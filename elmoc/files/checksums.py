@@ -17,15 +17,18 @@ import xxhash
 
 from elmoc.errors import InputError, reading
 
-# Of the blocks at both ends of a file: damage is mostly there, and they are read at
-# once.
+# The size of the first and of the last block of a file, which are checked wherever it
+# is opened: most damage is there, and they are read at once.
 _END_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class FileChecksum:
-    """What is written down of a file: its size, a hash of its first and last 64 KiB,
-    and one of all of it.
+    """The size and the hashes of a file, by which damage to it is found.
+
+    bytes: its size.
+    ends: a hash of its first and last 64 KiB.
+    whole: a hash of all of it.
     """
 
     bytes: int
@@ -34,13 +37,13 @@ class FileChecksum:
 
     @classmethod
     def of(cls, path: Path | str) -> "FileChecksum":
-        """The checksum of a file as it is now; all of it is read."""
+        """The checksum of a file as it is now. All of the file is read."""
         with open(path, "rb", buffering=0) as file:
             whole = hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
         return cls(os.path.getsize(path), _ends(path), whole)
 
     def check_ends(self, path: Path | str) -> None:
-        """Check the size of a file, and its first and last block; no more is read.
+        """Check the size of a file, and its first and last block. No more is read.
 
         Raises:
             InputError: they are not as they were written.
@@ -69,7 +72,8 @@ def check_archive(path: Path | str) -> None:
     """
     with reading(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        # PyTorch compresses no member.
+        # PyTorch compresses no member. Packed ones, or several that share their bytes,
+        # could fill the memory.
         is_packed = any(each.compress_type != zipfile.ZIP_STORED for each in members)
         size = sum(each.file_size for each in members)
         if is_packed or size > os.path.getsize(path):
@@ -83,21 +87,26 @@ def check_archive(path: Path | str) -> None:
 
 
 def _ends(path: Path | str) -> str:
-    """A hash of the first and last block, which may be the same or overlap."""
+    """A hash of the first and the last block of a file."""
     with open(path, "rb") as file:
         digest = xxhash.xxh3_64(file.read(_END_BYTES))
-        file.seek(max(file.tell(), os.path.getsize(path) - _END_BYTES))
+        # In a small file the last block is the rest, which may be empty.
+        start = max(file.tell(), os.path.getsize(path) - _END_BYTES)
+        file.seek(start)
         digest.update(file.read(_END_BYTES))
     return digest.hexdigest()
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """A short content hash (16 hexadecimal digits) of byte strings, which may be made
-    one at a time.
+    """A short content hash (16 hexadecimal digits) of byte strings.
+
+    Args:
+        parts: the byte strings; an iterator may make them one at a time.
     """
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
-        # With its length, so that parts divided elsewhere have another hash.
+        # The length is hashed, too, so that the same bytes in other parts have another
+        # hash.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()
@@ -113,8 +122,8 @@ def fingerprint_file(
 
     Args:
         path: the file.
-        blocks: their number.
-        block_bytes: of each.
+        blocks: the number of blocks.
+        block_bytes: the size of a block.
     """
     size = os.path.getsize(path)
     with open(path, "rb") as file:
@@ -122,6 +131,8 @@ def fingerprint_file(
             return fingerprint([file.read()])
         parts = [size.to_bytes(8, "little")]
         for index in range(blocks):
-            file.seek((size - block_bytes) * index // (blocks - 1))
+            # The first block starts at 0, and the last one ends with the file.
+            start = (size - block_bytes) * index // (blocks - 1)
+            file.seek(start)
             parts.append(file.read(block_bytes))
     return fingerprint(parts)

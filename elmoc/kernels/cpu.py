@@ -8,6 +8,7 @@ import ctypes
 import math
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,8 @@ from elmoc.kernels.compiling import default_compiler, load_library
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-# `LAYER_ARGUMENTS` of the source: tensors, sizes, clips and epsilon, threads.
+# The types of `LAYER_ARGUMENTS` in the source: five tensors of the layer; step, rows,
+# size and stride; two clips and an epsilon; threads.
 _LAYER_ARGUMENTS = (
     [ctypes.c_void_p] * 5 + [ctypes.c_int64] * 4 + [ctypes.c_float] * 3 + [ctypes.c_int]
 )
@@ -32,15 +34,14 @@ class CompiledKernels:
         library = load_library(SOURCE, compiler)
         self.description = f"C++ compiled by {compiler}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        self._kernels = {
-            kind: ctypes.CFUNCTYPE(
-                None, *[ctypes.c_void_p] * len(kind._fields), *_LAYER_ARGUMENTS
-            ).in_dll(library, f"{name}_{stored}")
-            for kind, name in KERNELS.items()
-        }
+        self._kernels: dict[type[StepTensors], Any] = {}
+        for kind, name in KERNELS.items():
+            tensors = [ctypes.c_void_p] * len(kind._fields)
+            form = ctypes.CFUNCTYPE(None, *tensors, *_LAYER_ARGUMENTS)
+            self._kernels[kind] = form.in_dll(library, f"{name}_{stored}")
 
     def parts(self, streams: int) -> tuple[int, int]:
-        # each thread adds up its own
+        # each thread adds up partial sums of its own
         return torch.get_num_threads(), torch.get_num_threads()
 
     def run(
@@ -61,13 +62,15 @@ class CompiledKernels:
         pointers = [
             None if each is None else each.data_ptr() for each in chain(tensors, layer)
         ]
+        # which tensors have the sizes, `lstm_step` says
         rows, size = tensors[1].shape
+        stride = 0 if tensors[2] is None else tensors[2].stride(0)
         self._kernels[type(tensors)](
             *pointers,
             step,
             rows,
             size,
-            0 if tensors[2] is None else tensors[2].stride(0),
+            stride,
             options.cell_clip or math.inf,
             options.projection_clip or math.inf,
             options.norm_epsilon,

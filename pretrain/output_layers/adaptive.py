@@ -96,6 +96,13 @@ class AdaptiveSettings(SoftmaxSettings):
                 f"output_layer.cutoffs={list(self.cutoffs)!r:.100} must be ascending "
                 f"numbers from 1 on, the first below the number of classes, {classes:,}"
             )
+        # PyTorch would only warn, and train a cluster whose words are equally likely.
+        if projection_size < self.reduction ** len(cutoffs):
+            raise InputError(
+                f"output_layer.reduction={self.reduction:g} leaves vectors of no "
+                f"numbers to cluster {len(cutoffs)}, since encoder.projection_size is "
+                f"{projection_size}: use a lower one, or fewer output_layer.cutoffs"
+            )
         return AdaptiveOutput(projection_size, classes, cutoffs, self.reduction)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:

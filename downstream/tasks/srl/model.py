@@ -30,8 +30,11 @@ from downstream.settings import Dropout, Size, TrainingSettings
 
 @dataclass(frozen=True)
 class Proposition:
-    """A predicate's word and lemma, and the spans of its roles by their first words,
-    `V` among them.
+    """A predicate and its roles.
+
+    predicate: the place of its word in the sentence.
+    lemma: of the predicate.
+    spans: of the roles, `V` among them, in the order of their first words.
     """
 
     predicate: int
@@ -41,7 +44,7 @@ class Proposition:
 
 @dataclass(frozen=True)
 class SrlSentence:
-    """A sentence with a proposition for each of its predicates, one at least."""
+    """A sentence with a proposition for each of its predicates, at least one."""
 
     sentence: TaskSentence
     propositions: Sequence[Proposition]
@@ -98,8 +101,10 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         torch.nn.init.orthogonal_(self.output.weight)
 
     def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
-        """Negative log-likelihood of the tags: the mean over a sentence's words, and of
-        that over the propositions.
+        """Negative log-likelihood of the tags.
+
+        It is the mean over the words of a proposition's sentence, and then the mean
+        over the propositions.
         """
         scores, lengths = self._scores(examples)
         tags = []
@@ -113,21 +118,26 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
         scores, lengths = self._scores(examples)
-        # A path is a proposition's: sentences take theirs in turn.
-        spans = map(bio_spans, self.tags.best(require_numbers(scores), lengths))
+        paths = self.tags.best(require_numbers(scores), lengths)
+        # There is a path for each proposition: every sentence takes as many as it has.
+        spans = map(bio_spans, paths)
         return [list(islice(spans, len(each.propositions))) for each in examples]
 
     def _scores(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, Tensor]:
-        """Scores of the tags, [R, T, K], of the R propositions of a batch, sentence
-        after sentence, and the lengths of their sentences, int64 [R] on the CPU.
+        """The scores of the tags, [R, T, K], for the R propositions of a batch, and the
+        lengths of their sentences, int64 [R] on the CPU.
+
+        The propositions are in the order of `propositions_of`.
         """
         x, lengths = self.inputs([example.sentence for example in examples])
-        numbers = torch.tensor([len(example.propositions) for example in examples])
-        sentence = torch.arange(len(examples)).repeat_interleave(numbers)  # [R]
+        counts = torch.tensor([len(example.propositions) for example in examples])
+        # The row of each proposition's sentence in the batch, [R].
+        sentence = torch.arange(len(examples)).repeat_interleave(counts)
         predicate = torch.tensor([each.predicate for each in propositions_of(examples)])
         flag = predicate.unsqueeze(1) == torch.arange(x.shape[1])  # [R, T]
-        # The first layer's product with its inputs is the words' product, made once a
-        # sentence, plus the flag's: sentences have four predicates on average.
+        # The first layer multiplies a word and its flag, side by side, by one matrix.
+        # The word's product is computed once a sentence, and the flag's is added for
+        # each of its propositions, of which there are four on average.
         first = self.lstm.cells[0].input_linearity
         of_words = first.weight[:, : x.shape[2]]
         of_flags = first.weight[:, x.shape[2] :]
@@ -147,5 +157,5 @@ class SrlProbe(Probe[SrlSentence, Roles]):
 
 
 def propositions_of(examples: Sequence[SrlSentence]) -> list[Proposition]:
-    """The propositions of sentences, one behind the other."""
+    """The propositions of all sentences, in the order of the sentences."""
     return list(chain.from_iterable(example.propositions for example in examples))

@@ -42,9 +42,10 @@ class Sst5Settings(TrainingSettings):
             description="linear functions whose maximum is a maxout unit",
         ),
     ] = 4
-    embedding_dropout: Annotated[Dropout, Meta(description="dropout on the inputs")] = (
-        0.5
-    )
+    embedding_dropout: Annotated[
+        Dropout,
+        Meta(description="dropout on the inputs"),
+    ] = 0.5
     feedforward_dropout: Annotated[
         Dropout, Meta(description="dropout after the feed-forward layer")
     ] = 0.25
@@ -72,29 +73,31 @@ class BiattentiveClassifier(torch.nn.Module):
         super().__init__()
         self.embedding_dropout = torch.nn.Dropout(settings.embedding_dropout)
         self.feedforward = FeedForward(
-            input_size,
-            1,
-            settings.feedforward_size,
-            [torch.nn.ReLU()],
-            settings.feedforward_dropout,
+            input_dim=input_size,
+            num_layers=1,
+            hidden_dims=settings.feedforward_size,
+            activations=[torch.nn.ReLU()],
+            dropout=settings.feedforward_dropout,
         )
         self.encoder = BiLstm(
             input_size=settings.feedforward_size, hidden_size=settings.hidden_size
         )
+        # `self_biattention` makes three vectors of each state.
         self.integrator = BiLstm(
             input_size=3 * self.encoder.output_size, hidden_size=settings.hidden_size
         )
         self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
         self.integrator_dropout = torch.nn.Dropout(settings.integrator_dropout)
-        # The last layer gives the scores, which have no dropout.
+        # The last layer gives the scores of the classes, which have no dropout.
         sizes = [settings.first_output_size, settings.second_output_size, CLASSES]
         dropouts = [settings.first_output_dropout, settings.second_output_dropout, 0.0]
+        # `pool` puts four vectors side by side.
         self.output = Maxout(
-            4 * self.integrator.output_size,
-            len(sizes),
-            sizes,
-            settings.pool_size,
-            dropouts,
+            input_dim=4 * self.integrator.output_size,
+            num_layers=len(sizes),
+            output_dims=sizes,
+            pool_sizes=settings.pool_size,
+            dropout=dropouts,
         )
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -106,29 +109,31 @@ class BiattentiveClassifier(torch.nn.Module):
         states = self.encoder(projected, lengths)  # [B, T, 2H]
         attended = self_biattention(states, mask)  # [B, T, 6H]
         integrated = self.integrator(attended, lengths)  # [B, T, 2H]
-        return self.output(self.integrator_dropout(self.pool(integrated, mask)))
+        sentence = self.pool(integrated, mask)  # [B, 8H]
+        return self.output(self.integrator_dropout(sentence))
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
         """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean
         with learned weights.
         """
         scores = self.pooling_weight(states).squeeze(2)  # [B, T]
-        # Without `memory_efficient` padding would take a share.
+        # Without `memory_efficient`, padding would get a share of the weight.
         weights = masked_softmax(scores, mask, memory_efficient=True)
         inside = mask.unsqueeze(2)
         # Padding must not be the largest or the smallest.
         largest = states.masked_fill(~inside, -torch.inf).amax(dim=1)
         smallest = states.masked_fill(~inside, torch.inf).amin(dim=1)
-        means = [masked_mean(states, inside, dim=1), weighted_sum(states, weights)]
-        return torch.cat([largest, smallest, *means], dim=1)
+        mean = masked_mean(states, inside, dim=1)
+        weighted_mean = weighted_sum(states, weights)
+        return torch.cat([largest, smallest, mean, weighted_mean], dim=1)
 
 
 def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
     """Biattention of a sentence with itself: [B, T, 2H] and mask [B, T] → [B, T, 6H].
 
-    It is [x, x − a, x ∗ a] for each word's state x, where a is the mean of all states,
+    Each word's state x becomes [x, x − a, x ∗ a]. Here a is the mean of all states,
     weighted by the softmax of their products with x (McCann et al. 2017, equations 4 to
-    8, the two sentences being one).
+    8, for two sentences that are the same).
     """
     # A word attends to itself, too, as in the published version.
     products = states.bmm(states.transpose(1, 2))  # [B, T, T]

@@ -200,7 +200,17 @@ class LayoutWriter(ABC):
         Args:
             entry: its text and document.
             states: [L', n, 2P], or [n, 2P] where the shape says single, in its type.
+
+        Raises:
+            ValueError: the states have another shape or type.
         """
+        wanted = self.shape.of(entry.length)
+        # HDF5 takes the bytes as they are: of another type they would be other numbers.
+        if states.shape != wanted or states.dtype != self.shape.dtype:
+            raise ValueError(
+                f"the states are {states.dtype} {states.shape}, not "
+                f"{self.shape.dtype} {wanted}"
+            )
         if self.layers_axis is not None:
             layers = states[None] if self.shape.single else states
             # Layer by layer it is three times as fast as in NumPy's own order.

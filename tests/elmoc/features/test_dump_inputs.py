@@ -106,6 +106,15 @@ def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file.h5", "in.txt", "model", "pipe.h5"]
 
 
+def test_processes_do_not_share_standard_input(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    output = tmp_path / "f.h5"
+    assert "standard input" in error_line(main(["dump-features", str(model_path), "-", str(output)]))
+    assert not output.exists()
+
+
 @pytest.mark.parametrize(
     "columns",
     [

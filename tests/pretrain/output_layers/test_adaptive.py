@@ -113,3 +113,5 @@ def test_impossible_clusters_are_refused(tiny_corpus: Corpus, cutoffs: tuple[int
     table = VectorTable(tiny_corpus, "raw")
     with pytest.raises(InputError, match=r"output_layer\.cutoffs"):
         AdaptiveSettings(cutoffs=cutoffs).build(projection_size=8, corpus=tiny_corpus, targets=table)
+    with pytest.raises(InputError, match=r"output_layer\.reduction"):
+        AdaptiveSettings(cutoffs=(4, 9), reduction=9).build(projection_size=8, corpus=tiny_corpus, targets=table)

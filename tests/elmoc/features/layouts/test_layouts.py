@@ -85,6 +85,16 @@ def test_words_are_found_where_the_layout_has_them(tmp_path: Path, layout: str) 
             features.check()
 
 
+@pytest.mark.parametrize("change", [{"dtype": "float16"}, {"width": 4}, {"layers": 2}])
+def test_states_of_another_shape_or_type_are_not_written(tmp_path: Path, layout: str, change: dict[str, Any]) -> None:
+    with (
+        pytest.raises(ValueError, match=r"the states are float\d\d \("),
+        write_features(tmp_path / "f.h5", {}, shape=shape_of(), layout=layout) as writer,
+    ):
+        writer.add(SENTENCES[0], states_of(0, replace(shape_of(), **change)))
+    assert not (tmp_path / "f.h5").exists()
+
+
 def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_path: Path, layout: str) -> None:
     shape = shape_of()
     content = write(tmp_path / "f.h5", shape, layout=layout).read_bytes()
