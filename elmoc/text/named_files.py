@@ -77,6 +77,8 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
         InputError: an argument names no file, or a file is named twice.
     """
     named: dict[AnyPath, str] = {}
+    # A link to a file, or another path of it, is the same text again.
+    seen: set[str] = set()
     for argument in arguments:
         name = ""
         if isinstance(argument, str):
@@ -87,8 +89,10 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
                 f"{str(argument)!r} names no file: name files that are there"
             )
         for file in found:
-            if file in named:
+            real = os.path.realpath(file)
+            if real in seen:
                 raise InputError(f"{file} is named twice: name every input file once")
+            seen.add(real)
             named[file] = name
     return named
 

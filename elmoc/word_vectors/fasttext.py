@@ -113,24 +113,22 @@ def _compiled_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
     # A power of two, of which under half are taken: then searches are short.
     table_size = 1 << (2 * header.entries).bit_length()
     slots = np.zeros((table_size, 2), np.uint32)
-    # As `File` in fasttext.cpp, which writes the last one: the end of the dictionary.
-    file = np.array(
-        [
-            numbers.ctypes.data,
-            len(content),
-            header.dim,
-            header.words,
-            header.bucket,
-            header.ngrams.shortest,
-            header.maxn,
-            header.entries,
-            begins.ctypes.data,
-            slots.ctypes.data,
-            table_size - 1,
-            0,
-        ],
-        dtype=np.int64,
-    )
+    # `File` in fasttext.cpp, which writes the last field: the end of the dictionary.
+    fields = {
+        "content": numbers.ctypes.data,
+        "length": len(content),
+        "dim": header.dim,
+        "words": header.words,
+        "bucket": header.bucket,
+        "shortest": header.ngrams.shortest,
+        "longest": header.maxn,
+        "entries": header.entries,
+        "begins": begins.ctypes.data,
+        "slots": slots.ctypes.data,
+        "mask": table_size - 1,
+        "end": 0,
+    }
+    file = np.array(list(fields.values()), dtype=np.int64)
     if not library.read_dictionary(file.ctypes.data, DICTIONARY):
         raise ValueError(BAD_DICTIONARY)
     # The library has their addresses only.

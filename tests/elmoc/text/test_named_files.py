@@ -19,8 +19,10 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     for name in ("pipe", "missing", "", "folder/nowhere", "folder/p*"):
         with pytest.raises(InputError):
             find_named_files([name])
-    with pytest.raises(InputError, match="twice"):
-        find_named_files(["folder", "folder/text"])
+    Path("link").symlink_to("folder/text")
+    for again in ("folder/text", "link", str(tmp_path / "folder/text")):
+        with pytest.raises(InputError, match="twice"):
+            find_named_files(["folder", again])
 
 
 def test_a_name_is_none_of_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
