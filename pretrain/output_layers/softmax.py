@@ -73,9 +73,13 @@ class SoftmaxSettings(OutputLayerSettings):
         candidates: int,
         device: torch.device,
     ) -> "SoftmaxScorer":
-        counts = class_counts(corpus.counts, self.types)
-        candidates = min(candidates, self.types_of(corpus))
-        return SoftmaxScorer(counts, candidates=candidates)
+        asked = min(candidates, corpus.types)
+        types = self.types_of(corpus)
+        return SoftmaxScorer(
+            class_counts(corpus.counts, self.types),
+            candidates=min(asked, types),
+            compares=asked <= types,
+        )
 
 
 class SoftmaxOutput(OutputLayer):
@@ -120,17 +124,21 @@ class SoftmaxScorer:
 
     Candidates are the most frequent types, as with other output layers, as far as they
     are among the K. `perplexity` takes targets among the candidates, and these alone as
-    classes, so that output layers compare on one corpus, if they have as many
-    candidates. `vocabulary_perplexity` takes all targets over all classes, `<unk>` one
-    of them.
+    classes, so that output layers compare on one corpus. Where K is smaller than the
+    candidates of other layers it would not compare, and is left out.
+    `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them.
 
     Args:
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
+        compares: whether other output layers have the same candidates.
     """
 
-    def __init__(self, counts: np.ndarray, *, candidates: int) -> None:
+    def __init__(
+        self, counts: np.ndarray, *, candidates: int, compares: bool = True
+    ) -> None:
         self.candidates = candidates
+        self._compares = compares
         self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
 
     def score(
@@ -166,8 +174,9 @@ class SoftmaxScorer:
             own |= retrieval(constant_ranks[part], "constant_")
             found = inside[part]
             constant = constants[part][found] - whole
-            own["perplexity"] = perplexity(among[part][found])
-            own["constant_perplexity"] = perplexity(constant)
+            if self._compares:
+                own["perplexity"] = perplexity(among[part][found])
+                own["constant_perplexity"] = perplexity(constant)
             own["vocabulary_perplexity"] = perplexity(overall[part])
             own["constant_vocabulary_perplexity"] = perplexity(constants[part])
             metrics[name] = own

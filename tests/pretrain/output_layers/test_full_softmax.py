@@ -1,7 +1,10 @@
 """Full softmax: values and gradients of a plain twin, and projection regularisation."""
 
+import numpy as np
 import pytest
 import torch
+from elmoc.corpus import Corpus
+from elmoc.word_vectors.table import VectorTable
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from torch import Tensor
 
@@ -57,3 +60,19 @@ def test_its_log_probabilities_are_those_of_its_loss() -> None:
     assert first.shape == (6, 5)
     inside = classes < 5
     torch.testing.assert_close(first[inside].gather(1, classes[inside].unsqueeze(1))[:, 0], own[inside])
+
+
+@pytest.mark.parametrize(("types", "candidates"), [(9, 9), (9, 10), (9, 1000), (0, 1000)])
+def test_a_perplexity_among_fewer_candidates_than_asked_for_is_left_out(
+    tiny_corpus: Corpus, types: int, candidates: int
+) -> None:
+    settings = FullSoftmaxSettings(types=types)
+    table, device = VectorTable(tiny_corpus, "raw"), torch.device("cpu")
+    layer = settings.build(projection_size=PROJECTION, corpus=tiny_corpus, targets=table)
+    scorer = settings.scorer(corpus=tiny_corpus, targets=table, candidates=candidates, device=device)
+    ids = np.array([0, 1, 2], dtype=np.uint32)
+    with torch.no_grad():
+        values = scorer.score(layer, torch.randn(3, PROJECTION), ids, {"": slice(None)})[""]
+    compares = types == 0 or candidates <= types
+    assert ("perplexity" in values) == ("constant_perplexity" in values) == compares
+    assert "vocabulary_perplexity" in values
