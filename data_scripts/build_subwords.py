@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -102,11 +102,13 @@ def build_subwords(options: SubwordOptions) -> None:
             held_out = shards[len(source.train) :]
             learnt.write_merges(partial)
             share = round(words_of(train) / words_of(source.train), 4)
-            settings = {
+            settings: dict[str, Any] = {
                 "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
-            } | ({"like": like} if like else {})
+            }
+            if like:
+                settings["like"] = like
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,

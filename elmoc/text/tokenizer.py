@@ -171,8 +171,9 @@ def tokenise_sentence(text: str) -> list[str]:
     # A zero-width space divides words of scripts without spaces.
     pieces = plain_text(text).replace("\u200b", " ").split()
     # Only marks stand behind the last piece with a letter or digit.
-    backwards = range(len(pieces) - 1, 0, -1)
-    last = next((each for each in backwards if any(map(str.isalnum, pieces[each]))), 0)
+    last = len(pieces) - 1
+    while last > 0 and not any(map(str.isalnum, pieces[last])):
+        last -= 1
     words = (_words(piece, place >= last) for place, piece in enumerate(pieces))
     return list(chain.from_iterable(words))
 

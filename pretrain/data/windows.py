@@ -343,7 +343,8 @@ def document_starts(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:
     for each in slices:
         documents = corpus.read_documents(each.shard)
         inside = documents[(documents > each.start) & (documents < each.end)]
-        starts += [before, *(before - each.start + inside)]
+        starts.append(before)
+        starts += (before - each.start + inside).tolist()
         before += each.end - each.start
     return np.array(starts, dtype=np.int64)
 
