@@ -46,7 +46,9 @@ class SubwordOptions:
         Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
     ]
     # The usual size of a vocabulary of subwords.
-    units: Annotated[int, Meta(ge=1, description="units to learn, at most")] = 32_000
+    units: Annotated[
+        int, Meta(ge=1, description="units to learn, at most; not with --like")
+    ] = 32_000
     like: Annotated[
         str | None,
         Meta(
