@@ -18,7 +18,7 @@ from downstream.probe.task import Task
 from downstream.results.records import append_result, format_score
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
-from elmoc.settings import checked, option_name
+from elmoc.settings import checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def run_probe(
         InputError: an option, a file or a number in it that cannot be used.
     """
     known = load_task(task) if isinstance(task, str) else task
-    options = checked(options, option_name)
+    options = checked(options)
     lines = []
     for line in score_probes(known, checked(data), checked(inputs), options):
         # It is written at once: a run that is stopped keeps the kinds that are done.

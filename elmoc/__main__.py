@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from elmoc.command_line import run_main
 from elmoc.version import VERSION
 
 # What each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`.
@@ -31,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     name = given[0]
     summary = COMMANDS[name]
-    # Imported here: the others are not needed.
+    # Imported here: the list of commands needs none of it, nor a command the others.
+    from elmoc.command_line import run_main
+
     command = import_module(f"elmoc.commands.{name.replace('-', '_')}")
     return run_main(
         command.Options,

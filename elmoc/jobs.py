@@ -111,6 +111,12 @@ def run_job(module: str, options: Any) -> None:
             except KeyboardInterrupt:
                 asked = True
                 process.send_signal(signal.SIGINT)
+            except BaseException:
+                # Of a handler of the caller's, e.g. for an alarm: the job must not go
+                # on writing behind the caller's back.
+                process.send_signal(signal.SIGINT)
+                process.wait()
+                raise
         for reader in readers:
             reader.join(_LAST_LINES_SECONDS)
     # A job that failed has left its bars open.

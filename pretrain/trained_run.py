@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class TrainedRun:
     model: Path
     updates: int
     words: int
-    evaluation: dict[str, Any]
+    evaluation: dict[str, Any] = field(repr=False)
 
 
 def train_encoder(
@@ -140,6 +140,8 @@ def start_or_resume(
             f"done: the model is in {run.model}; to train on, start a new run with "
             f"--init-from {run.path}"
         )
+        if resumed is not None and int(resumed.path.stem) == state.update:
+            done = f"nothing was left to train; {done}"
         stopped = "stopped after saving: go on by --resume, or by the same call"
         # A terminal that is closed is no error: the run has saved.
         with suppress(OSError):

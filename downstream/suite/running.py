@@ -39,7 +39,7 @@ from elmoc.files.records import write_json
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
-from elmoc.settings import checked, option_name
+from elmoc.settings import checked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def run_suite(
         InputError: something that cannot be used, or runs that failed.
         KeyboardInterrupt: Ctrl-C; the runs are stopped before.
     """
-    options = checked(options, option_name)
+    options = checked(options)
     out = Path(out)
     checked_device(options.device)
     kinds = input_kinds(options.inputs)

@@ -1,4 +1,4 @@
-"""The command `python -m pretrain.recipe TEXT… OUT`: from tokenised text to a model;
+"""The command `python -m pretrain.recipe TEXT… OUT`: from text to a model;
 `make model` calls it.
 
 `OUT` is a run directory, whose name can be given wherever a model is asked for.
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         run,
         argv,
         prog="python -m pretrain.recipe",
-        description="Make a model from tokenised text, or adapt one to new text "
+        description="Make a model from text, or adapt one to new text "
         "(--init-from). Safe to interrupt; goes on by the same command.",
     )
 

@@ -15,7 +15,7 @@ from elmoc.files.compression import open_binary
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import locked
 from elmoc.jobs import run_job
-from elmoc.settings import checked, convert, option_name, parse_duration
+from elmoc.settings import checked, convert, parse_duration
 from elmoc.text.documents import estimate_text_bytes
 from elmoc.text.named_files import find_named_files
 from elmoc.word_vectors.opening import open_word_vectors
@@ -65,8 +65,8 @@ def make_model(
 
     Args:
         text: files, .gz files, folders or globs; NAME=PATH names the kind of a text.
-            One sentence a line, words split on white space, and a blank line between
-            documents; raw text with `RecipeOptions(tokenised="auto")`.
+            Raw text is tokenised; tokenised text has one sentence a line, words split
+            on white space, and a blank line between documents.
         out: the run directory to make, or to go on with.
         options: see `RecipeOptions`; the defaults suit the text and the machine.
 
@@ -83,6 +83,8 @@ def make_model(
         elmo = ElmoC.from_pretrained(run.model)
     """
     texts = [text] if isinstance(text, Path | str) else list(text)
+    if not texts:
+        raise InputError("no text is named: name a file at least")
     recipe = Recipe(list(map(str, texts)), Path(out), options)
     with locked(recipe.record):
         recipe.begin()
@@ -159,7 +161,7 @@ class Recipe:
         self.record = output / "begun.json"
         self._text = text
         self._output = output
-        self._options = options = checked(options, option_name)
+        self._options = options = checked(options)
         self._corpus = output / "corpus"
         if options.init_from is None:
             vectors = options.vectors or str(output / "vectors.bin")

@@ -36,7 +36,7 @@ class ContentOptions:
             description="whether the text is tokenised already: one sentence a line, "
             "words split on white space (auto: decided for each file)"
         ),
-    ] = "yes"
+    ] = "auto"
     vectors: Annotated[
         str | None,
         Meta(

@@ -92,8 +92,10 @@ class Recorder:
         state = self._state
         self._steps.append(steps)
         self._seconds.append(seconds)
-        with self._printing():
-            self._bar.update(state.progress.share - self._bar.n)
+        # The time that is left cannot be told from a smaller share.
+        if state.progress.share > 1e-4:
+            with self._printing():
+                self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
@@ -124,6 +126,8 @@ class Recorder:
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
+                # The time that is left is told by the time of training.
+                self._bar.unpause()
         seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.
         is_best, seconds = processes.broadcast_from_rank0((is_best, seconds))

@@ -119,7 +119,7 @@ def test_a_task_of_ones_own_needs_no_name(ten: Path) -> None:
     ("data", "options", "said"),
     [
         ({}, {}, "--train"),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"preset": "large"}, "--preset must be one of published, small"),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"preset": "large"}, "preset must be one of published, small"),
         ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epoch": 3}}, "unknown key --epoch "),
         ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epochs": 0}}, "--epochs must be at least 1"),
         ({"train": ["TEN"], "dev": ["TEN"]}, {"reader": {"column": "x"}}, "--column"),

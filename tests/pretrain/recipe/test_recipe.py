@@ -307,6 +307,11 @@ def test_a_packed_model_goes_on_with_its_own_vectors(
     assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
 
 
+def test_a_text_has_to_be_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no text is named"):
+        make_model([], tmp_path / "model")
+
+
 def test_raw_text_is_tokenised_where_it_may_be(texts: list[str], tmp_path: Path, jobs_here: Jobs) -> None:
     (tmp_path / "raw.txt").write_text(
         "The cat sat. It slept, too! The dog didn't.\n\nSo it was, here and there.\n" * 40
