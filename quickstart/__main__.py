@@ -28,7 +28,7 @@ python -m data_scripts.tokenize {data}/novels.txt.gz {out}/novels.txt
 """,
     "tokenised text to a small ELMo-C (what `make model` does)": """
 python -m pretrain.recipe {out}/novels.txt {out}/run
---config pretrain/configs/quickstart.toml --max-time 75s
+--config pretrain/configs/quickstart.toml --max-time 45s
 """,
     "the learning curve": """
 python -m pretrain.plot {out}/run {out}/curve.png
