@@ -14,6 +14,8 @@ from torch.nn.utils.rnn import (
     pad_packed_sequence,
 )
 
+from elmoc.encoders.bidirectional import reverse_padded
+
 
 class BiLstm(torch.nn.Module):
     """PyTorch's bidirectional LSTM over padded sentences of different lengths.
@@ -61,8 +63,8 @@ class BiLstm(torch.nn.Module):
 
 
 def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
-    """The states of padded sentences as `lstm` gives them of packed ones: [B, T, 2H],
-    zeros after each end.
+    """The states of padded sentences as `lstm` gives them of packed ones, on the CPU:
+    [B, T, 2H], zeros after each end.
 
     Of packed sentences PyTorch makes a dozen small operations a step on a CPU, each
     with a backward pass; a padded batch in one direction is one call of oneDNN. Padding
@@ -75,19 +77,15 @@ def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
         x: [B, T, D].
         lengths: [B], each at least 1.
     """
-    steps = torch.arange(x.shape[1], device=x.device)
-    ends = lengths.to(x.device).unsqueeze(1)
-    inside = steps < ends  # [B, T]
-    # The place from which each word of a reversed sentence comes.
-    source = torch.where(inside, ends - 1 - steps, steps)
-    rows = torch.arange(len(x), device=x.device).unsqueeze(1)
     for layer in range(lstm.num_layers):
         if layer:
             x = dropout(x, lstm.dropout, lstm.training)
         forward = _one_direction(lstm, x, f"_l{layer}")
-        backward = _one_direction(lstm, x[rows, source], f"_l{layer}_reverse")
-        x = torch.cat([forward, backward[rows, source]], dim=2)  # [B, T, 2H]
-    return x.masked_fill(~inside.unsqueeze(2), 0.0)
+        reverse = reverse_padded(x, lengths)
+        backward = _one_direction(lstm, reverse, f"_l{layer}_reverse")
+        x = torch.cat([forward, reverse_padded(backward, lengths)], dim=2)  # [B, T, 2H]
+    padding = torch.arange(x.shape[1]) >= lengths.unsqueeze(1)  # [B, T]
+    return x.masked_fill(padding.unsqueeze(2), 0.0)
 
 
 def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
