@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import torch
 from msgspec import Meta
 from torch import Tensor
-from torch.optim import Adagrad, AdamW, Optimizer
+from torch.optim import Adagrad, Adam, Optimizer
 
 from elmoc.errors import InputError
 
@@ -181,18 +181,17 @@ class OptimiserConfig:
 
 def new_optimiser(
     parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device
-) -> AdamW:
+) -> Adam:
     """The optimiser of the weights of a direction: Adam."""
     # The rate, which is set before every update, is a tensor on an accelerator: a graph
     # or a kernel reads it there, and nothing waits.
     on_device = device.type != "cpu"
-    return AdamW(
+    return Adam(
         parameters,
         lr=torch.zeros((), device=device) if on_device else 0.0,
         capturable=on_device,
         betas=(config.beta1, config.beta2),
         eps=config.epsilon,
-        weight_decay=0.0,
         fused=True,
     )
 

@@ -11,12 +11,10 @@ from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep, require_finite
-from pretrain.train_state import TrainState
+from pretrain.train_state import EVALUATING, TrainState
 
 # The tenths of a run that is over.
 ALL_TENTHS = 10
-# The share of a limit of time that evaluations may take.
-EVALUATING = 0.1
 
 
 def train(

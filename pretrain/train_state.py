@@ -18,6 +18,10 @@ from pretrain.input_layers import INPUT, InputNetwork
 from pretrain.optimiser import Progress
 from pretrain.output_layers import SHARED, OutputLayers
 
+# The share of a limit of time that evaluations before the last may take, and that is
+# kept for the last one.
+EVALUATING = 0.1
+
 
 @dataclass(kw_only=True)
 class Totals:
@@ -27,7 +31,7 @@ class Totals:
     updates: of the whole run.
     words: read so far in each direction.
     masked: targets that the loss left out, over all directions.
-    seconds: of the run so far, evaluations included.
+    seconds: of the run so far, evaluations after the first included.
     max_seconds: of the whole run by `--max-time` (0: without).
     tenths: whole tenths of the run at the last evaluation.
     evaluation_seconds: of the last evaluation with `--max-time` (0: without).
@@ -77,7 +81,7 @@ class TrainState(Totals):
         if self.max_seconds:
             # Where evaluations are slow, the last one ends after the time: short runs
             # would else have no time to train.
-            kept = min(self.evaluation_seconds, self.max_seconds / 10)
+            kept = min(self.evaluation_seconds, EVALUATING * self.max_seconds)
             return Progress(self.seconds, self.max_seconds - kept)
         return Progress(self.update, self.updates)
 

@@ -108,7 +108,7 @@ class OutputLayer(nn.Module, ABC):
     and its loss.
 
     adagrad: the settings of `new_adagrad` for a shared layer with sparse gradients;
-        None: AdamW, as for all others.
+        None: Adam, as for all others.
     """
 
     adagrad: dict[str, float] | None = None
