@@ -32,6 +32,7 @@ from downstream.readers.conll2012 import (
     read_documents,
 )
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
+from downstream.tasks.coref.formats import FORMATS
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
     METRICS,
@@ -184,6 +185,7 @@ PUBLISHED = CorefSettings(
 
 TASK = CorefTask(
     name="coref",
+    formats=FORMATS,
     metric="mean F1",
     unit="documents",
     item="documents",

@@ -23,6 +23,7 @@ from downstream.settings import (
     Size,
     TrainingSettings,
 )
+from downstream.tasks.imdb.formats import FORMATS
 from downstream.tasks.sst5.task import Phrase, PhraseTask, Sst5Probe
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
@@ -106,6 +107,7 @@ PUBLISHED = ImdbSettings(
 
 TASK = ImdbTask(
     name="imdb",
+    formats=FORMATS,
     metric="accuracy",
     unit="reviews",
     item="reviews",

@@ -40,6 +40,7 @@ from downstream.settings import (
     Size,
     TrainingSettings,
 )
+from downstream.tasks.ner.formats import FORMATS
 from elmoc.errors import InputError
 
 # O, the place of a word in its entity and the entity's type where there are several, or
@@ -241,6 +242,7 @@ PUBLISHED = NerSettings(
 
 TASK = NerTask(
     name="ner",
+    formats=FORMATS,
     metric="entity F1",
     unit="sentences",
     item="sentences",

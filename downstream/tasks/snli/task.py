@@ -41,6 +41,7 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
+from downstream.tasks.snli.formats import FORMATS
 
 # How weights start, as published, by a part of their names: the first one counts. Of an
 # LSTM's two biases, one is 1 at the forget gate.
@@ -236,6 +237,7 @@ PUBLISHED = SnliSettings(
 
 TASK = SnliTask(
     name="snli",
+    formats=FORMATS,
     metric="accuracy",
     unit="pairs",
     item="pairs",

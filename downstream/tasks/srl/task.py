@@ -41,6 +41,7 @@ from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
 )
+from downstream.tasks.srl.formats import FORMATS
 from downstream.tasks.srl.model import (
     Proposition,
     Roles,
@@ -187,6 +188,7 @@ PUBLISHED = SrlSettings(
 
 TASK = SrlTask(
     name="srl",
+    formats=FORMATS,
     metric="argument F1",
     unit="sentences",
     item="sentences",

@@ -30,6 +30,7 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
+from downstream.tasks.sst5.formats import FORMATS
 from downstream.tasks.sst5.network import CLASSES, BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.trees import parse_tree
 from elmoc.errors import InputError, reading
@@ -155,6 +156,7 @@ PUBLISHED = Sst5Settings(
 
 TASK = Sst5Task(
     name="sst5",
+    formats=FORMATS,
     metric="accuracy",
     unit="phrases",
     item="sentences",
