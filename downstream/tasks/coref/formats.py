@@ -16,7 +16,12 @@ FORMATS = (
     ),
     Format(
         "document, part, number, word, chains",
-        "#begin document (a)\na\t0\t0\tAna\t(0)\na\t0\t1\tleft\t-\n\n#end document\n",
+        "#begin document (a)\n"
+        "a\t0\t0\tAna\t(0)\n"
+        "a\t0\t1\tleft\t-\n"
+        "\n"
+        "a\t0\t0\tShe\t(0)\n"
+        "#end document\n",
         ".conll",
     ),
 )
