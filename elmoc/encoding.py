@@ -6,7 +6,8 @@ Letters: B sentences of a batch, T time, L layers, P projection, n words of a se
 M units (words or subwords) of all sentences, E width of a word vector.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from elmoc.encoders import CarriedState
 from elmoc.encoders.inference import CPU, InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
+from elmoc.features.options import MOST_WORDS
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import Precision
@@ -26,6 +28,13 @@ from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 from elmoc.word_vectors.transform import SentenceRows, WordRows
+
+# What a list is of, by the number of lists inside one another.
+_LEVELS = {1: "words", 2: "sentences", 3: "documents"}
+_NESTING = (
+    "a sentence is a list of strings, such as ['The', 'cat'], embed_batch takes a list "
+    "of sentences, and embed_documents a list of such lists"
+)
 
 
 class ChosenLayers(NamedTuple):
@@ -140,9 +149,9 @@ class SentenceEncoder:
         It may be called in another thread than the one that encodes.
 
         Raises:
-            InputError: a sentence is a string.
+            InputError: a sentence is no list of strings, or too long.
         """
-        lists = [_tokens_of(sentence) for sentence in sentences]
+        lists = list(checked_sentences(sentences))
         if self._subwords is None:
             return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
         split = self._subwords.split(lists)
@@ -219,6 +228,11 @@ class SentenceEncoder:
                 f"the encoder ({sizes.description}) carries nothing from one sentence "
                 "to the next"
             )
+        check_level(documents, 3)
+        documents = [
+            list(checked_sentences(each, f"document {number}: "))
+            for number, each in enumerate(documents, 1)
+        ]
         states: list[list[Tensor]] = [[] for _ in documents]
         longest = [max(map(len, document), default=0) for document in documents]
         for batch in length_bucketed(longest, batch_words, batch_size):
@@ -268,13 +282,61 @@ class SentenceEncoder:
         return own
 
 
-def _tokens_of(sentence: Sequence[str]) -> list[str]:
-    # The characters of a string would be taken for tokens.
-    if isinstance(sentence, str):
+def check_level(value: object, level: int, where: str = "") -> None:
+    """Check that a value is nested as words of sentences, or of documents, are.
+
+    Args:
+        value: a list, or anything that is like one.
+        level: what it should be a list of, by its place in `_LEVELS`.
+        where: what stands before the error.
+
+    Raises:
+        InputError: it is something else; it says what was found.
+    """
+    if isinstance(value, list | tuple):
+        return
+    # The items of a string are letters, those of a table are the names of columns.
+    is_other = isinstance(value, str | bytes | Mapping | Set)
+    is_nested = isinstance(value, Iterable) and 1 <= getattr(value, "ndim", 1) <= level
+    if is_other or not is_nested:
         raise InputError(
-            "a sentence is a list of tokens, not the string "
-            f"{shortened(sentence)!r}: split it"
+            f"{where}{reprlib.repr(value)} ({type(value).__name__}) is not a list of "
+            f"{_LEVELS[level]}: {_NESTING}"
         )
-    tokens = list(sentence)
-    "".join(tokens)  # raises a TypeError where a token is no string
-    return tokens
+
+
+def checked_sentences(
+    sentences: Iterable[Iterable[str]], where: str = ""
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence.
+
+    Args:
+        sentences: of words.
+        where: what stands before an error.
+
+    Raises:
+        InputError: the words are no list of strings, or more than `MOST_WORDS`.
+    """
+    check_level(sentences, 2, where)
+    for number, sentence in enumerate(sentences, 1):
+        place = f"{where}sentence {number}: "
+        check_level(sentence, 1, place)
+        words = list(sentence)
+        try:
+            # Of all tests for strings the quickest: 5 ns a word.
+            "".join(words)
+        except TypeError:
+            others = (n for n, word in enumerate(words) if not isinstance(word, str))
+            first = next(others)
+            raise InputError(
+                f"{place}word {first + 1} of {reprlib.repr(words)} is "
+                f"{reprlib.repr(words[first])} ({type(words[first]).__name__}), not a "
+                f"string: {_NESTING}"
+            ) from None
+        if len(words) > MOST_WORDS:
+            raise InputError(
+                f"{place}{reprlib.repr(words)} has {len(words):,} words, more than "
+                f"{MOST_WORDS:,}: divide it into the sentences of a document, which "
+                "embed_documents reads one after the other"
+            )
+        yield words

@@ -18,7 +18,7 @@ from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
 from elmoc.devices import checked_device, choose_precision
 from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.encoding import SentenceEncoder
+from elmoc.encoding import SentenceEncoder, checked_sentences
 from elmoc.errors import reading
 from elmoc.model_directory import (
     ModelDirectory,
@@ -189,9 +189,9 @@ class ElmoC:
         """Yield the layer states of any number of sentences in their order, in bounded
         memory.
         """
+        lists = checked_sentences(sentences)
         # An empty sentence counts as a word: any number of them may follow each other.
-        buffers = buffered(sentences, lambda sentence: max(1, len(sentence)))
-        for buffer in buffers:
+        for buffer in buffered(lists, lambda words: max(1, len(words))):
             yield from self.embed_batch(buffer, batch_size=batch_size)
 
     def embed_documents(

@@ -57,11 +57,11 @@ class LayerStates(nn.Module):
             [B, T + 2], true where there is none.
         """
         place = self.get_buffer("_place")
-        if not sentences:
-            states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
-            return states, place.new_zeros(0, 2, dtype=torch.bool)
         inner = self._elmo.sentence_encoder
         rows = inner.look_up(sentences)
+        if not rows.ids:
+            states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
+            return states, place.new_zeros(0, 2, dtype=torch.bool)
         # [L + 1, n + 2, 2P] each
         if self.encoder is None:
             self._elmo = self._elmo.to(place.device)

@@ -62,6 +62,11 @@ _EMBEDDINGS = {
     "word_emb_layer.embedding.weight": "words.weight",
     "char_emb_layer.embedding.weight": "characters.weight",
 }
+# Our names of the lexicons, theirs, and the table that has a row for each entry.
+_LEXICONS = (
+    (CHARACTERS, "char", "characters.weight"),
+    (WORDS, "word", "words.weight"),
+)
 _HIGHWAY = re.compile(r"highways\._layers\.(\d+)\.(weight|bias)")
 _LSTM_PARTS = {
     "input_linearity.weight": "input_weight",
@@ -88,12 +93,12 @@ def read_many_langs(directory: Path | str) -> ModelDirectory:
                 f"token_embedder and encoder are {names}, not cnn and elmo"
             )
         # A size of 0 says that words are not read in this way.
-        lexicons = {
-            name: _read_lexicon(folder / f"{kind}.dic")
-            for name, kind in ((CHARACTERS, "char"), (WORDS, "word"))
-            if words[f"{kind}_dim"]
-        }
+        needed = [each for each in _LEXICONS if words[f"{each[1]}_dim"]]
     weights = cnn_weights(_read_tensors(folder / "token_embedder.pkl"))
+    lexicons = {
+        name: _read_lexicon(folder / f"{kind}.dic", len(weights.get(table, ())))
+        for name, kind, table in needed
+    }
     with reading(where):
         lstm = lstm_sizes(encoder, residual=True, where=where)
         cnn = convert(
@@ -176,12 +181,40 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     return f"the published config {name}", _PUBLISHED_CONFIG
 
 
-def _read_lexicon(path: Path) -> dict[str, int]:
-    """`char.dic` or `word.dic`: an entry and its id a line."""
-    with reading(path):
-        lines = [line.strip().rpartition("\t") for line in read_lines(path)]
+def _read_lexicon(path: Path, rows: int) -> dict[str, int]:
+    """`char.dic` or `word.dic`: an entry and its id a line.
+
+    Every row of a table has an entry, as the package writes and needs it.
+
+    Args:
+        path: the file.
+        rows: of its table.
+
+    Raises:
+        InputError: a line is damaged, or the lexicon is of another model.
+    """
+    lexicon: dict[str, int] = {}
+    lines: dict[int, int] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        with reading(f"{path}, line {number}"):
+            entry, _, text = line.strip().rpartition("\t")
+            row = int(text)
+            if not 0 <= row < rows:
+                raise InputError(
+                    f"the id {row} is outside the table of {rows:,} rows in "
+                    "token_embedder.pkl: this is the lexicon of another model"
+                )
+            if row in lines:
+                raise InputError(f"the id {row} is that of line {lines[row]}, too")
+        lines[row] = number
         # The ideographic space is white space, and was stripped.
-        return {entry.split("\t")[0] or "\u3000": int(text) for entry, _, text in lines}
+        lexicon[entry.split("\t")[0] or "\u3000"] = row
+    if len(lines) != rows:
+        raise InputError(
+            f"{path} has {len(lines):,} entries, but their table in "
+            f"token_embedder.pkl has {rows:,} rows: it was cut, or is of another model"
+        )
+    return lexicon
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

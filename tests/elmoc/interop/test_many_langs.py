@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -165,5 +166,26 @@ def test_tensors_that_want_gradients_are_read(copied: Path, tmp_path: Path) -> N
 
 def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Path) -> None:
     path = copied / "char.dic"
-    path.write_text(path.read_text(encoding="utf-8") + "\u3000\t3\n", encoding="utf-8")
+    path.write_text(re.sub(r"(?m)^.\t3$", "\u3000\t3", path.read_text(encoding="utf-8")), encoding="utf-8")
     assert read_many_langs(copied).stored_vectors.lexicons["lexicon.characters"]["\u3000"] == 3
+
+
+BAD_LEXICONS: dict[str, tuple[str, Callable[[list[str]], list[str]], str]] = {
+    "another model's": ("char", lambda lines: [*lines, "鱼\t42"], "line 43: the id 42 is outside the table of 42 rows"),
+    "another model's words": ("word", lambda lines: [*lines[:3], "fish\t900", *lines[4:]], "line 4: the id 900 is"),
+    "negative": ("char", lambda lines: ["x\t-1", *lines[1:]], "line 1: the id -1 is outside"),
+    "twice": ("word", lambda lines: [*lines[:-1], lines[0]], "line 44: the id [0-9]+ is that of line 1, too"),
+    "cut": ("char", lambda lines: lines[:30], "has 30 entries, but their table in token_embedder.pkl has 42 rows"),
+    "no number": ("char", lambda lines: [*lines[:-1], "x\ty"], "line 42 cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("kind", "edit", "error"), BAD_LEXICONS.values(), ids=BAD_LEXICONS)
+def test_lexicons_that_do_not_fit_the_tables(
+    copied: Path, kind: str, edit: Callable[[list[str]], list[str]], error: str
+) -> None:
+    path = copied / f"{kind}.dic"
+    lines = edit(path.read_text(encoding="utf-8").split("\n")[:-1])
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with pytest.raises(InputError, match=f"^{path}.*{error}"):
+        read_many_langs(copied)

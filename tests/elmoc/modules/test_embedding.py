@@ -107,15 +107,14 @@ def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path) -> None:
     torch.testing.assert_close(back.embed(["cat", "sat"]).mean(0), expected, atol=1e-5, rtol=0)
 
 
-def test_few_words_and_strings(elmo: ElmoC) -> None:
+def test_few_words(elmo: ElmoC) -> None:
     embedding = ElmoEmbedding(elmo, mix_weights=WEIGHTS)
     assert not any(parameter.requires_grad for parameter in embedding.parameters())
     for sentences, shape in (([], (0, 0, 10)), ([[]], (1, 0, 10)), ([[], []], (2, 0, 10))):
         [states], mask = embedding(sentences)
         assert (states.shape, mask.shape) == (shape, shape[:2])
-    for given in (["The cat"], torch.ones(2, 3, 50, dtype=torch.long)):
-        with pytest.raises((InputError, RuntimeError)):
-            embedding(given)
+    with pytest.raises(InputError, match="is not a list of sentences"):
+        embedding(torch.ones(2, 3, 50, dtype=torch.long))
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
