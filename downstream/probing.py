@@ -15,9 +15,10 @@ from downstream.printing import counted, say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.runs import score_probes
 from downstream.probe.task import Task
-from downstream.results.records import append_result, format_score
+from downstream.results.records import LOCK_SECONDS, append_result, format_score
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
+from elmoc.files.writing import locked
 from elmoc.settings import checked
 
 
@@ -82,6 +83,10 @@ def run_probe(
     """
     known = load_task(task) if isinstance(task, str) else task
     options = checked(options)
+    if options.out is not None:
+        # That it cannot be written is told before hours of training.
+        with locked(options.out, seconds=LOCK_SECONDS):
+            pass
     lines = []
     for line in score_probes(known, checked(data), checked(inputs), options):
         # It is written at once: a run that is stopped keeps the kinds that are done.

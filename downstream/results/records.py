@@ -2,10 +2,10 @@
 when they are read again?
 """
 
-import fcntl
 import json
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,10 @@ from downstream.inputs.options import AS_THEY_ARE
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
+from elmoc.files.writing import locked, writing
 
+# Seconds to wait for other runs that append a line, which takes a moment.
+LOCK_SECONDS = 60.0
 Facts = dict[str, Any]
 # Facts of a feature file in which layer states of one model, dumped in one way, agree.
 OF_MODEL = ("model", "word_vectors", "layers", "carry_state", "pooling")
@@ -189,10 +192,26 @@ def format_score(mean: float, deviation: float | None) -> str:
 
 
 def append_result(path: Path, record: Mapping[str, Any]) -> None:
-    """Append one JSON line while the file is locked: several runs may share it."""
-    with open(path, "a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    """Append one JSON line, or nothing, while the file is locked: several runs may
+    share it.
+    """
+    text = json.dumps(record, ensure_ascii=False) + "\n"
+    # Names of files that are not UTF-8 become escapes of JSON.
+    rest = memoryview(text.encode("utf-8", "backslashreplace"))
+    with (
+        locked(path, seconds=LOCK_SECONDS),
+        writing(path),
+        open(path, "ab", buffering=0) as file,
+    ):
+        size = file.tell()
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException:
+            # Where the disk is full, no half of a line stays.
+            with suppress(OSError):
+                file.truncate(size)
+            raise
 
 
 def read_results(paths: Sequence[Path]) -> list[Result]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from elmoc.errors import reading
 from elmoc.files.compression import require_file
+from elmoc.files.writing import NO_LOCKS
 
 # Bytes of an array that is unpacked, or arranged, at once: 40,000 words of the paper's
 # layer states. It bounds what a reader allocates, whatever a file says of itself.
@@ -40,7 +41,12 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         require_file(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self.file = h5py.File(path, "r")
+            try:
+                self.file = h5py.File(path, "r")
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
+                self.file = h5py.File(path, "r", locking=False)
             self.root = h5py.h5g.open(self.file.id, b"/")
 
     def __exit__(self, *_: object) -> None:

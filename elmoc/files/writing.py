@@ -1,44 +1,129 @@
 """Writing: how files and directories appear whole, by one writer at a time."""
 
+import errno
+import fcntl
 import os
+import re
 import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason, say
+
+# What a system call for a lock says on a file system that has none, as on NFS without
+# its daemon, and on Lustre.
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+# What a system call says of a disk that takes no more.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# This variable says to child processes that their user knows of missing locks.
+_WARNED = "ELMOC_WARNED_OF_LOCKS"
+# Seconds in which a lock file is looked at again: the first look removes one that a
+# process of this machine has left.
+_SOFT_SECONDS = 0.2
 
 
 @contextmanager
-def locked(path: Path | str) -> Iterator[None]:
+def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
     """Keep other processes and threads from writing a file, or a whole directory.
 
     The lock is the file `.NAME.lock` beside it; the system ends it with the process
-    that holds it. A thread may lock what it has locked already.
+    that holds it. Where the file system has no locks, the file `.NAME.soft-lock` says
+    who writes. A thread may lock what it has locked already.
+
+    Args:
+        path: of the file or directory.
+        seconds: how long another writer is waited for.
 
     Raises:
         InputError: another process or thread writes there.
     """
     folder, name = os.path.split(os.path.abspath(path))
     # A folder may have several paths, but the lock is to be one file.
-    file = Path(os.path.realpath(folder)) / f".{name}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(file, blocking=False, is_singleton=True)
+    real_folder = Path(os.path.realpath(folder))
+    real_folder.mkdir(parents=True, exist_ok=True)
+    is_soft = not _has_locks(real_folder)
+    kind = SoftFileLock if is_soft else FileLock
+    file = real_folder / f".{name}.{'soft-lock' if is_soft else 'lock'}"
+    lock = kind(file, is_singleton=True)
     try:
-        lock.acquire()
+        lock.acquire(max(seconds, _SOFT_SECONDS * is_soft), blocking=True)
     except Timeout:
+        holder = "another process"
+        advice = "stop it"
+        if is_soft:
+            with suppress(OSError):
+                process, host, *_ = file.read_text().split()
+                holder = f"process {process} on {host}"
+            advice = f"remove {file} if it has ended"
         raise InputError(
-            f"another process is writing {file.parent / name}: wait for it, or stop it"
+            f"{holder} is writing {real_folder / name}: wait for it, or {advice}"
         ) from None
     try:
         yield
     finally:
-        if lock.lock_counter == 1:
+        if lock.lock_counter == 1 and not is_soft:
             # While it is held, so that whoever has it open sees that it is gone.
             file.unlink(missing_ok=True)
         lock.release()
+
+
+@cache
+def _has_locks(folder: Path) -> bool:
+    """Whether files of a folder can be locked; a warning where they cannot."""
+    with tempfile.TemporaryFile(dir=folder, prefix=".lock-") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            if _WARNED not in os.environ:
+                os.environ[_WARNED] = "1"
+                say(
+                    f"warning: the file system of {folder} has no locks: what is "
+                    "written is kept from others by files NAME.soft-lock, which a "
+                    "killed process leaves",
+                    file=sys.stderr,
+                )
+            return False
+    return True
+
+
+@contextmanager
+def writing(path: Path | str, temporary: Path | None = None) -> Iterator[None]:
+    """Name `path` where the system fails while the block writes it: the disk is full, a
+    quota or a limit is reached.
+
+    Args:
+        path: what is written.
+        temporary: where it is written, if its name is another meanwhile.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            named = str(error.filename or path)
+            error.filename = named.replace(str(temporary or path), str(path))
+            raise
+        # Libraries say in words, or in the exception before, what the system told them.
+        in_words = re.search(r"\(os error (\d+)\)", str(error))
+        number = getattr(error.__context__, "errno", None)
+        if in_words:
+            number = int(in_words[1])
+        if number in _DISK_ERRORS:
+            raise OSError(number, os.strerror(number), str(path)) from error
+        if isinstance(error, OSError):
+            # NumPy counts what it has written, and forgets the reason.
+            said = f"it could not be written whole ({reason(error)})"
+            raise OSError(errno.ENOSPC, said, str(path)) from error
+        raise
 
 
 @contextmanager
@@ -49,7 +134,7 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
     `path` is locked meanwhile, and its folder is made where it is missing.
 
     Args:
-        path: what is made; an `OSError`, as of a full disk, names it.
+        path: what is made; errors of the disk name it (see `writing`).
         what: tells several temporary files of one `path` apart.
     """
     path = Path(path)
@@ -59,10 +144,8 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
         # A writer that was killed may have left it.
         remove(temporary)
         try:
-            yield temporary
-        except OSError as error:
-            error.filename = error.filename or str(path)
-            raise
+            with writing(path, temporary):
+                yield temporary
         finally:
             remove(temporary)
 

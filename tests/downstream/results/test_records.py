@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from concurrent.futures import ProcessPoolExecutor
+import resource
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from downstream.results.records import (
     read_results,
 )
 from elmoc.errors import InputError
+from elmoc.files.writing import locked
 from tests.downstream.results.result_lines import SETTINGS, ner_line, write_lines
+
+from downstream.results import records
 
 RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
 
@@ -31,6 +35,24 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted((line["process"], line["number"]) for line in lines) == [(p, n) for p in range(3) for n in range(20)]
     assert all(set(line["counts"]) == {line["process"]} for line in lines)
+
+
+def test_no_line_is_lost_or_half_there_where_the_file_is_locked_or_the_disk_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    append_result(path, {"file": "\udce9.h5"})  # a name that is not UTF-8
+    monkeypatch.setattr(records, "LOCK_SECONDS", 0.1)
+    with ThreadPoolExecutor(1) as other, locked(path), pytest.raises(InputError, match=r"r\.jsonl"):
+        other.submit(append_result, path, {}).result()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large.*r\.jsonl"):
+            append_result(path, {"counts": [1] * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [{"file": "\udce9.h5"}]
 
 
 def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:

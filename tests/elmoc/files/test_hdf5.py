@@ -1,5 +1,10 @@
 """HDF5 files: what is damaged, elsewhere or not there is refused, and nothing larger than the file is allocated."""
 
+import errno
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,3 +88,15 @@ def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:
             writer.add(Entry(len(tokens), line.strip()), states_of(index, len(tokens)))
     with FeatureFile(tmp_path / "other.h5") as features, pytest.raises(InputError, match="sentence 2 "):
         features.check()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_is_read_where_there_are_no_locks(path: Path, number: int) -> None:
+    library, code = path.with_name("no.so"), path.with_name("no.c")
+    code.write_text(f"#include <errno.h>\nint flock(int a, int b) {{ errno = {number}; return -1; }}\n")
+    subprocess.run(["cc", "-shared", "-fPIC", code, "-o", library], check=True)
+    read = f"from elmoc import FeatureFile\nprint(len(FeatureFile({str(path)!r})))"
+    environment = os.environ | {"LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", read], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{len(LINES)}\n"

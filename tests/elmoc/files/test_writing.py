@@ -1,14 +1,25 @@
 """Writing: whole or not at all, by one writer at a time, with the user's permissions."""
 
+import errno
+import fcntl
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from elmoc.errors import InputError, human_bytes
+import torch
+from elmoc.errors import InputError, describe_error, human_bytes
+from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_directory, atomic_path, locked, refuse_existing
+from safetensors.torch import save_file
+
+from elmoc.files import writing
 
 
 def test_atomic_path_leaves_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
@@ -135,3 +146,78 @@ while done < 50:
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert (tmp_path / "count").read_text() == "150"
     assert os.listdir(tmp_path) == ["count"]
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Given a number of an error: every lock of the system fails with it."""
+    monkeypatch.setenv(writing._WARNED, "")
+    monkeypatch.delenv(writing._WARNED)
+
+    def fail_with(number: int) -> None:
+        def fail(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", fail)
+
+    return fail_with
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_where_there_are_no_locks_files_stand_in_for_them(
+    tmp_path: Path, no_locks: Callable[[int], None], number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_locks(number)
+    for path in (tmp_path / "a" / "file", tmp_path / "b" / "file"):
+        with locked(path), atomic_path(path) as partial:
+            assert (path.parent / ".file.soft-lock").exists()
+            partial.touch()
+        assert os.listdir(path.parent) == ["file"]
+    assert capsys.readouterr().err.count("warning: ") == 1
+    left = path.with_name(".file.soft-lock")
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    left.write_text(f"{ended.pid}\n{socket.gethostname()}\n")  # of a process that was killed on this machine
+    with locked(path):
+        pass
+    left.write_text("77\nnode12\n")
+    with pytest.raises(InputError, match=r"^process 77 on node12 is writing .*file: .*remove .*soft-lock if it has"):
+        locked(path).__enter__()
+
+
+def test_other_failures_of_locks_are_told(tmp_path: Path, no_locks: Callable[[int], None]) -> None:
+    no_locks(errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        locked(tmp_path / "file").__enter__()
+
+
+def write_text(path: Path) -> None:
+    with open_text(path) as file:
+        file.write("x" * 1_000_000)
+
+
+FULL: dict[str, Callable[[Path], object]] = {
+    "safetensors": lambda path: save_file({"a": torch.zeros(100_000)}, path),
+    "torch": lambda path: torch.save({"a": torch.zeros(100_000)}, open(path, "wb")),  # noqa: SIM115
+    "numpy": lambda path: np.save(open(path, "wb"), np.zeros(100_000)),  # noqa: SIM115
+    "text": write_text,
+}
+
+
+@pytest.mark.parametrize("write", FULL.values(), ids=FULL)
+def test_where_no_more_can_be_written_the_file_is_named_and_the_old_one_stays(
+    tmp_path: Path, write: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large|written whole \(100000") as error:  # noqa: SIM117
+            with atomic_path(path) as partial:
+                write(partial)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert describe_error(error.value).startswith(f"{path}: ")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
