@@ -18,6 +18,11 @@ def note(text: str) -> None:
     say(f"note: {text}", file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """Print a line to standard error: something that may make results wrong."""
+    say(f"warning: {text}", file=sys.stderr)
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A number of things: `1 run`, `2,000 runs`.
 

@@ -16,8 +16,8 @@ from downstream.inputs.options import InputOptions, layer_rows
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
 from downstream.probe.options import ProbeData, ProbeOptions
-from downstream.probe.saved import RECORD, WEIGHTS, read_probe, save_probe
-from downstream.probe.splits import Split, read_split
+from downstream.probe.saved import RECORD, WEIGHTS, ProbeRecord, read_probe, save_probe
+from downstream.probe.splits import Split, read_splits
 from downstream.probe.task import Probe, Task
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import Facts, Result, encoder_facts, joined
@@ -37,35 +37,38 @@ def score_probes(
     Yields the line of results of each kind. All that can be wrong with options and data
     is told before the first probe is trained.
     """
-    trained, options = _training_before(task, data, options)
+    saved, options = _training_before(task, data, options)
     kinds = options.kinds(inputs)
     seeds = options.seed_list()
     # The place of the settings, which errors name.
     where = ""
-    if trained is not None:
-        seeds = trained.seeds
+    if saved is not None:
+        seeds = saved.result.seeds
         where = f"{options.evaluate_only}/{RECORD}"
     preset = task.small if options.preset == "small" else task.published
     chosen = with_changes(preset, options.settings, where=where)
     reader = with_changes(task.reader, options.reader, where=where)
     checked_device(options.device)
     _make_outputs(options)
-    splits = [
-        read_split(task, name, paths, reader, fraction=chosen.train_fraction)
-        for name, paths in data.files.items()
-    ]
+    splits = read_splits(
+        task,
+        data.files,
+        reader,
+        fraction=chosen.train_fraction,
+        trained=None if saved is None else saved.labels,
+    )
     sources = open_sources(
         kinds,
         inputs,
         sentences=list(chain.from_iterable(split.sentences for split in splits)),
         device=options.device,
     )
-    if sources.states is not None and trained is None:
+    if sources.states is not None and saved is None:
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
     # A saved probe has the vocabulary of its training.
     vocabulary: Facts = {}
-    if trained is None:
+    if saved is None:
         vocabulary = task.vocabulary(splits[0].examples)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
@@ -122,22 +125,23 @@ def _make_outputs(options: ProbeOptions) -> None:
 
 def _training_before(
     task: Task[Any, Any], data: ProbeData, options: ProbeOptions
-) -> tuple[Result | None, ProbeOptions]:
-    """The result of the training of a saved probe, and its options in place of the
+) -> tuple[ProbeRecord | None, ProbeOptions]:
+    """The record of a saved probe, and the options of its training in place of the
     call's; None, and the call's, where probes are trained.
     """
     if options.evaluate_only is None:
         if not data.train or not data.dev:
             raise InputError("give --train FILES and --dev FILES")
         return None, options
-    trained = read_probe(options.evaluate_only).result
+    saved = read_probe(options.evaluate_only)
+    trained = saved.result
     if trained.task != task.name or set(data.files) != {"test"} or options.settings:
         raise InputError(
             f"--evaluate-only {options.evaluate_only} goes with the task "
             f"{trained.task} and --test FILES, without --train, --dev and "
             "hyper-parameters"
         )
-    return trained, replace(
+    return saved, replace(
         options,
         inputs=trained.inputs,
         preset=trained.preset,
@@ -222,7 +226,13 @@ def _scored(
         f"{line.examples_per_second[0]:,.0f} {task.unit} a second in training)"
     )
     if options.save is not None:
-        save_probe(options.save / f"{line.inputs}.seed{seed}", probe, vocabulary, line)
+        save_probe(
+            options.save / f"{line.inputs}.seed{seed}",
+            probe,
+            vocabulary=vocabulary,
+            labels=splits[0].labels,
+            result=line,
+        )
     return line
 
 

@@ -19,7 +19,7 @@ from elmoc.files.writing import atomic_directory
 from elmoc.weights import contiguous
 
 FORMAT = "elmoc-probe"
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 RECORD = "probe.json"
 WEIGHTS = "probe.safetensors"
 
@@ -29,21 +29,31 @@ class ProbeRecord:
     """What is in `probe.json`.
 
     vocabulary: what the task's model has to know of the training data.
+    labels: label → its number in the training data.
     result: of the training, with one seed and without counts of items.
     weights: the checksum of their file.
     """
 
     vocabulary: Facts
+    labels: dict[str, int]
     result: Result
     weights: FileChecksum
 
 
-def save_probe(path: Path, probe: Module, vocabulary: Facts, result: Result) -> None:
+def save_probe(
+    path: Path,
+    probe: Module,
+    *,
+    vocabulary: Facts,
+    labels: dict[str, int],
+    result: Result,
+) -> None:
     """Write a probe's directory; `result` is that of its training."""
     with atomic_directory(path) as partial:
         save_file(contiguous(probe.state_dict()), partial / WEIGHTS)
         record = ProbeRecord(
             vocabulary=vocabulary,
+            labels=labels,
             # Counts of many items would make the record larger than what is read.
             result=replace(result, counts=[[]]),
             # Damaged weights may still be read: only their numbers would be wrong.

@@ -1,6 +1,6 @@
 """Splits: which examples does a probe train on, and which is it scored on?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
+from downstream.probe.labels import as_trained, count_labels, warn_of_spellings
 from downstream.probe.task import Task
 from downstream.settings import ReaderOptions
 from elmoc.errors import InputError, say
@@ -29,6 +30,7 @@ class Split:
     lengths: the number of words of each example.
     files: the number of sentences of each file, of which training may use a part.
     fingerprints: the hashes of the files' contents.
+    labels: label → how often it stands in the examples.
     """
 
     name: str
@@ -37,6 +39,35 @@ class Split:
     lengths: list[int]
     files: dict[str, int]
     fingerprints: list[str]
+    labels: dict[str, int]
+
+
+def read_splits(
+    task: Task[Any, Any],
+    files: Mapping[str, Sequence[Path]],
+    options: ReaderOptions,
+    *,
+    fraction: float = 1.0,
+    trained: dict[str, int] | None = None,
+) -> list[Split]:
+    """Read splits, and compare the labels of training with those of the others.
+
+    Args:
+        task: its reader reads the files.
+        files: split → its files; training comes first.
+        options: the options of the reader.
+        fraction: the share of the training examples that is kept; see `random_part`.
+        trained: of a saved probe: label → its number in the training data. By default
+            the first split is the training data.
+    """
+    splits: list[Split] = []
+    for name, paths in files.items():
+        split = read_split(
+            task, name, paths, options, fraction=fraction, trained=trained
+        )
+        splits.append(split)
+        trained = splits[0].labels if trained is None else trained
+    return splits
 
 
 def read_split(
@@ -46,6 +77,7 @@ def read_split(
     options: ReaderOptions,
     *,
     fraction: float = 1.0,
+    trained: dict[str, int] | None = None,
 ) -> Split:
     """Read the files of a split, and print a line about it.
 
@@ -55,6 +87,7 @@ def read_split(
         paths: the files.
         options: the options of the reader.
         fraction: the share of the training examples that is kept; see `random_part`.
+        trained: see `as_trained`; None for training.
 
     Raises:
         InputError: a file that is named twice, or that the reader refuses.
@@ -74,6 +107,11 @@ def read_split(
         examples = task.training_examples(examples, options)
         if fraction != 1:
             part = f": {100 * fraction:.4g} % of them"
+    if trained is not None:
+        examples = as_trained(task, name, examples, trained)
+    labels = count_labels(task, examples)
+    if trained is None:
+        warn_of_spellings(name, labels)
     say(f"{name:6} {task.describe(examples)}{part}")
     by_example = [task.sentences(example) for example in examples]
     return Split(
@@ -84,6 +122,7 @@ def read_split(
         files=files,
         # Results are compared by contents: runs may find a file in other folders.
         fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
+        labels=labels,
     )
 
 

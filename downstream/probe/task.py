@@ -107,6 +107,18 @@ class Task(ABC, Generic[Example, Prediction]):
         """The examples to train on, of those read for training; by default all."""
         return examples
 
+    def labels(self, example: Any) -> Sequence[str]:
+        """The labels of an example, by which the parts of the data, and a saved probe
+        and new data, are compared; by default none.
+        """
+        return ()
+
+    def with_labels(self, example: Any, labels: Sequence[str]) -> Any:
+        """The example with these labels in place of those of `labels`, in their
+        order.
+        """
+        return example
+
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
         """One printed line about a split: counts, and all that the reader had to change

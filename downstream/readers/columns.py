@@ -131,6 +131,12 @@ def outermost(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
+def relabelled(spans: Iterable[Span], labels: Iterable[str]) -> list[Span]:
+    """The spans with other labels, one each."""
+    pairs = zip(spans, labels, strict=True)
+    return [span._replace(label=label) for span, label in pairs]
+
+
 def bio_tags(spans: Iterable[Span], length: int) -> list[str]:
     """BIO tags of a sentence of `length` words for spans that do not overlap."""
     tags = ["O"] * length

@@ -17,7 +17,7 @@ from msgspec import Meta
 from downstream.inputs.options import INPUT_KINDS, input_kinds
 from downstream.inputs.sources import dump_sentences, write_sentences
 from downstream.printing import counted, say_lines
-from downstream.probe.splits import Split, read_split
+from downstream.probe.splits import Split, read_splits
 from downstream.results.merit import Merit, figure_of_merit
 from downstream.results.names import encoder_name
 from downstream.results.rows import Row, compared_rows
@@ -179,11 +179,9 @@ def _read_data(plan: SuitePlan) -> list[list[Split]]:
     for probe in plan.probes:
         # All kinds of inputs have the same data (see `read_suite`).
         fraction = probe.settings["both"].train_fraction
-        splits = [
-            read_split(probe.task, name, paths, probe.reader, fraction=fraction)
-            for name, paths in probe.files.items()
-        ]
-        data.append(splits)
+        data.append(
+            read_splits(probe.task, probe.files, probe.reader, fraction=fraction)
+        )
     return data
 
 

@@ -3,6 +3,7 @@
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,6 +60,12 @@ class ClassificationTask(Task[Example, Probabilities]):
             best: the most probable label.
             probabilities: of all labels, rounded.
         """
+
+    def labels(self, example: Any) -> Sequence[str]:
+        return [str(example.label)]
+
+    def with_labels(self, example: Any, labels: Sequence[str]) -> Any:
+        return replace(example, label=labels[0])
 
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
         """float64 [2]: 1 if the prediction is right, else 0; and 1 for the example."""

@@ -32,6 +32,7 @@ from downstream.readers.columns import (
     find_words,
     outermost,
     read_columns,
+    relabelled,
 )
 from downstream.settings import (
     SMALL_MIX_RATE,
@@ -195,6 +196,16 @@ class NerTask(Task[TaggedSentence, list[str]]):
             named = counted(inner, "entity", "entities")
             note(f"{path}: {named} inside others are left out")
         return sentences
+
+    def labels(self, example: TaggedSentence) -> Sequence[str]:
+        """The type of each entity."""
+        return [span.label for span in bio_spans(example.tags)]
+
+    def with_labels(
+        self, example: TaggedSentence, labels: Sequence[str]
+    ) -> TaggedSentence:
+        spans = relabelled(bio_spans(example.tags), labels)
+        return replace(example, tags=bio_tags(spans, len(example.tags)))
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
         tags = list(chain.from_iterable(example.tags for example in examples))

@@ -15,7 +15,7 @@ predicate's lemma or `-`, then one column of brackets for each predicate.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from downstream.readers.columns import (
     ColumnSentence,
     Span,
     outermost,
+    relabelled,
 )
 from downstream.readers.conll2012 import (
     LEMMA,
@@ -89,6 +90,18 @@ class SrlTask(Task[SrlSentence, Roles]):
                 f"{counted(inner, 'argument')} inside others are left out"
             )
         return sentences
+
+    def labels(self, example: SrlSentence) -> Sequence[str]:
+        """The role of each span, `V` among them."""
+        return [span.label for span in chain.from_iterable(_spans([example]))]
+
+    def with_labels(self, example: SrlSentence, labels: Sequence[str]) -> SrlSentence:
+        left = iter(labels)
+        propositions = [
+            replace(one, spans=relabelled(one.spans, islice(left, len(one.spans))))
+            for one in example.propositions
+        ]
+        return replace(example, propositions=propositions)
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
         spans = _spans(examples)

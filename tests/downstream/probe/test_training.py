@@ -40,7 +40,7 @@ class CountingProbe(Probe[float, float]):
 
 
 def split_of(examples: Sequence[float], lengths: list[int]) -> Split:
-    return Split("dev", list(examples), [], lengths, {}, [])
+    return Split("dev", list(examples), [], lengths, {}, [], {})
 
 
 def scored_in_turn(scores: Sequence[float]) -> Any:

@@ -1,0 +1,106 @@
+"""Labels of the parts of data: other spellings are read as training's, unknown ones are counted, none in silence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from downstream.probe.splits import read_splits
+from downstream.tasks.imdb.task import TASK as IMDB
+from downstream.tasks.ner.task import TASK as NER
+from downstream.tasks.snli.task import TASK as SNLI
+from downstream.tasks.srl.task import TASK as SRL
+from elmoc.errors import quiet
+from tests.downstream.conftest import columns
+
+from downstream import InputOptions, ProbeData, ProbeOptions, run_probe, score_saved
+
+
+def pairs(labels: str) -> str:
+    return "premise\thypothesis\tlabel\n" + "".join(f"a\tb\t{label}\n" for label in labels.split())
+
+
+def entities(tags: str) -> str:
+    return columns(" ".join(f"w{place}/{tag}" for place, tag in enumerate(tags.split())))
+
+
+def roles(cells: str) -> str:
+    rows = [f"d 0 {i} w{i} X * {'be be.01' if i == 0 else '- -'} {cell}" for i, cell in enumerate(cells.split())]
+    return "\n".join([*rows, ""])
+
+
+@pytest.mark.parametrize(
+    ("task", "write", "trained", "scored", "read", "said"),
+    [
+        # capitals, hyphens, full-width letters: the spelling of training
+        (NER, entities, "B-Disease O", "B-DISEASE I-DISEASE O", "Disease 1", "dev: the label 'DISEASE' (1)"),
+        (NER, entities, "B-a_b O", "B-a-b B-A-B O B-a_b", "a_b 3", "dev: the label 'A-B' (1) is read as 'a_b'"),
+        (SNLI, pairs, "Neutral Entails Ｎ", "neutral n n entails", "Neutral 1 Ｎ 2 Entails 1", "'n' (2) is read as"),
+        (SRL, roles, "(V*) (ARG0*)", "(V*) (arg0* *)", "V 1 ARG0 1", "dev: the label 'arg0' (1)"),
+        # labels that training never had
+        (NER, entities, "B-PER", "B-PER B-GPE B-GPE", "PER 1 GPE 2", "warning: dev: 2 of 3 labels are unknown"),
+        (SNLI, pairs, "yes no yes", "1 0 yes", "1 1 0 1 yes 1", "'0' (1), '1' (1); it has 'yes' (2), 'no' (1)"),
+        (SNLI, pairs, "entailment contradiction", "neutral", "neutral 1", "warning: dev: 1 of 1 labels"),
+        (SRL, roles, "(V*) (ARG0*)", "(V*) (A0*)", "V 1 A0 1", "warning: dev: 1 of 2 labels are unknown"),
+        (NER, entities, "B-PER O", "O O", "", "warning: dev has no label, such as 'PER' (1)"),
+        # in doubt: training has both
+        (NER, entities, "B-Loc B-LOC", "B-loc", "loc 1", "warning: train: 'LOC' (1), 'Loc' (1) are learned"),
+        (NER, entities, "B-Loc B-LOC", "B-loc", "loc 1", "warning: dev: 1 of 1 labels"),
+        # nothing to say
+        (NER, entities, "B-PER B-LOC", "B-LOC I-LOC", "LOC 1", ""),
+        (SNLI, pairs, "+ -- +", "-- +", "-- 1 + 1", ""),
+    ],
+)  # fmt: skip
+def test_labels_of_two_parts(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    task: Any,
+    write: Any,
+    trained: str,
+    scored: str,
+    read: str,
+    said: str,
+) -> None:
+    files = {"train": [tmp_path / "train"], "dev": [tmp_path / "dev"]}
+    files["train"][0].write_text(write(trained), encoding="utf-8")
+    files["dev"][0].write_text(write(scored), encoding="utf-8")
+    train, dev = read_splits(task, files, task.reader)
+    assert " ".join(f"{label} {count}" for label, count in dev.labels.items()) == read
+    assert len(dev.examples) == len(dev.lengths) == (scored.count(" ") + 1 if task is SNLI else 1)
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert bool(errors) == bool(said)
+    # A part that is read later, alone, is read the same.
+    (again,) = read_splits(task, {"test": files["dev"]}, task.reader, trained=train.labels)
+    assert again.examples == dev.examples
+
+
+def test_a_saved_probe_reads_labels_as_its_training_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, new = tmp_path / "train.tsv", tmp_path / "new.tsv"
+    train.write_text(pairs("entailment contradiction entailment"))
+    new.write_text(pairs("Entailment neutral CONTRADICTION perhaps"))
+    inputs = InputOptions(vectors=["random:1:4"])
+    options = ProbeOptions(preset="small", seeds=1, settings={"epochs": 1}, save=tmp_path / "saved")
+    run_probe("snli", ProbeData(train=[train], dev=[train]), inputs, options)
+    assert not [line for line in capsys.readouterr().err.splitlines() if line.startswith(("note", "warning"))]
+    score_saved("snli", tmp_path / "saved" / "vectors.seed1", ProbeData(test=[new]), inputs)
+    errors = capsys.readouterr().err
+    assert "the label 'Entailment' (1) is read as 'entailment'" in errors
+    assert (
+        "2 of 4 labels are unknown to the training data, and are never learned: 'neutral' (1), 'perhaps' (1)" in errors
+    )
+    with quiet():
+        score_saved("snli", tmp_path / "saved" / "vectors.seed1", ProbeData(test=[new]), inputs)
+    assert capsys.readouterr().err == ""
+
+
+def test_many_labels_are_listed_in_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a").write_text('{"text": "good", "label": "pos"}\n')
+    (tmp_path / "b").write_text('{"text": "good", "label": "neg"}\n')
+    read_splits(IMDB, {"train": [tmp_path / "a"], "dev": [tmp_path / "b"]}, IMDB.reader)
+    assert "1 of 1 labels are unknown to the training data" in capsys.readouterr().err
+    (tmp_path / "c").write_text(pairs(" ".join(f"l{number}" for number in range(200))))
+    read_splits(SNLI, {"train": [tmp_path / "c"], "dev": [tmp_path / "c"]}, SNLI.reader)
+    assert capsys.readouterr().err == ""
+    (tmp_path / "d").write_text(pairs(" ".join(f"m{number}" for number in range(200))))
+    read_splits(SNLI, {"train": [tmp_path / "c"], "dev": [tmp_path / "d"]}, SNLI.reader)
+    assert "and 190 more; it has" in capsys.readouterr().err
