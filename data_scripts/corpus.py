@@ -46,6 +46,7 @@ from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
+    TextRange,
     estimate_text_bytes,
     read_documents,
     reader_of,
@@ -149,7 +150,7 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     files = train_files | held_out_files
     leave_out_files = list(find_named_files(options.leave_out))
     for file in leave_out_files:
-        reader_of(file).check(file)
+        reader_of(file).check(TextRange(file))
     found = {file: Tokeniser(file, tokenised=options.tokenised) for file in files}
     tokenisers = {file: each for file, each in found.items() if not each.tokenised}
     pieces, shard_tokens = _divide(train_files, held_out_files, options.shard_tokens)

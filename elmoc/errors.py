@@ -22,6 +22,8 @@ _EXTRAS = {
     "faiss": "pack",
     "allennlp": "downstream",
     "scipy": "downstream",
+    "zstandard": "formats",
+    "pyarrow": "formats",
 }
 # Characters of a printed line, which may quote damaged text of any length.
 _LONGEST = 800

@@ -84,7 +84,7 @@ def cut_pieces(
     # Bytes of the last piece; infinite where no small file may follow in it.
     last = math.inf
     for file in files:
-        parts = reader_of(file).divide(file, piece_bytes)
+        parts = reader_of(file).divide(TextRange(file), piece_bytes)
         size = math.inf if len(parts) > 1 else reader_of(file).text_bytes(file)
         if last + size <= 1.25 * piece_bytes:
             pieces[-1] += parts

@@ -65,12 +65,14 @@ class Tokeniser:
         self, path: AnyPath, *, tokenised: Answer = "auto", wrapped: Answer = "auto"
     ) -> None:
         reader = reader_of(path)
-        reader.check(path, warn=tokenised == "yes")
-        lines = lines_of(read_documents(TextRange(path)))
+        text = TextRange(path)
+        reader.check(text, warn=tokenised == "yes")
+        lines = lines_of(read_documents(text))
         sample = list(map(_without_markup, first_lines(lines, SAMPLE_CHARACTERS)))
         self._sample = "\n".join(sample)
         self.tokenised = tokenised == "yes" or (
-            tokenised == "auto" and (reader.tokenised or looks_tokenised(self._sample))
+            tokenised == "auto"
+            and (reader.is_tokenised(text) or looks_tokenised(self._sample))
         )
         self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(sample))
 

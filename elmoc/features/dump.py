@@ -63,8 +63,8 @@ def dump_features(
 
     Args:
         model: the encoder.
-        files: pairs of sentences and output. Sentences are text, one tokenised sentence
-            a line, or documents as JSON lines (see `SentenceInput`); `-` is standard
+        files: pairs of sentences and output. Sentences are tokenised text of any kind
+            (see `read_documents`), one sentence a line; `-` is standard
             input. The output must not exist, unless a dump that is finished already is
             resumed. It is described in docs/features.md.
         options: what is dumped, by default `DumpOptions()`.
@@ -91,9 +91,11 @@ def dump_features(
                     )
             opened = opened_input(
                 source,
-                documents=LAYOUTS[options.layout].needs_documents,
+                field=options.field,
+                needs_documents=LAYOUTS[options.layout].needs_documents,
                 carry_state=options.carry_state,
                 allow_empty=options.allow_empty,
+                skip_empty=options.documents or options.carry_state,
                 boundaries=options.boundaries,
             )
             sentences = stack.enter_context(opened)
@@ -169,7 +171,7 @@ class Dump:
         self._command_line = command_line
         self._rank, self._world_size = _rank_and_world_size()
         # Before the survey reads it: a file that changes meanwhile is found, too.
-        self._changed = Path(source.path).stat().st_mtime_ns
+        self._changed = self._times_of_change()
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
         self._chosen = model.sentence_encoder.choose_layers(options.layers)
@@ -187,6 +189,9 @@ class Dump:
         self._identity = self._make_identity()
         # Parts of another size begin with other sentences.
         self._key = f"{self._identity}-{self._part_words}"
+
+    def _times_of_change(self) -> list[int]:
+        return [Path(text.path).stat().st_mtime_ns for text in self._source.texts]
 
     def _make_identity(self) -> str:
         """A hash of all that the content of the output depends on."""
@@ -375,7 +380,7 @@ class Dump:
         ):
             file.write(record)
             for sentence, array in zip(sentences, states, strict=True):
-                with reading(f"{self._source.path}, {sentence.where}"):
+                with reading(sentence.where):
                     array = converted(array, self._shape.dtype)
                 numbers = np.ascontiguousarray(array).data
                 digest.update(numbers)
@@ -394,7 +399,7 @@ class Dump:
     def _merge(self, parts: int) -> None:
         """Copy the parts into the output, and remove them."""
         options = self._options
-        if self._changed != Path(self._source.path).stat().st_mtime_ns:
+        if self._changed != self._times_of_change():
             raise InputError(
                 f"{self._source.path} has changed while it was dumped: run the command "
                 "again with --resume"

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS
 from elmoc.errors import InputError
+from elmoc.text.options import TextField
 
 # Sentences of a feature file: they are looked at one by one.
 MOST_SENTENCES = 1 << 22
@@ -53,6 +54,14 @@ class DumpOptions:
             "error"
         ),
     ] = False
+    documents: Annotated[
+        bool,
+        Meta(
+            description="blank lines end documents, and are no entries; prints their "
+            "number"
+        ),
+    ] = False
+    field: TextField = None
     boundaries: Annotated[
         bool,
         Meta(
@@ -63,8 +72,8 @@ class DumpOptions:
     carry_state: Annotated[
         bool,
         Meta(
-            description="carry the state from each sentence of a document to the next; "
-            "blank lines of a text end a document"
+            description="carry the state from each sentence of a document to the next "
+            "(--documents is understood)"
         ),
     ] = False
     resume: Annotated[
@@ -82,4 +91,9 @@ class DumpOptions:
             raise InputError(
                 "--boundaries is for sentences that are read by themselves, without "
                 "--carry-state"
+            )
+        if self.documents and self.allow_empty:
+            raise InputError(
+                "--documents leaves out the blank lines that --allow-empty writes: "
+                "give one of them"
             )

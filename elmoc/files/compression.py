@@ -6,19 +6,71 @@ import io
 import lzma
 import os
 import re
-from types import ModuleType
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 from elmoc.errors import InputError
 
-# How compressed files begin, whatever they are called: the modules that read them, and
-# the names of those that are not read.
-_BEGINNINGS: dict[bytes, ModuleType | str] = {
-    b"\x1f\x8b": gzip,
-    b"BZh": bz2,
-    b"\xfd7zXZ": lzma,
-    b"]\0\0": lzma,
-    b"\x28\xb5\x2f\xfd": "zstd",
+# Bytes of a zstd file that are unpacked at once: 128 KiB of text may be packed in four.
+_ZSTD_BYTES = 1 << 12
+# The largest window of `zstd --long=31`, by which some corpora are packed.
+_ZSTD_WINDOW = 1 << 31
+
+
+class _Unpacked(io.RawIOBase):
+    """A file of what blocks of bytes hold, one behind the other; none is empty."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._block = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._block:
+            self._block = memoryview(next(self._blocks, b""))
+        size = min(len(buffer), len(self._block))
+        buffer[:size] = self._block[:size]
+        self._block = self._block[size:]
+        return size
+
+
+def _open_zstd(path: os.PathLike[str] | str) -> IO[bytes]:
+    return io.BufferedReader(_Unpacked(_unpacked_zstd(path)))
+
+
+def _unpacked_zstd(path: os.PathLike[str] | str) -> Iterator[bytes]:
+    """Yield the blocks of a zstd file. The library's own file ends, without a word,
+    behind the first frame, and where a file is cut.
+    """
+    from zstandard import ZstdDecompressor
+
+    frames = ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    frame: Any = None
+    with open(path, "rb") as file:
+        while packed := file.read(_ZSTD_BYTES):
+            while packed:
+                frame = frame or frames.decompressobj()
+                if block := frame.decompress(packed):
+                    yield block
+                packed = frame.unused_data
+                frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("it is cut: its last frame has no end")
+
+
+Opener = Callable[[os.PathLike[str] | str], IO[bytes]]
+# How compressed files begin, whatever they are called: what opens them, and the names
+# of those that are not read.
+_BEGINNINGS: dict[bytes, Opener | str] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"]\0\0": lzma.open,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+    # `pzstd` writes the sizes of its frames first.
+    b"\x50\x2a\x4d\x18": _open_zstd,
     b"PK\3\4": "zip",
     b"7z\xbc\xaf": "7z",
     b'\4"M\x18': "lz4",
@@ -40,11 +92,11 @@ def require_file(path: os.PathLike[str] | str) -> None:
     raise InputError(f"{path} is {kind}, not a file")
 
 
-def compression(path: os.PathLike[str] | str) -> ModuleType | None:
-    """The module that opens a compressed file; None for a plain one.
+def compression(path: os.PathLike[str] | str) -> Opener | None:
+    """What opens a compressed file; None for a plain one.
 
     Raises:
-        InputError: the file is compressed in a way that Python does not read.
+        InputError: the file is compressed in a way that is not read.
     """
     require_file(path)
     with open(path, "rb") as file:
@@ -60,12 +112,11 @@ def compression(path: os.PathLike[str] | str) -> ModuleType | None:
 
 
 def open_binary(path: os.PathLike[str] | str) -> IO[bytes]:
-    """Open a plain or compressed (gzip, bzip2, xz) file for reading bytes."""
-    module = compression(path) or io
-    file: IO[bytes] = module.open(path, "rb")
-    return file
+    """Open a plain or compressed (gzip, bzip2, xz, zstd) file for reading bytes."""
+    opener = compression(path)
+    return opener(path) if opener else open(path, "rb")
 
 
 def unpacked_name(path: os.PathLike[str] | str) -> str:
     """The path of a compressed file without the ending that says so."""
-    return re.sub(r"\.(gz|bz2|xz|lzma)$", "", str(path))
+    return re.sub(r"\.(gz|bz2|xz|lzma|zst)$", "", str(path))

@@ -34,7 +34,9 @@ def read_lines(
             file and line.
     """
     with reading(path), open_binary(path) as file:
-        file.seek(start)
+        # A compressed file is read from its beginning.
+        if start:
+            file.seek(start)
         left = end - start
         number = 0
         # A line that is too long is not read whole.

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import xxhash
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
-from elmoc.text.documents import READERS, TextRange, read_documents
-from elmoc.text.named_files import AnyPath, rereadable
+from elmoc.text.documents import TextRange, reader_of, whole_files
+from elmoc.text.named_files import AnyPath, find_named_files, rereadable
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sentence:
     boundaries: whether its states have `<s>` and `</s>`, too, before and behind its
         words.
     begins: whether it is the first of its document.
-    where: what errors call it, e.g. `line 3`.
+    where: what errors call it, e.g. `novel.txt, line 3`.
     """
 
     tokens: Sequence[str]
@@ -48,59 +48,77 @@ class Sentence:
 
 @dataclass(frozen=True)
 class SentenceInput:
-    """A file of sentences, which can be read more than once.
+    """The sentences of files, which can be read more than once: a tokenised sentence a
+    line, its words split where `str.split` does, or documents that come divided into
+    words.
 
-    path: of the file; or a copy of standard input.
-    documents: it holds documents as JSON lines (`JsonDocuments`). Else it is text: a
-        tokenised sentence a line, its words split where `str.split` does.
+    path: what was given.
+    texts: its files.
     carry_state: a document of a text goes on until a blank line; else each line is a
         document of its own.
-    allow_empty: blank lines are sentences without words, where they divide documents,
-        too.
+    allow_empty: blank lines, and rows without text, are sentences without words.
+    skip_empty: they are no sentences. Else they are an error.
     boundaries: the states of `<s>` and `</s>` are to be written, too.
     """
 
     path: AnyPath
-    documents: bool = False
+    texts: Sequence[TextRange]
     carry_state: bool = False
     allow_empty: bool = True
+    skip_empty: bool = False
     boundaries: bool = False
 
     def __iter__(self) -> Iterator[Sentence]:
-        kind = "documents" if self.documents else "text"
-        for document in read_documents(TextRange(self.path), kind=kind):
-            begins = True
-            key = document.name if document.tokenised else None
-            for index, line in enumerate(document.lines):
-                where = f"line {document.line} sentences[{index}]"
-                tokens = line
-                if isinstance(line, str):
-                    where = f"line {document.line + index}"
-                    tokens = line.split()
-                    begins = begins or not self.carry_state
-                # Without carried state a blank line is an entry of its own, which the
-                # survey refuses unless empty ones are allowed.
-                if tokens or key or self.allow_empty or not self.carry_state:
-                    text = line if isinstance(line, str) else ""
-                    yield Sentence(tokens, text, key, self.boundaries, begins, where)
-                    begins = False
+        return (each for each in self.lines() if not self.skips(each))
+
+    def skips(self, sentence: Sentence) -> bool:
+        """Whether a line is no sentence. Those of documents with keys are numbered."""
+        skips = self.skip_empty and not self.allow_empty
+        return skips and not sentence.tokens and sentence.document is None
+
+    def lines(self) -> Iterator[Sentence]:
+        """Yield all lines as sentences."""
+        for text in self.texts:
+            reader = reader_of(text.path)
+            for document in reader.read(text):
+                key = document.name if reader.has_keys else None
+                begins = True
+                lines = [""] if document.lines == () else document.lines
+                for index, line in enumerate(lines):
+                    words = line.split() if isinstance(line, str) else line
+                    as_written = line if isinstance(line, str) else ""
+                    place = f"{text.path}, {document.place(index)}"
+                    yield Sentence(
+                        words, as_written, key, self.boundaries, begins, place
+                    )
+                    begins = not document.tokenised and not self.carry_state
 
 
 @contextmanager
 def opened_input(
-    path: AnyPath, *, documents: bool, **options: bool
+    path: AnyPath, *, field: str | None, needs_documents: bool, **options: bool
 ) -> Iterator[SentenceInput]:
-    """The sentences of a file, or for `-` of standard input.
+    """The sentences of a source of text (see `read_documents`).
 
     Args:
-        path: of the file. It holds documents where its name says so.
-        documents: it holds documents, whatever its name is.
+        path: of files of any kind; or `-`.
+        field: the column that holds the text of rows.
+        needs_documents: documents have to be named by keys.
         options: the others of `SentenceInput`.
+
+    Raises:
+        InputError: the source names no file, or one without keys where these are
+            needed.
     """
-    with rereadable(path) as file:
-        yield SentenceInput(
-            file, documents or READERS["documents"].takes(path), **options
-        )
+    with rereadable(path) as source:
+        texts = whole_files(find_named_files([source]), field)
+        for text in texts:
+            if needs_documents and not reader_of(text.path).has_keys:
+                raise InputError(
+                    f"{text.path} has no documents, which this layout needs: give JSON "
+                    "lines with doc_key and sentences"
+                )
+        yield SentenceInput(source, texts, **options)
 
 
 def count_words(sentences: Sequence[Sentence]) -> int:
@@ -128,22 +146,26 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
         source: the input.
         found_by_words: whether sentences will be found by their words, so that words
             may not hold white space (which only words of documents can).
-        warn: whether text that does not look tokenised is told of on standard error.
+        warn: whether text that does not look tokenised is told of on standard error,
+            and the number of lines that are left out is printed.
 
     Raises:
         InputError: an input without sentences; an empty sentence, unless allowed; a
             sentence of more than `MOST_WORDS`; two documents with one key (`:` and `/`
-            count as the same there, as for e2e-coref); JSON lines or columns in place
-            of text.
+            count as the same there, as for e2e-coref); columns in place of text.
     """
-    if not source.documents:
-        READERS["text"].check(source.path, warn=warn)
+    for text in source.texts:
+        reader_of(text.path).check(text, warn=warn)
     digest = xxhash.xxh3_64()
     keys = set[str]()
     sentences = 0
     words = 0
-    for sentence in source:
-        where = f"{source.path}, {sentence.where}"
+    skipped = 0
+    for sentence in source.lines():
+        where = sentence.where
+        if source.skips(sentence):
+            skipped += 1
+            continue
         if sentence.begins and sentence.document is not None:
             key = sentence.document.replace("/", ":")
             if key in keys:
@@ -153,8 +175,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                 )
             keys.add(key)
         tokens = list(sentence.tokens)
-        divided_otherwise = source.documents and sentence.line.split() != tokens
-        if found_by_words and divided_otherwise:
+        if found_by_words and sentence.line.split() != tokens:
             raise InputError(
                 f"{where} has a word with white space in it, so that it cannot be "
                 "found by its words: take the white space out, or choose another "
@@ -162,7 +183,8 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             )
         if not tokens and not source.allow_empty:
             raise InputError(
-                f"{where} is empty: remove it, or write an empty array: --allow-empty"
+                f"{where} is empty: leave it out by --documents, as the end of a "
+                "document, or write an array of no words by --allow-empty"
             )
         if len(tokens) > MOST_WORDS:
             raise InputError(
@@ -182,5 +204,10 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
     if not sentences:
         raise InputError(
             f"{source.path} has no lines: give a file with a sentence on each"
+        )
+    if skipped and warn:
+        say(
+            f"{source.path}: {skipped:,} blank lines, or rows without text, are no "
+            "entries"
         )
     return Survey(sentences, words, digest.hexdigest())

@@ -1,0 +1,183 @@
+"""Readers: what a kind of text is to the rest of the project, and what they share."""
+
+import os
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+
+from elmoc.batches import buffered
+from elmoc.errors import say
+from elmoc.files.compression import compression
+from elmoc.files.text import MAX_LINE_BYTES
+from elmoc.text.named_files import AnyPath
+from elmoc.text.tokenizer import looks_raw
+
+# Bytes of text for each compressed byte.
+COMPRESSION = 2.7
+# Characters of each file by which it is judged: some hundred lines.
+SAMPLE_CHARACTERS = 10_000
+# Bytes behind a wanted cut in which the end of a document is looked for, at most.
+_MOST_LOOKED_AT = 1 << 20
+
+
+@dataclass(frozen=True)
+class TextRange:
+    """A part of a file of text, [start, end) as its reader counts: in bytes of plain
+    text and of JSON lines, where lines begin.
+
+    field: of rows, the column that holds the text; None for text without columns.
+        `whole_file` chooses it.
+    """
+
+    path: AnyPath
+    start: int = 0
+    end: int = sys.maxsize
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """A document, which is read while its lines are iterated over: once, and before the
+    next document is asked for.
+
+    The lines of the documents of a text file, one after the other, are the lines of the
+    file: a blank line belongs to the document that it ends.
+
+    name: its key, where it has one; else the path of its file.
+    lines: lines of text without line ends, or lists of words where it is tokenised; ()
+        for a row that has no text.
+    tokenised: whether its text comes divided into words, so that `lines` are lists.
+    line: where it begins: the number of the line in its file, or in its `TextRange`; or
+        of the row.
+    unit: what `line` counts where the document is of a row: `line` or `row`; else "".
+    """
+
+    name: str
+    lines: Iterable[str | list[str]]
+    tokenised: bool = False
+    line: int = 1
+    unit: str = ""
+
+    def sentences(self) -> Iterator[list[str]]:
+        """The words of each line; no words for a blank one. Words of a line of text are
+        what blanks divide.
+        """
+        for line in self.lines:
+            yield line.split() if isinstance(line, str) else line
+
+    def place(self, index: int) -> str:
+        """What errors call the line with an index, e.g. `line 3`."""
+        if self.tokenised:
+            return f"{self.unit or 'line'} {self.line} sentences[{index}]"
+        return f"{self.unit} {self.line}" if self.unit else f"line {self.line + index}"
+
+
+class TextReader(ABC):
+    """How one kind of text is read: all that differs from one kind to another.
+
+    has_keys: whether its documents are named by keys of their own.
+    document_end: where a file may be cut; None where it can only be read as a whole.
+    """
+
+    has_keys = False
+    document_end: re.Pattern[bytes] | None = None
+
+    @abstractmethod
+    def takes(self, path: AnyPath) -> bool:
+        """Whether a file is of this kind."""
+
+    @abstractmethod
+    def read(self, text: TextRange) -> Iterator[TextDocument]:
+        """Yield the documents of a part of a file, in their order; one without lines
+        for a row that has no text.
+        """
+
+    def choose_field(self, path: AnyPath, field: str | None) -> str | None:
+        """The column that holds the text of a file; None where it has no columns.
+
+        Args:
+            path: of the file.
+            field: the column that was asked for.
+        """
+        return None
+
+    def is_tokenised(self, text: TextRange) -> bool:
+        """Whether a text comes divided into words, as its first document says."""
+        with_text = (each for each in self.read(text) if each.lines != ())
+        first = next(with_text, None)
+        return first is not None and first.tokenised
+
+    def check(self, text: TextRange, *, warn: bool = True) -> None:
+        """Warn on standard error, with `warn`, of text that does not look tokenised,
+        which may be meant.
+        """
+        lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
+        if warn and looks_raw("\n".join(lines)):
+            say(
+                f"warning: {text.path} looks like text that is not tokenised, as most "
+                "of its commas and the like touch a word: give what `python -m "
+                "data_scripts.tokenize` makes of it",
+                file=sys.stderr,
+            )
+
+    def text_bytes(self, path: AnyPath) -> int:
+        """About how many bytes of text a file holds (exact for a plain file)."""
+        size = os.stat(path).st_size
+        return int(size * COMPRESSION) if compression(path) else size
+
+    def divide(self, text: TextRange, wanted_bytes: int) -> list[TextRange]:
+        """A whole file in parts of about the wanted size. Each cut is moved to where
+        the next document starts, if one does soon, else to the next line.
+        """
+        size = self.text_bytes(text.path)
+        # A compressed file can only be read from its beginning.
+        is_whole = self.document_end is None or compression(text.path)
+        if is_whole or size <= 1.5 * wanted_bytes:
+            return [text]
+        parts = max(2, round(size / wanted_bytes))
+        looked_at = min(_MOST_LOOKED_AT, wanted_bytes // 4 + 1)
+        cuts = {0, size}
+        with open(text.path, "rb") as file:
+            for part in range(1, parts):
+                nominal = size * part // parts
+                file.seek(nominal)
+                end = self.document_end.search(file.read(looked_at))
+                file.seek(nominal + end.end() if end else nominal)
+                if not end:
+                    # A longer line is refused where it is read.
+                    file.readline(MAX_LINE_BYTES + 1)
+                cuts.add(file.tell())
+        ranges = pairwise(sorted(cuts))
+        return [replace(text, start=start, end=end) for start, end in ranges]
+
+
+def until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """The first line of a document and those that follow, up to a blank one."""
+    for line in chain([first], (line for _, line in others)):
+        yield line
+        if not line.strip():
+            return
+
+
+def first_lines(lines: Iterable[str], characters: int) -> list[str]:
+    """The first lines of a text, up to this number of characters; a longer line is cut
+    to it.
+    """
+    beginning: list[str] = next(buffered(lines, len, most=characters), [])
+    return [line[:characters] for line in beginning]
+
+
+def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
+    """The lines of documents, one after the other; a blank line ends each document but
+    the last, and words have one blank between them.
+    """
+    text = ""
+    for document in documents:
+        for number, line in enumerate(document.lines):
+            if number == 0 and text.strip():
+                yield ""
+            text = line if isinstance(line, str) else " ".join(line)
+            yield text

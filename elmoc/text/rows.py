@@ -1,0 +1,170 @@
+"""Rows: how a row of a table, or an item of a Python iterable, becomes documents, and
+which of its columns holds the text.
+
+The text of a row is one of
+
+    a string                  lines of text; blank lines in it end documents, too
+    a list of words           a document of one tokenised sentence
+    a list of lists of words  a document of tokenised sentences
+
+A row in which it is missing, empty or anything else has no text.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice, repeat
+from typing import Annotated, Any
+
+import msgspec
+
+from elmoc.errors import InputError, say, shortened
+from elmoc.text.named_files import AnyPath
+from elmoc.text.reader import TextDocument, TextRange, TextReader, until_blank
+
+# Rows at the beginning of a file by which its column of text is chosen.
+SAMPLE_ROWS = 100
+# The column that is taken where there are several.
+TEXT = "text"
+# A word of a tokenised sentence.
+Word = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class RowReader(TextReader):
+    """A kind of text whose rows are documents.
+
+    unit: what the numbers of rows count: `line` or `row`.
+    """
+
+    unit = "row"
+
+    @abstractmethod
+    def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Yield the numbers and the columns of rows; of `text.field` alone, if any."""
+
+    def read(self, text: TextRange) -> Iterator[TextDocument]:
+        """See `TextReader`."""
+        field = text.field or self.choose_field(text.path, None)
+        for number, row in self.rows(text):
+            yield from row_documents(row.get(field), str(text.path), number, self.unit)
+
+    def choose_field(self, path: AnyPath, field: str | None) -> str:
+        """See `TextReader`."""
+        sample = islice(self.rows(TextRange(path)), SAMPLE_ROWS)
+        return choose_column([row for _, row in sample], field, path)
+
+
+class RowCount:
+    """How many rows of a source were read, and how many of them have no text.
+
+    rows: their number.
+    without_text: the number of those without text.
+    fields: the columns that were read.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.without_text = 0
+        self.fields = set[str]()
+
+    def with_text(
+        self, documents: Iterable[TextDocument], field: str | None
+    ) -> Iterator[TextDocument]:
+        """Yield the documents that have text, and count the rows.
+
+        Args:
+            documents: of a text.
+            field: the column that holds its text.
+        """
+        last = 0
+        for document in documents:
+            # A row may be several documents.
+            if document.unit and document.line != last:
+                self.rows += 1
+                last = document.line
+            if document.lines == ():
+                self.without_text += 1
+            else:
+                yield document
+        self.fields.update([field] if field else [])
+
+    def tell(self, source: object) -> None:
+        """Print how many rows of a source have no text, if any."""
+        column = f" in {' or '.join(sorted(self.fields))}" if self.fields else ""
+        if self.without_text:
+            say(
+                f"{source}: {self.without_text:,} of {self.rows:,} rows have no text"
+                f"{column} and are left out"
+            )
+
+
+def choose_column(
+    rows: Sequence[Mapping[str, Any]], field: str | None, source: object
+) -> str:
+    """The column that holds the text of a source.
+
+    Args:
+        rows: at its beginning.
+        field: the column that was asked for; by default `text`, or the only one that
+            holds text, which is more than numbers.
+        source: what errors name.
+
+    Raises:
+        InputError: there is no such column.
+    """
+    columns = list(dict.fromkeys(chain.from_iterable(rows)))
+    wanted = field or TEXT
+    if wanted in columns or not columns:
+        return wanted
+    with_text = [
+        each for each in columns if any(_is_prose(row.get(each)) for row in rows)
+    ]
+    if field is None and len(with_text) == 1:
+        return with_text[0]
+    missing = f"no column {field!r}" if field else "no column that must be the text"
+    raise InputError(
+        f"{source} has {missing} among {shortened(', '.join(columns), 300)}: choose "
+        "one by --field NAME (in Python field=)"
+    )
+
+
+def row_documents(
+    value: Any, name: str, line: int = 1, unit: str = "row"
+) -> Iterator[TextDocument]:
+    """The documents of the text of a row; one without lines where it has none.
+
+    Args:
+        value: the text.
+        name: of the source.
+        line: the number of the row.
+        unit: what `line` counts.
+    """
+    sentences = _sentences(value)
+    if isinstance(value, str) and value.strip():
+        lines = iter([each.rstrip("\r") for each in value.strip("\r\n").split("\n")])
+        for first in lines:
+            document = list(until_blank(first, zip(repeat(line), lines, strict=False)))
+            yield TextDocument(name, document, line=line, unit=unit)
+    elif sentences:
+        yield TextDocument(name, sentences, True, line, unit)
+    else:
+        yield TextDocument(name, (), False, line, unit)
+
+
+def _sentences(value: Any) -> list[list[str]]:
+    """The sentences of a list of words, or of lists of words; none of any other
+    value.
+    """
+    is_words = isinstance(value, Sequence) and isinstance(next(iter(value), None), str)
+    with suppress(msgspec.ValidationError):
+        found = msgspec.convert([value] if is_words else value, list[list[Word]])
+        return found if any(found) else []
+    return []
+
+
+def _is_prose(value: Any) -> bool:
+    """Whether the value of a column is text, and more than numbers."""
+    text = value
+    if not isinstance(value, str):
+        text = "".join(chain.from_iterable(_sentences(value)))
+    return any(map(str.isalpha, text))
