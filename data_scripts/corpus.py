@@ -50,8 +50,9 @@ from elmoc.text.documents import (
     estimate_text_bytes,
     read_documents,
     reader_of,
+    rereadable,
 )
-from elmoc.text.named_files import AnyPath, find_named_files, rereadable
+from elmoc.text.named_files import AnyPath, find_named_files
 from elmoc.text.overlap import RUN, Overlap
 
 TOKENISED = Meta(

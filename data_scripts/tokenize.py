@@ -18,8 +18,7 @@ from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import available_cores, progress_bar
-from elmoc.text.documents import TextRange, lines_of, read_documents
-from elmoc.text.named_files import rereadable
+from elmoc.text.documents import TextRange, lines_of, read_documents, rereadable
 
 
 @dataclass(frozen=True, kw_only=True)

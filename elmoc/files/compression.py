@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from elmoc.errors import InputError
 
+AnyPath = os.PathLike[str] | str
 # Bytes of a zstd file that are unpacked at once: 128 KiB of text may be packed in four.
 _ZSTD_BYTES = 1 << 12
 # The largest window of `zstd --long=31`, by which some corpora are packed.
@@ -36,11 +37,11 @@ class _Unpacked(io.RawIOBase):
         return size
 
 
-def _open_zstd(path: os.PathLike[str] | str) -> IO[bytes]:
+def _open_zstd(path: AnyPath) -> IO[bytes]:
     return io.BufferedReader(_Unpacked(_unpacked_zstd(path)))
 
 
-def _unpacked_zstd(path: os.PathLike[str] | str) -> Iterator[bytes]:
+def _unpacked_zstd(path: AnyPath) -> Iterator[bytes]:
     """Yield the blocks of a zstd file. The library's own file ends, without a word,
     behind the first frame, and where a file is cut.
     """
@@ -60,7 +61,7 @@ def _unpacked_zstd(path: os.PathLike[str] | str) -> Iterator[bytes]:
         raise EOFError("it is cut: its last frame has no end")
 
 
-Opener = Callable[[os.PathLike[str] | str], IO[bytes]]
+Opener = Callable[[AnyPath], IO[bytes]]
 # How compressed files begin, whatever they are called: what opens them, and the names
 # of those that are not read.
 _BEGINNINGS: dict[bytes, Opener | str] = {
@@ -78,7 +79,7 @@ _BEGINNINGS: dict[bytes, Opener | str] = {
 }
 
 
-def require_file(path: os.PathLike[str] | str) -> None:
+def require_file(path: AnyPath) -> None:
     """Check that there is an ordinary file, which can be read more than once.
 
     Raises:
@@ -92,31 +93,35 @@ def require_file(path: os.PathLike[str] | str) -> None:
     raise InputError(f"{path} is {kind}, not a file")
 
 
-def compression(path: os.PathLike[str] | str) -> Opener | None:
+def compression(path: AnyPath) -> Opener | None:
     """What opens a compressed file; None for a plain one.
 
     Raises:
         InputError: the file is compressed in a way that is not read.
     """
     require_file(path)
+    found = packing(path)
+    if isinstance(found, str):
+        raise InputError(
+            f"{path} is compressed by {found}, which is not read here: unpack it"
+        )
+    return found
+
+
+def packing(path: AnyPath) -> Opener | str | None:
+    """The same, but for a file that is not read the name of the compression."""
     with open(path, "rb") as file:
         start = file.read(5)
-    found = [kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic)]
-    if not found:
-        return None
-    if isinstance(found[0], str):
-        raise InputError(
-            f"{path} is compressed by {found[0]}, which is not read here: unpack it"
-        )
-    return found[0]
+    kinds = (kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic))
+    return next(kinds, None)
 
 
-def open_binary(path: os.PathLike[str] | str) -> IO[bytes]:
+def open_binary(path: AnyPath) -> IO[bytes]:
     """Open a plain or compressed (gzip, bzip2, xz, zstd) file for reading bytes."""
     opener = compression(path)
     return opener(path) if opener else open(path, "rb")
 
 
-def unpacked_name(path: os.PathLike[str] | str) -> str:
+def unpacked_name(path: AnyPath) -> str:
     """The path of a compressed file without the ending that says so."""
     return re.sub(r"\.(gz|bz2|xz|lzma|zst)$", "", str(path))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elmoc.errors import InputError, reading
-from elmoc.text.named_files import AnyPath
+from elmoc.files.compression import AnyPath
 from elmoc.text.reader import COMPRESSION, TextRange
 from elmoc.text.rows import RowReader
 

@@ -17,14 +17,21 @@ document; `elmoc/text/rows.py` says what its text may be.
 """
 
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from elmoc.errors import InputError, say
+import msgspec
+
+from elmoc.errors import InputError, reading, say
 from elmoc.text.arrow_files import ArrowFiles, Parquet
 from elmoc.text.json_lines import JsonDocuments, JsonRows
-from elmoc.text.named_files import AnyPath, find_named_files, rereadable
+from elmoc.text.named_files import AnyPath, Copy, find_named_files
 from elmoc.text.plain import PlainText
 from elmoc.text.reader import (
     TextDocument,
@@ -33,7 +40,7 @@ from elmoc.text.reader import (
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import SAMPLE_ROWS, RowCount, choose_column, row_documents
+from elmoc.text.rows import SAMPLE_ROWS, TEXT, RowCount, choose_column, row_documents
 from elmoc.text.tables import Tables
 
 __all__ = [
@@ -49,6 +56,7 @@ __all__ = [
     "lines_of",
     "read_documents",
     "reader_of",
+    "rereadable",
     "whole_files",
 ]
 
@@ -172,6 +180,38 @@ def _documents_of_items(
 
 def _names_a_file(item: object) -> bool:
     return isinstance(item, str) and len(item) < 256 and os.path.isfile(item)
+
+
+@contextmanager
+def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPath]:
+    """The path of a source, which can be read more than once, and by other processes:
+    for `-` and for an iterable, of a copy, which is removed when the block ends.
+
+    Args:
+        source: see `read_documents`.
+        field: of an iterable of rows, the column that holds the text.
+    """
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path and str(source) != "-":
+        yield source
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "copy"
+        with open(path, "wb") as copy:
+            if is_path:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            else:
+                copy.writelines(_json_lines(read_documents(source, field=field)))
+        yield Copy(str(path), "standard input" if is_path else GIVEN)
+
+
+def _json_lines(documents: Iterable[TextDocument]) -> Iterator[bytes]:
+    """Documents as rows, which `JsonRows` reads."""
+    for document in documents:
+        lines = list(document.lines)
+        text = lines if document.tokenised else "\n".join(map(str, lines))
+        with reading(document.name):
+            yield msgspec.json.encode({TEXT: text}) + b"\n"
 
 
 def estimate_text_bytes(files: Iterable[AnyPath]) -> int:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from elmoc.errors import reading
-from elmoc.files.compression import unpacked_name
+from elmoc.files.compression import AnyPath, unpacked_name
 from elmoc.files.text import read_lines
-from elmoc.text.named_files import AnyPath
 from elmoc.text.reader import (
     SAMPLE_CHARACTERS,
     TextDocument,

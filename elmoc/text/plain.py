@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from elmoc.errors import InputError
+from elmoc.files.compression import AnyPath
 from elmoc.files.text import read_lines
-from elmoc.text.named_files import AnyPath
 from elmoc.text.reader import (
     SAMPLE_CHARACTERS,
     TextDocument,

@@ -10,9 +10,8 @@ from itertools import chain, pairwise
 
 from elmoc.batches import buffered
 from elmoc.errors import say
-from elmoc.files.compression import compression
+from elmoc.files.compression import AnyPath, compression
 from elmoc.files.text import MAX_LINE_BYTES
-from elmoc.text.named_files import AnyPath
 from elmoc.text.tokenizer import looks_raw
 
 # Bytes of text for each compressed byte.

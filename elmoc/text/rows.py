@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import msgspec
 
 from elmoc.errors import InputError, say, shortened
-from elmoc.text.named_files import AnyPath
+from elmoc.files.compression import AnyPath
 from elmoc.text.reader import TextDocument, TextRange, TextReader, until_blank
 
 # Rows at the beginning of a file by which its column of text is chosen.

@@ -11,8 +11,8 @@ import xxhash
 
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
-from elmoc.text.documents import TextRange, reader_of, whole_files
-from elmoc.text.named_files import AnyPath, find_named_files, rereadable
+from elmoc.text.documents import TextRange, reader_of, rereadable, whole_files
+from elmoc.text.named_files import AnyPath, find_named_files
 
 
 @dataclass(frozen=True)

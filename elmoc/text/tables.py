@@ -4,9 +4,8 @@ import csv
 from collections.abc import Iterator, Mapping
 
 from elmoc.errors import InputError
-from elmoc.files.compression import unpacked_name
+from elmoc.files.compression import AnyPath, unpacked_name
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
-from elmoc.text.named_files import AnyPath
 from elmoc.text.reader import TextRange
 from elmoc.text.rows import RowReader
 
