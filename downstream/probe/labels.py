@@ -41,24 +41,20 @@ def as_trained(
     if not trained:
         return examples
     counts = count_labels(task, examples)
-    if not counts:
-        warn(f"{name} has no label, such as {_listed(trained)} of the training data")
+    unknown = {label: count for label, count in counts.items() if label not in trained}
     same = _by_spelling(trained)
     renamed: dict[str, str] = {}
-    unknown: dict[str, int] = {}
-    for label, count in counts.items():
-        if label in trained:
-            continue
-        known = same[_plain(label)]
+    for label in list(unknown):
+        known = same.get(_plain(label), [])
         # Of two spellings in the training data, nobody knows which one is meant.
         if len(known) == 1:
             renamed[label] = known[0]
             note(
-                f"{name}: the label {label!r} ({count:,}) is read as {known[0]!r}, as "
-                "the training data spells it"
+                f"{name}: the label {label!r} ({unknown.pop(label):,}) is read as "
+                f"{known[0]!r}, as the training data spells it"
             )
-        else:
-            unknown[label] = count
+    if not counts:
+        warn(f"{name} has no label, such as {_listed(trained)} of the training data")
     if unknown:
         share = f"{sum(unknown.values()):,} of {sum(counts.values()):,} labels"
         warn(
@@ -67,14 +63,11 @@ def as_trained(
         )
     if not renamed:
         return examples
-    changed = []
+    spelled = []
     for example in examples:
-        labels = task.labels(example)
-        if not renamed.keys().isdisjoint(labels):
-            spelled = [renamed.get(label, label) for label in labels]
-            example = task.with_labels(example, spelled)
-        changed.append(example)
-    return changed
+        labels = [renamed.get(label, label) for label in task.labels(example)]
+        spelled.append(task.with_labels(example, labels))
+    return spelled
 
 
 def warn_of_spellings(name: str, counts: dict[str, int]) -> None:
@@ -91,7 +84,7 @@ def warn_of_spellings(name: str, counts: dict[str, int]) -> None:
             )
 
 
-def _by_spelling(labels: dict[str, int]) -> defaultdict[str, list[str]]:
+def _by_spelling(labels: dict[str, int]) -> dict[str, list[str]]:
     """The labels of each spelling without capitals."""
     found = defaultdict(list)
     for label in labels:

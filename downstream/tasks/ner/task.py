@@ -5,8 +5,6 @@ The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLS
 character CNN is left out, as inputs are compared. The score is conlleval's entity F1.
 """
 
-import re
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,13 +22,12 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_items, precision_recall_f1
 from downstream.modules.lstm import BiLstm
 from downstream.modules.tagging import Tags
-from downstream.printing import counted, note
+from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
     bio_spans,
     bio_tags,
     find_words,
-    outermost,
     read_columns,
     relabelled,
 )
@@ -42,15 +39,8 @@ from downstream.settings import (
     TrainingSettings,
 )
 from downstream.tasks.ner.formats import FORMATS
+from downstream.tasks.ner.tags import TAG, bio_to_bioul, read_tags, to_bio
 from elmoc.errors import InputError
-
-# O, the place of a word in its entity and the entity's type where there are several, or
-# a bracket: (GPE*, *, *), (GPE).
-_TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
-# Letters of BIOLU, BMES and BMEWO → letters of BIOES.
-_AS_BIOES = {"L": "E", "U": "S", "M": "I", "W": "S"}
-# The type of entities whose tags name none.
-UNTYPED = "-ENTITY"
 
 
 @dataclass(frozen=True)
@@ -127,26 +117,6 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         return list(map(to_bio, self.tags.best(scores, lengths, self.crf.transitions)))
 
 
-def bio_to_bioul(tags: Sequence[str]) -> list[str]:
-    """BIO → BIOUL: the last word of an entity is L, an entity of one word is U."""
-    coded = ["O"] * len(tags)
-    for name, first, last in bio_spans(tags):
-        places = "U" if first == last else f"B{'I' * (last - first - 1)}L"
-        coded[first : last + 1] = [f"{place}-{name}" for place in places]
-    return coded
-
-
-def to_bio(tags: Sequence[str]) -> list[str]:
-    """BIO tags of the entities that conlleval sees in BIO, IOB1, BIOES, BIOLU or BMES
-    tags, which may be without types.
-
-    An `I-X` that does not follow an entity word of type X begins an entity.
-    """
-    typed = [tag if tag == "O" or "-" in tag else tag + UNTYPED for tag in tags]
-    known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in typed]
-    return bio_tags(bio_spans(known), len(tags))
-
-
 @dataclass(frozen=True, kw_only=True)
 class NerReaderOptions(ReaderOptions):
     """Where tags and words are."""
@@ -163,39 +133,19 @@ class NerTask(Task[TaggedSentence, list[str]]):
     def read(
         self, path: Path, options: NerReaderOptions, *, training: bool
     ) -> list[TaggedSentence]:
-        """Read a file of columns; tags are BIO, IOB1, BIOES, BIOLU, BMES or OntoNotes'
-        brackets, and become BIO.
-        """
-        columns, _ = read_columns(path, labels=_TAG)
+        """Read a file of columns; tags (see `tags`) become BIO."""
+        columns, _ = read_columns(path, labels=TAG)
         word_column = find_words(columns, options.word_column)
-        sentences = []
-        inner = 0
-        for each in columns:
-            tags = each.column(options.column)
-            if options.column % len(each.rows[0]) == word_column:
-                raise each.error(
-                    0,
-                    f"column {word_column} has the words: name the tags' with --column",
-                )
-            for place, tag in enumerate(tags):
-                if not _TAG.fullmatch(tag):
-                    raise each.error(
-                        place,
-                        f"{reprlib.repr(tag)} is no tag like O, B-TYPE, I-TYPE "
-                        "(nor E-, S-, L-, U-, M- or W-TYPE), and no bracket like "
-                        "(TYPE*: name the column of the tags with --column",
-                    )
-            # OntoNotes nests entities; a tagger gives a word one tag.
-            if any(tag[0] in "(*" for tag in tags):
-                spans = each.bracketed(options.column)
-                outer = outermost(spans)
-                tags = bio_tags(outer, len(tags))
-                inner += len(spans) - len(outer)
-            sentences.append(TaggedSentence(each.sentence(word_column), to_bio(tags)))
-        if inner:
-            named = counted(inner, "entity", "entities")
-            note(f"{path}: {named} inside others are left out")
-        return sentences
+        width = len(columns[0].rows[0])
+        if options.column in (word_column, word_column - width):
+            raise columns[0].error(
+                0, f"column {word_column} has the words: name the tags' with --column"
+            )
+        tags = read_tags(columns, options.column)
+        return [
+            TaggedSentence(each.sentence(word_column), own)
+            for each, own in zip(columns, tags, strict=True)
+        ]
 
     def labels(self, example: TaggedSentence) -> Sequence[str]:
         """The type of each entity."""
@@ -221,8 +171,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
         types = {tag[2:] for tag in tags if tag != "O"}
         if not types:
             raise InputError(
-                "the training data holds no entity: "
-                "name the column of the tags with --column"
+                "the training data holds no entity, as all its tags are O: "
+                "--column gives another column of tags"
             )
         return {"types": sorted(types)}
 

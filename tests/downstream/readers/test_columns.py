@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from downstream.__main__ import main
-from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence, bio_to_bioul, to_bio
+from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence
 from elmoc.errors import InputError
 
 CONLL_2003 = """\
@@ -77,32 +77,6 @@ def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path
     assert sentence.sentence.words == ("x_y", "_", "ke_s", "_", "😀")
     assert sentence.tags == ["B-creative-work", "I-creative-work", "O", "O", "O"]
     assert TASK.describe([sentence]).startswith("1 sentence, 5 tokens, 1 entity")
-
-
-@pytest.mark.parametrize("tags", ["B-A E-A O S-A S-B", "B-A L-A O U-A U-B"])
-def test_bioes_and_biolu_are_read(tmp_path: Path, tags: str) -> None:
-    (sentence,) = read(tmp_path / "c", "".join(f"w {tag}\n" for tag in tags.split()))
-    assert sentence.tags == ["B-A", "I-A", "O", "B-A", "B-B"]
-
-
-@pytest.mark.parametrize(
-    ("tags", "bio", "bioul"),
-    [
-        ("O", "O", "O"),
-        ("I-X", "B-X", "U-X"),
-        ("B-X I-X I-X", "B-X I-X I-X", "B-X I-X L-X"),
-        ("I-X I-X B-X I-X", "B-X I-X B-X I-X", "B-X L-X B-X L-X"),
-        ("B-X B-X", "B-X B-X", "U-X U-X"),
-        ("O I-X O", "O B-X O", "O U-X O"),
-        ("B-X I-Y I-Y", "B-X B-Y I-Y", "U-X B-Y L-Y"),
-        ("I-X-Y I-X-Z", "B-X-Y B-X-Z", "U-X-Y U-X-Z"),
-    ],
-)
-def test_tags(tags: str, bio: str, bioul: str) -> None:
-    assert to_bio(bioul.split()) == bio.split(), "also called BIOLU"
-    assert to_bio(bioul.replace("L-", "E-").replace("U-", "S-").split()) == bio.split(), "BIOES"
-    assert to_bio(tags.split()) == bio.split()
-    assert bio_to_bioul(bio.split()) == bioul.split()
 
 
 @pytest.mark.parametrize(
@@ -210,28 +184,6 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         read(tmp_path / "c", ONTONOTES.replace("(DATE(ORDINAL*", "(DATE*"), 10)
     with pytest.raises(InputError, match="--column"):
         read(tmp_path / "c", ONTONOTES)
-
-
-@pytest.mark.parametrize(
-    ("tags", "bio"),
-    [
-        ("B-X M-X M-X E-X O S-Y S-Y", "B-X I-X I-X I-X O B-Y B-Y"),
-        ("B-X E-X B-X E-X", "B-X I-X B-X I-X"),
-        ("W-X B-X M-X E-X", "B-X B-X I-X I-X"),
-        ("B I O I B B", "B-ENTITY I-ENTITY O B-ENTITY B-ENTITY B-ENTITY"),
-        ("B M E S O", "B-ENTITY I-ENTITY I-ENTITY B-ENTITY O"),
-        ("U B L", "B-ENTITY B-ENTITY I-ENTITY"),
-    ],
-)
-def test_tags_of_other_schemes(tmp_path: Path, tags: str, bio: str) -> None:
-    (sentence,) = read(tmp_path / "c", "".join(f"w{place} {tag}\n" for place, tag in enumerate(tags.split())))
-    assert sentence.tags == bio.split()
-
-
-@pytest.mark.parametrize("tag", ["PER", "NNP", "B_PER", "PER-B", "-", "X-PER"])
-def test_other_tags_are_refused_by_name(tmp_path: Path, tag: str) -> None:
-    with pytest.raises(InputError, match=rf"line 2: '{tag}' is no tag .*M- or W-TYPE.*--column"):
-        read(tmp_path / "c", f"a O\nb {tag}\n")
 
 
 def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
+from downstream.tasks.ner.tags import bio_to_bioul
+from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence
 from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
