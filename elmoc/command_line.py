@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
-from elmoc.errors import reading, run_command
+from elmoc.errors import AGAIN, RESUME, reading, run_command
 from elmoc.process import follow_parent, wait_without_spinning
 from elmoc.settings import Setting, convert, option_name, settings_of
 
@@ -54,17 +54,21 @@ def run_main(
         inside=inside,
     )
     wait_without_spinning()
+    is_child = given == ["--json", "-"]
+    go_on = RESUME if "--resume" in parser._option_string_actions else AGAIN
+    if is_child:
+        follow_parent()
+        go_on = ""
 
     def job() -> None:
-        if given == ["--json", "-"]:
-            follow_parent()
+        if is_child:
             with reading("the options on standard input"):
                 values = msgspec.json.decode(sys.stdin.buffer.read())
             run(convert(values, kind))
         else:
             run(options_of(kind, parser, given))
 
-    return run_command(job)
+    return run_command(job, go_on=go_on)
 
 
 def new_parser(

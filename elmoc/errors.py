@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TextIO
 
+from elmoc.stopping import exit_status, raised_signals
+
 # Parts of PyTorch's messages when memory ran out, on the CPU and on a GPU.
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
 # The extras of this project, by the packages that they install.
@@ -25,6 +27,9 @@ _EXTRAS = {
     "zstandard": "formats",
     "pyarrow": "formats",
 }
+# What goes on with a command that was stopped.
+AGAIN = "give the same command again"
+RESUME = f"{AGAIN}, with --resume if it had begun"
 # Characters of a printed line, which may quote damaged text of any length.
 _LONGEST = 800
 _QUIET = ContextVar("quiet", default=False)
@@ -109,27 +114,35 @@ def reading(path: object) -> Iterator[None]:
         ) from error
 
 
-def run_command(command: Callable[[], object]) -> int:
+def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
     """Run a command's body and return its exit status: 0, 1 after an error, 130 after
-    an interrupt.
+    Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
     Every exception becomes one line on standard error: an `InputError` as it stands, an
     `OSError` with its file, lack of memory, and whatever else as "unexpected: …". With
     ELMOC_TRACEBACK=1 the traceback is printed before it.
+
+    Args:
+        command: the body.
+        go_on: what a user who stopped it does to go on; "" where another process is
+            the user.
     """
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character does not cost the work.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        command()
-        print(end="", flush=True)
-    except KeyboardInterrupt:
+        with raised_signals():
+            command()
+            print(end="", flush=True)
+    except KeyboardInterrupt as error:
         drop_output()
+        how = str(error) or "interrupted"
         # The terminal may be closed.
         with suppress(OSError):
-            print("interrupted", file=sys.stderr)
-        return 130
+            print(f"{how}: {go_on}" if go_on else how, file=sys.stderr)
+        return exit_status(error)
     except BrokenPipeError:
         drop_output()
         sys.stderr.close()
@@ -141,6 +154,16 @@ def run_command(command: Callable[[], object]) -> int:
         print(f"error: {one_line(describe_error(error))}", file=sys.stderr)
         return 1
     return 0
+
+
+def _open_missing_streams() -> None:
+    """Open what a shell has closed (`2>&-`), so that no file gets its number, and with
+    it what libraries print.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def describe_error(error: BaseException) -> str:

@@ -22,9 +22,9 @@ from elmoc.errors import InputError, is_quiet
 from elmoc.process import (
     PARENT_VARIABLE,
     PROGRESS_VARIABLE,
-    interrupted_by_sigterm,
     progress_bar,
 )
+from elmoc.stopping import Stopped, raised_signals
 
 # Seconds to wait for the last lines of a job that has ended: a process that it left
 # behind may keep its output open.
@@ -77,8 +77,8 @@ def start_job(
 def run_job(module: str, options: Any) -> None:
     """Run `python -m MODULE --json -` to its end; show what it prints, and its bars.
 
-    Ctrl-C and SIGTERM are passed on as Ctrl-C, and the job is waited for while it
-    saves. Outside the main thread, which alone gets signals, it is only waited for.
+    Ctrl-C, SIGTERM and SIGHUP are passed on as Ctrl-C, and the job is waited for while
+    it saves. Outside the main thread, which alone gets signals, it is only waited for.
 
     Args:
         module: a command that reads its options with `elmoc.command_line`, such as
@@ -87,12 +87,13 @@ def run_job(module: str, options: Any) -> None:
 
     Raises:
         InputError: the job failed; the message is its last line that begins `error: `.
-        KeyboardInterrupt: the job, or this process, was asked to stop.
+        KeyboardInterrupt: this process, or the job (then it is `Stopped`), was asked to
+            stop.
     """
     output = _Output()
-    asked = False
+    asked: KeyboardInterrupt | None = None
     status = None
-    with interrupted_by_sigterm():
+    with raised_signals():
         process = start_job(
             module,
             options,
@@ -108,8 +109,8 @@ def run_job(module: str, options: Any) -> None:
         while status is None:
             try:
                 status = process.wait()
-            except KeyboardInterrupt:
-                asked = True
+            except KeyboardInterrupt as error:
+                asked = error
                 process.send_signal(signal.SIGINT)
             except BaseException:
                 # Of a handler of the caller's, e.g. for an alarm: the job must not go
@@ -122,9 +123,12 @@ def run_job(module: str, options: Any) -> None:
     # A job that failed has left its bars open.
     for bar in output.bars.values():
         bar.close()
-    # By `run_command`, or in a process that had not set up its handler yet.
-    if asked or status in (130, -signal.SIGINT):
-        raise KeyboardInterrupt
+    if asked is not None:
+        raise asked
+    # By `run_command`, or in a process that had not set up its handlers yet.
+    number = status - 128 if status > 128 else -status
+    if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        raise Stopped(number)
     if status:
         raise InputError(
             output.error or f"`python -m {module}` ended with status {status}"

@@ -8,9 +8,6 @@ import os
 import platform
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from elmoc.errors import is_quiet
@@ -116,26 +113,10 @@ def follow_parent() -> None:
     parent = os.environ.pop(PARENT_VARIABLE, None)
     if parent is None:
         return
-    # The signal comes once for each thread that the parent had. A run that saves heeds
-    # any number of SIGHUP, but ends at a second SIGTERM. `nohup` has it ignored.
+    # `nohup` has SIGHUP ignored, but it is how a job knows that its parent has ended.
+    # It comes once for each thread that the parent had.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     end_with_parent(int(parent), signal.SIGHUP)
     # A shell has its background jobs, and so their children, ignore Ctrl-C, but it is
     # how a parent asks its job to stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM, a launcher's stop, be what Ctrl-C is while the block runs.
-
-    Other threads than the main one get no signals: there the block just runs.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

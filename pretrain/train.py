@@ -1,14 +1,15 @@
 """The train loop: batch, step, log, evaluate, save."""
 
+import signal
 import time
 from contextlib import closing
 
 from elmoc.errors import reading
+from elmoc.stopping import stop_request
 from pretrain.data.batches import stream_batches
 from pretrain.optimiser import learning_rate
 from pretrain.run.directory import Checkpoint, RunDirectory
 from pretrain.run.recorder import Recorder
-from pretrain.run.stop_signals import stop_signals
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep, require_finite
 from pretrain.train_state import EVALUATING, TrainState
@@ -23,8 +24,8 @@ def train(
     *,
     resumed: Checkpoint | None,
     max_seconds: float | None,
-) -> TrainState:
-    """Train to the end of the run, or until a signal asks to stop; give the last state.
+) -> tuple[TrainState, int]:
+    """Train to the end of the run, or until a signal asks to stop.
 
     Args:
         setup: the parts of the run.
@@ -32,6 +33,9 @@ def train(
         resumed: the checkpoint to go on from, if there is one.
         max_seconds: of the whole run, in place of updates; None goes on as the run was
             started.
+
+    Returns:
+        The last state, and the number of the signal, 0 without one.
     """
     config = setup.config
     data = setup.data
@@ -47,7 +51,7 @@ def train(
         setup.execution.device,
     )
     with (
-        stop_signals() as stop,
+        stop_request() as stop,
         closing(Recorder(setup, state, run, resumed=resumed)) as recorder,
         closing(streamed) as batches,
         closing(TrainStep(setup, state)) as train_step,
@@ -59,7 +63,8 @@ def train(
         # before its first update, so that a short time is not over before that.
         began = time.monotonic() - state.seconds
         while True:
-            asked = stop.is_set() or recorder.output_is_lost
+            # Nobody reads what it prints: as after Ctrl-C.
+            asked = stop.number or signal.SIGINT * recorder.output_is_lost
             # All processes stop after the same update, and by the same clock.
             asked, state.seconds = processes.agree(asked, time.monotonic() - began)
             if asked or state.progress.is_over:
@@ -86,7 +91,7 @@ def train(
         if state.progress.is_over and state.tenths < ALL_TENTHS:
             recorder.evaluate()
         recorder.save()
-    return state
+    return state, asked
 
 
 def evaluation_is_due(state: TrainState, every_updates: int) -> bool:

@@ -10,6 +10,7 @@ import torch
 
 from elmoc.errors import say
 from elmoc.settings import parse_duration
+from elmoc.stopping import Stopped
 from pretrain.config import RunConfig, all_settings, config_from_dict, config_to_dict
 from pretrain.distributed.processes import connect
 from pretrain.options import TrainOptions
@@ -67,7 +68,7 @@ def train_encoder(
         InputError: a setting is impossible, the corpus or a table cannot be read, `out`
             holds something else or a run with other settings, or the loss is not
             finite. The message names what is wrong, and what to do.
-        KeyboardInterrupt: the run was asked to stop, and has saved.
+        KeyboardInterrupt: the run was asked to stop, and has saved (`Stopped`).
 
     Example:
         config = load_config("pretrain/configs/small.toml", ["data.corpus=corpora/a"])
@@ -135,7 +136,7 @@ def start_or_resume(
                 stack.enter_context(run.locked())
                 run.start(config, init_from)
             say_what_begins(setup, run, options.max_time, resume=resume)
-        state = train(setup, run, resumed=resumed, max_seconds=max_seconds)
+        state, stopped_by = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         done = (
             f"done: the model is in {run.model}; to train on, start a new run with "
             f"--init-from {run.path}"
@@ -147,7 +148,7 @@ def start_or_resume(
         with suppress(OSError):
             say(done if state.progress.is_over else stopped)
     if not state.progress.is_over:
-        raise KeyboardInterrupt
+        raise Stopped(stopped_by)
     return TrainedRun(
         path=run.path,
         model=run.model,

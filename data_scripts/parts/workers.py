@@ -64,8 +64,10 @@ def parallel_map(
 def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
-    # An interrupted worker ends without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A worker that is asked to stop ends without a traceback.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     end_with_parent(parent, signal.SIGKILL)
 
 

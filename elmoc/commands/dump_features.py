@@ -14,7 +14,6 @@ from msgspec import Meta
 from elmoc.commands import ModelOptions
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import DumpOptions
-from elmoc.process import interrupted_by_sigterm
 from elmoc.settings import Precision
 
 # Word types without a vector that are printed.
@@ -70,8 +69,6 @@ def run(options: Options) -> None:
     pairs = inputs_and_outputs(options.files, options.output_dir)
     is_first = os.environ.get("RANK", "0") == "0"
     with ExitStack() as stack:
-        # A launcher stops its processes by SIGTERM; parts that are whole stay.
-        stack.enter_context(interrupted_by_sigterm())
         if is_first:
             # A second dump to the same file is told so before its model is loaded.
             for _, output in pairs:

@@ -17,7 +17,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from elmoc.errors import InputError, describe_error, ran_out_of_memory, run_command
+from elmoc.errors import (
+    RESUME,
+    InputError,
+    describe_error,
+    ran_out_of_memory,
+    run_command,
+)
 
 # The others wait while rank 0 evaluates and saves, which takes less than this. A
 # process that dies is noticed at once.
@@ -187,15 +193,15 @@ class Processes:
         return values
 
     @collective_errors()
-    def agree(self, asked: bool, seconds: float) -> tuple[bool, float]:
-        """Whether any process was asked to stop, and the seconds by the clock that is
-        ahead, the same everywhere.
+    def agree(self, asked: int, seconds: float) -> tuple[int, float]:
+        """The number of a signal that asked any process to stop, 0 without one, and the
+        seconds by the clock that is ahead, the same everywhere.
         """
         if self.world_size == 1:
             return asked, seconds
         values = torch.tensor([asked, seconds], dtype=torch.float64)
         dist.all_reduce(values, dist.ReduceOp.MAX)
-        return bool(values[0]), float(values[1])
+        return int(values[0]), float(values[1])
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
@@ -274,4 +280,4 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
             dist.barrier()
         os._exit(1)
     # other threads, which wait for messages, would keep Python from ending
-    os._exit(run_command(raise_error))
+    os._exit(run_command(raise_error, go_on=RESUME))

@@ -78,7 +78,7 @@ def test_a_job_runs_outside_the_main_thread(capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr().out == "line of . ()\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("in_background", [False, True])
 def test_a_job_is_asked_to_stop_once_and_waited_for(tmp_path: Path, number: int, in_background: bool) -> None:
     # A shell starts what it runs in the background so that it ignores Ctrl-C.

@@ -125,8 +125,9 @@ def test_an_interrupted_dump_goes_on_where_it_was(
     expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
     all_of_it = interrupted_after(-1)
     assert main(command(model_path, sentences, expected, *options)) == 0
-    first = interrupted_after(3, signal.SIGTERM if options else signal.SIGINT)
-    assert main(command(model_path, sentences, output, *options)) == 130
+    number = signal.SIGTERM if options else signal.SIGINT
+    first = interrupted_after(3, number)
+    assert main(command(model_path, sentences, output, *options)) == 128 + number
     assert not output.exists()
     rest = interrupted_after(-1)
     assert main(command(model_path, sentences, output, *options, "--resume")) == 0

@@ -132,8 +132,9 @@ def test_two_processes_end_with_the_weights_of_one(alone: RunDirectory, pair: Ru
 
 def test_stopped_by_a_signal_to_one_process_and_resumed(runs: TinyRuns, pair: RunDirectory) -> None:
     together = Together(runs, "run", signals={1: (signal.SIGTERM, 15)}, **SIDE_BY_SIDE)
-    assert together.end() == [130, 130]
-    assert [together.said(rank) for rank in range(2)] == [["interrupted"]] * 2
+    assert together.end() == [143, 143]
+    said = ["stopped by SIGTERM: give the same command again, with --resume if it had begun"]
+    assert [together.said(rank) for rank in range(2)] == [said] * 2
     assert EVERY <= last_checkpoint(together.run)["update"] < UPDATES
     together = Together(runs, "run", "--resume", **SIDE_BY_SIDE)
     assert together.end() == [0, 0], together.said(0)

@@ -70,7 +70,8 @@ def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, wh
     run, reached = RunDirectory(runs.folder / "killed"), 0
     for number, options in ((signal.SIGTERM, ()), (signal.SIGINT, ("--resume",))):
         process = run_until(runs, number, 20, *options)
-        assert process.poll() == 130, "so that what is chained to it does not start"
+        assert process.poll() == 128 + number, "so that what is chained to it does not start"
+        assert process.stderr.endswith(": give the same command again, with --resume if it had begun\n")
         assert "Traceback" not in process.stderr
         before, reached = reached, last_checkpoint(run)["update"]
         assert before < reached < UPDATES
