@@ -6,6 +6,7 @@ its answers to the questions below.
 
 import re
 import resource
+from numbers import Integral
 from typing import get_args
 
 import torch
@@ -26,11 +27,16 @@ def accelerator() -> torch.device | None:
     return device if device is not None and device.type in KINDS else None
 
 
-def checked_device(name: str, *, local_rank: int = 0) -> torch.device:
-    """The device that a name means.
+# What names a device in PyTorch's functions, too.
+Device = torch.device | str | int | None
+
+
+def checked_device(device: Device, *, local_rank: int = 0) -> torch.device:
+    """The device that is named.
 
     Args:
-        name: `cpu`, `cuda`, `cuda:N`, or `auto`, the accelerator where there is one.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`, the accelerator where there is one;
+            one of PyTorch's objects; the number of an accelerator; or None, the CPU.
         local_rank: the number of the accelerator where the name has none: every process
             of a machine takes another.
 
@@ -38,6 +44,9 @@ def checked_device(name: str, *, local_rank: int = 0) -> torch.device:
         InputError: no device has the name, or the device is not there.
     """
     found = accelerator()
+    name = "cpu" if device is None else str(device)
+    if isinstance(device, Integral):
+        name = f"{KINDS[0]}:{device}"
     if name == "auto":
         name = "cpu" if found is None else found.type
     match = re.fullmatch(

@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
-from elmoc.devices import checked_device, choose_precision
+from elmoc.devices import Device, checked_device, choose_precision
 from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
@@ -82,7 +81,7 @@ class ElmoC:
         path: Path | str,
         *,
         vectors: str | None = None,
-        device: str = "cpu",
+        device: Device = "cpu",
         precision: Precision = "float32",
         revision: str | None = None,
         pooling: str | None = None,
@@ -94,7 +93,7 @@ class ElmoC:
                 `OWNER/NAME`, `OWNER/NAME@REVISION`.
             vectors: where the word vectors are now, when they are not where they were
                 in training.
-            device: where the encoder computes, e.g. `cuda:0`.
+            device: where the encoder computes, e.g. `cuda:0`; see `checked_device`.
             precision: of the factors of matrix products: `float32`, `bf16`, or `auto`
                 (bf16 where the device has it).
             revision: of a model on a hub.
@@ -143,13 +142,13 @@ class ElmoC:
             vectors=file if bundle_vectors and file.is_file() else None,
         )
 
-    def to(self, device: torch.device | str) -> "ElmoC":
+    def to(self, device: Device) -> "ElmoC":
         """The model on another device, as a copy.
 
         Raises:
             InputError: the device is not there.
         """
-        chosen = checked_device(str(device))
+        chosen = checked_device(device)
         if chosen == self.device:
             return self
         return with_encoder(self, deepcopy(self.encoder).to(chosen))

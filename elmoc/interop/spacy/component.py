@@ -46,7 +46,8 @@ class ElmocComponent:
             this is not set, or names a file that is not there.
         bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
         batch_size: sentences a batch of the encoder at most.
-        device: where the encoder computes, e.g. `cuda:0`.
+        device: where the encoder computes, e.g. `cuda:0`, the number of a GPU, or None
+            for the CPU.
     """
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the
@@ -64,7 +65,7 @@ class ElmocComponent:
         vectors: str | None = None,
         bundle_vectors: bool = False,
         batch_size: int = BATCH_SIZE,
-        device: str = "cpu",
+        device: int | str | None = "cpu",
     ) -> None:
         self.name = name
         self.listener_map: dict[str, Sequence[Model]] = {}
