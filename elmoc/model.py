@@ -114,7 +114,7 @@ class ElmoC:
                 revision=revision,
             )
         # The fast recurrence is for those who train it further (`LayerStates`).
-        directory = read_model_directory(path, fast=True)
+        directory = read_model_directory(path, fast=True, output_layers=False)
         directory.encoder.to(chosen)
         return cls(
             directory, open_model_vectors(directory, vectors), precision, pooling
@@ -123,8 +123,12 @@ class ElmoC:
     def save_pretrained(
         self, path: Path | str, *, bundle_vectors: bool = False
     ) -> None:
-        """Write the model directory; one that exists already is replaced only by a
-        whole one.
+        """Write the model directory, as it can be shared: it has the names of files,
+        and not where they are on this machine. One that exists already is replaced only
+        by a whole one.
+
+        Word vectors that are neither in the directory nor beside it are given by
+        `vectors` when the model is opened.
 
         Args:
             path: the directory.
@@ -138,7 +142,7 @@ class ElmoC:
         file = Path(self.word_vectors.origin)
         write_model_directory(
             path,
-            self.directory,
+            self.directory.without_paths(),
             vectors=file if bundle_vectors and file.is_file() else None,
         )
 

@@ -17,7 +17,9 @@ A run directory is accepted wherever a model directory is: its `model/` is read.
 """
 
 import os
+import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -64,6 +66,8 @@ CARD = "README.md"
 # vectors that the encoder reads, and of the target vectors.
 _TRANSFORM = "recipe."
 _TARGETS = "targets."
+# What stands before the name in an absolute path, of which a kind of text may be said.
+_PATH = re.compile(r"^([^/=]*=)?/(?:.*/)?(?=.)")
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a
 # busy core. A model of the paper's size has weights of 372 MB; of a larger file, such
 # as a fastText model, only the ends are checked.
@@ -99,13 +103,32 @@ class OutputLayerRecord:
     """The output layers that an encoder was trained against.
 
     config: its kind, and what else tells it apart from others.
-    weights: of all directions, by name; None where they were not kept.
-    transform: of the target vectors; None where there are none.
+    weights: of all directions, by name; None where they were not kept, or not read.
+    transform: of the target vectors; None where there are none, or it was not read.
+    file: what `read` reads.
+    checksum: of the file.
     """
 
     config: dict[str, Any]
-    weights: dict[str, Tensor] | None
+    weights: dict[str, Tensor] | None = None
     transform: VectorTransform | None = None
+    file: Path | None = None
+    checksum: FileChecksum | None = None
+
+    def read(self) -> "OutputLayerRecord":
+        """The output layers with their weights, which may take several GB.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        if self.file is None:
+            return self
+        _check_file(self.file, self.checksum)
+        with reading(self.file):
+            _, weights = read_tensors(self.file)
+            targets = _take_arrays(weights, _TARGETS)
+        transform = VectorTransform(**targets) if targets else None
+        return OutputLayerRecord(self.config, weights, transform)
 
     def is_like(self, other: "OutputLayerRecord") -> bool:
         """Whether both are of one kind and for the same targets, wherever the files of
@@ -151,6 +174,19 @@ class ModelDirectory:
     stored_vectors: Path | StoredVectors | None = None
     weight_type: str = "float32"
 
+    def without_paths(self) -> "ModelDirectory":
+        """The same with names in the place of absolute paths, as it is shared: where
+        files were on this machine is nobody's business, and of no use elsewhere.
+        """
+        layers = self.output_layer
+        source = self.word_vectors
+        return replace(
+            self,
+            output_layer=replace(layers, config=_without_paths(layers.config)),
+            word_vectors=replace(source, origin=_without_paths(source.origin)),
+            training=_without_paths(self.training),
+        )
+
     @property
     def packed_from(self) -> str | None:
         """The fingerprint of the model that was packed into this one, if any was."""
@@ -162,6 +198,17 @@ class ModelDirectory:
         """The word vectors that go with the model; None where there are none."""
         stored = self.stored_vectors
         return read_stored(stored) if isinstance(stored, Path) else stored
+
+
+def _without_paths(value: Any) -> Any:
+    """A part of a record with names in the place of absolute paths; `KIND=PATH` becomes
+    `KIND=NAME`.
+    """
+    if isinstance(value, Mapping):
+        return {key: _without_paths(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_paths(each) for each in value]
+    return _PATH.sub(r"\1", value) if isinstance(value, str) else value
 
 
 def write_model_directory(
@@ -192,7 +239,8 @@ def write_model_directory(
     with atomic_directory(path) as folder:
         if is_model:
             _keep_others(path, folder, replaced={"config.json", *names})
-        bundled = folder / model.word_vectors.file_name
+        source = model.word_vectors
+        bundled = folder / source.file_name
         if vectors is not None and not (bundled.exists() and bundled.samefile(vectors)):
             bundled.unlink(missing_ok=True)
             shutil.copyfile(vectors, bundled)
@@ -201,16 +249,16 @@ def write_model_directory(
             shutil.copyfile(stored, folder / stored.name)
         elif stored is not None:
             stored.write(folder / stored.file_name)
-            model = replace(
-                model,
-                word_vectors=replace(model.word_vectors, origin=stored.file_name),
-            )
+            source = replace(source, origin=stored.file_name)
+        # What is inside is found inside, wherever the directory is moved.
+        if (folder / source.file_name).is_file():
+            source = replace(source, origin=source.file_name)
         _write_tensors(model, folder)
         if not (folder / CARD).exists():
             card = model_card(
                 model.training,
                 encoder=model.encoder,
-                word_vectors=model.word_vectors,
+                word_vectors=source,
                 output_layer=str(model.output_layer.config.get("kind", "unknown")),
             )
             (folder / CARD).write_text(card, encoding="utf-8", newline="")
@@ -221,7 +269,7 @@ def write_model_directory(
                 elmoc=ELMOC_VERSION,
                 encoder=model.encoder.config.to_dict(),
                 directions=model.encoder.directions,
-                word_vectors=model.word_vectors,
+                word_vectors=source,
                 output_layer=model.output_layer.config,
                 training=model.training,
                 checksums={
@@ -259,7 +307,7 @@ def _write_tensors(model: ModelDirectory, folder: Path) -> None:
     """Write the encoder and the output layers, each with its transform."""
     tensors = packed_weights(contiguous(model.encoder.weights()), model.weight_type)
     save_file(tensors | _as_tensors(model.transform, _TRANSFORM), folder / WEIGHTS)
-    layers = model.output_layer
+    layers = model.output_layer.read()
     if layers.weights is not None:
         tensors = contiguous(layers.weights) | _as_tensors(layers.transform, _TARGETS)
         save_file(tensors, folder / OUTPUT_LAYERS)
@@ -276,7 +324,11 @@ def _take_arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, np.ndarra
 
 
 def read_model_directory(
-    path: Path | str, *, fast: bool = False, check_files: bool = True
+    path: Path | str,
+    *,
+    fast: bool = False,
+    check_files: bool = True,
+    output_layers: bool = True,
 ) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
@@ -285,6 +337,8 @@ def read_model_directory(
         fast: whether the encoder is the fast implementation.
         check_files: whether checksums are compared; of files above 512 MiB the first
             and the last block count.
+        output_layers: whether those are read, too; else they are found by
+            `OutputLayerRecord.read`.
 
     Raises:
         InputError: the directory is missing, of another version, or damaged, or holds
@@ -301,10 +355,8 @@ def read_model_directory(
         path / name: each for name, each in record.checksums.items() if name != CARD
     }
     for file, checksum in checksums.items():
-        if check_files and file.exists():
-            is_small = checksum.bytes <= _CHECKED_WHOLE
-            check = checksum.check_whole if is_small else checksum.check_ends
-            check(file)
+        if check_files and file.name != OUTPUT_LAYERS and file.exists():
+            _check_file(file, checksum)
     # Without weights of their own, which are slow to draw.
     with torch.device("meta"):
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
@@ -321,29 +373,45 @@ def read_model_directory(
         check_weights(tensors, encoder.weights() | expected)
         transform = VectorTransform(**_take_arrays(tensors, _TRANSFORM))
     encoder.load_weights(tensors, assign=True)
-    weights = None
-    targets: dict[str, np.ndarray] = {}
-    if (path / OUTPUT_LAYERS).exists():
-        with reading(path / OUTPUT_LAYERS):
-            _, weights = read_tensors(path / OUTPUT_LAYERS)
-            targets = _take_arrays(weights, _TARGETS)
+    file = path / OUTPUT_LAYERS
+    layers = OutputLayerRecord(
+        record.output_layer,
+        file=file if file.exists() else None,
+        checksum=checksums.get(file) if check_files else None,
+    )
     stored = path / record.word_vectors.file_name
     is_there = stored.name in STORED_FILES and stored.exists()
     return ModelDirectory(
         encoder=encoder.eval(),
-        output_layer=OutputLayerRecord(
-            record.output_layer,
-            weights,
-            VectorTransform(**targets) if targets else None,
-        ),
+        output_layer=layers.read() if output_layers else layers,
         transform=transform,
-        word_vectors=record.word_vectors,
+        word_vectors=replace(
+            record.word_vectors, origin=_found(record.word_vectors, path)
+        ),
         training=record.training,
         path=path,
         checksums=checksums,
         stored_vectors=stored if is_there else None,
         weight_type=weight_type,
     )
+
+
+def _check_file(path: Path, checksum: FileChecksum | None) -> None:
+    """Compare a file with its checksum, where it has one."""
+    if checksum is not None:
+        is_small = checksum.bytes <= _CHECKED_WHOLE
+        check = checksum.check_whole if is_small else checksum.check_ends
+        check(path)
+
+
+def _found(vectors: VectorSource, model: Path) -> str:
+    """Where the file of word vectors is now: in the model directory, where it was, or
+    beside the model directory; the recorded origin where it is in none of them.
+    """
+    name = vectors.file_name
+    places = (model / name, vectors.origin, model.resolve().parent / name)
+    there = [str(place) for place in places if os.path.isfile(place)]
+    return there[0] if there else vectors.origin
 
 
 def model_files(path: Path, *, with_vectors: bool) -> list[str]:
@@ -370,20 +438,21 @@ def bundled_vectors(path: Path | str) -> Path | None:
 
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
-    """Open the word vectors that a model reads: `override`, else bundled in its
-    directory, else where they were.
+    """Open the word vectors that a model reads: `override`, else in its directory,
+    where they were, or beside it.
 
     Raises:
         InputError: the vectors are not there, or are others.
     """
-    bundled = model.path and bundled_vectors(model.path)
+    source = model.word_vectors
     try:
-        vectors = open_word_vectors(override or bundled or model.word_vectors.origin)
-        check_vectors(vectors, model.word_vectors)
+        vectors = open_word_vectors(override or source.origin)
+        check_vectors(vectors, source)
     except (InputError, OSError) as error:
         raise InputError(
-            f"the word vectors that {model.path or 'this model'} reads: {error}: say "
-            "where they are with --vectors (ElmoC.from_pretrained(..., vectors=...))"
+            f"the word vectors that {model.path or 'this model'} reads (fingerprint "
+            f"{source.fingerprint}): {error}: say where they are with --vectors "
+            "(ElmoC.from_pretrained(..., vectors=...))"
         ) from error
     return vectors
 

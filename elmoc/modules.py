@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from elmoc.errors import InputError, reading
 from elmoc.model import ElmoC, with_encoder
+from elmoc.word_vectors.stored import as_bytes, from_bytes
 
 # Added to the variance, as AllenNLP does.
 NORM_EPSILON = 1e-13
@@ -28,7 +30,8 @@ class LayerStates(nn.Module):
     Without `requires_grad` the encoder is `elmo`'s, runs without autograd and dropout
     whatever the mode, and is no part of the state dict. Trained on, it is a copy, a
     submodule like any other. The word vectors are never trained on and never in the
-    state dict: the module is made from the same model to load one.
+    state dict: the module is made from the same model to load one. So the state dict
+    names what it lacks, and that of another model is an `InputError`.
     """
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
@@ -48,6 +51,41 @@ class LayerStates(nn.Module):
         if self.encoder is None:
             return self._elmo
         return with_encoder(self._elmo, deepcopy(self.encoder).requires_grad_(False))
+
+    def get_extra_state(self) -> Tensor:
+        """The names of what layer states depend on and the state dict lacks, as bytes:
+        files of tensors hold nothing else.
+        """
+        names = self._names()
+        if self.encoder is not None:
+            del names["encoder"]
+        return as_bytes(names)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Compare the names of a state dict with those of the model.
+
+        Raises:
+            InputError: they are of another model, or the encoder was trained on.
+        """
+        own = self._names()
+        with reading("the model that a state dict names"):
+            names = from_bytes(state.cpu(), dict[str, str])
+        is_lacking = self.encoder is None and "encoder" not in names
+        if is_lacking or own != own | names:
+            [theirs, ours] = [", ".join(map(" ".join, x.items())) for x in (names, own)]
+            raise InputError(
+                f"the state dict is of a module made from a model of {theirs}; this "
+                f"module was made from a model of {ours}: make it from that model, "
+                "with the same requires_grad"
+            )
+
+    def _names(self) -> dict[str, str]:
+        model = self._elmo
+        return {
+            "encoder": model.fingerprint,
+            "word vectors": model.word_vectors.fingerprint,
+            "pooling": model.sentence_encoder.pooling or "none",
+        }
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Compute the layer states of a batch.
@@ -150,7 +188,8 @@ class ElmoEmbedding(nn.Module):
         representations, mask = embedding([["The", "cat", "sat", "."], ["Stop", "!"]])
 
     What AllenNLP's `Elmo` does, for lists of tokens. The state dict holds the mixes,
-    and the encoder where that is trained on; never the word vectors.
+    and the encoder where that is trained on; never the word vectors. It loads into a
+    module that was made from the same model.
 
     Args:
         elmo: the model.

@@ -9,6 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from elmoc.errors import InputError
+from elmoc.files.compression import require_file
 from elmoc.files.records import MOST_RECORD_BYTES
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
 
     Callers are within `reading(path)`.
     """
+    require_file(path)
     with open(path, "rb") as start:
         if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
             raise InputError(f"its header is larger than {MOST_RECORD_BYTES >> 20} MiB")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.model_directory import bundled_vectors, write_model_directory
+from elmoc.model_directory import bundled_vectors, read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from tests.elmoc.test_model_directory import edit_config
 from tests.tiny import tiny_model
@@ -62,3 +62,40 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     whole.save_pretrained(tmp_path / "moved")
     assert (tmp_path / "moved/words.vec").exists(), "what is replaced keeps the word vectors that it had"
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
+
+
+@pytest.mark.parametrize("place", ["beside", "inside"])
+def test_a_model_is_moved_with_its_word_vectors(tmp_path: Path, place: str) -> None:
+    model = ElmoC.from_pretrained(vec_model(tmp_path / "here"))
+    expected = model.embed(["cat", "sat"])
+    model.save_pretrained(tmp_path / "there/model", bundle_vectors=place == "inside")
+    with open(tmp_path / "here/words.vec") as file:
+        (tmp_path / "there" / ("words.vec" if place == "beside" else "x")).write_text(file.read())
+    (tmp_path / "there").rename(tmp_path / "moved")
+    shutil.rmtree(tmp_path / "here")
+    moved = ElmoC.from_pretrained(tmp_path / "moved/model")
+    assert torch.equal(moved.embed(["cat", "sat"]), expected)
+
+
+def test_what_is_shared_has_no_paths_of_this_machine(tmp_path: Path) -> None:
+    private = tmp_path / "Ada's data"
+    path = vec_model(private)
+    record = {
+        "corpus": str(private / "letters"),
+        "sources": [f"letters={private}/a=b/1843.txt", "notes.txt", "https://example.org/a/b"],
+        "started_from": {"corpus": str(private), "recipe": {"input_layer.vectors": f"{private}/words.vec"}},
+        "licence": "CC0 / public domain",
+    }
+    targets = {"kind": "continuous", "origin": str(private / "words.vec")}
+    edit_config(path, lambda config: config.update(training=record, output_layer=targets))
+    ElmoC.from_pretrained(path).save_pretrained(tmp_path / "shared")
+    shared = read_model_directory(tmp_path / "shared")
+    assert all(str(tmp_path) not in (tmp_path / "shared" / name).read_text() for name in ("config.json", "README.md"))
+    assert shared.training["sources"] == ["letters=1843.txt", "notes.txt", "https://example.org/a/b"]
+    assert shared.training["started_from"] == {"corpus": private.name, "recipe": {"input_layer.vectors": "words.vec"}}
+    assert (shared.training["corpus"], shared.training["licence"]) == ("letters", record["licence"])
+    assert (shared.word_vectors.origin, shared.output_layer.config["origin"]) == ("words.vec", "words.vec")
+    with pytest.raises(InputError, match=rf"{shared.word_vectors.fingerprint}.*words\.vec.*vectors=") as raised:
+        ElmoC.from_pretrained(tmp_path / "shared")
+    assert "Ada" not in str(raised.value)
+    ElmoC.from_pretrained(tmp_path / "shared", vectors=str(private / "words.vec")).embed(["cat"])

@@ -24,7 +24,7 @@ from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import ElmoC
-from elmoc.model_directory import bundled_vectors
+from elmoc.model_directory import bundled_vectors, write_model_directory
 
 # The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
 UPSTREAM = "elmoc"
@@ -163,7 +163,11 @@ class ElmocComponent:
             loaded is not None
             and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
         )
-        self.elmo.save_pretrained(path, bundle_vectors=self._bundle_vectors or inside)
+        if self._bundle_vectors or inside:
+            self.elmo.save_pretrained(path, bundle_vectors=True)
+        else:
+            # Such a pipeline is of this machine: it says where the word vectors are.
+            write_model_directory(path, self.elmo.directory)
 
     def from_disk(
         self, path: Path | str, *, exclude: Iterable[str] = ()

@@ -26,7 +26,7 @@ def run_page_programs(library: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     blocks = re.findall(r"```python\n(.*?)```", (root / "docs/integrations.md").read_text(encoding="utf-8"), re.DOTALL)
     programs = [block for block in blocks if f"import {library}\n" in block]
     assert programs
-    write_model_directory(folder / "runs/quickstart/run/model", tiny_model())
+    write_model_directory(folder / "models/english", tiny_model())
     data = "quickstart/data"
     text = gzip.decompress((root / data / "entities_train.conll.gz").read_bytes()).decode()
     first = gzip.compress("\n\n".join(text.split("\n\n")[:12]).encode())

@@ -8,7 +8,10 @@ import pytest
 import torch
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
+from elmoc.model import with_encoder
 from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.sources import RandomVectors
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmoc import ElmoC, ElmoEmbedding
@@ -81,7 +84,10 @@ def test_modes_choose_the_dropouts(elmo: ElmoC) -> None:
 
 def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
     frozen = ElmoEmbedding(elmo, num_output_representations=2)
-    assert sorted(frozen.state_dict()) == ["mixes.0.gamma", "mixes.0.weights", "mixes.1.gamma", "mixes.1.weights"]
+    assert sorted(frozen.state_dict()) == [
+        *("mixes.0.gamma", "mixes.0.weights", "mixes.1.gamma", "mixes.1.weights"),
+        "states._extra_state",
+    ]
     trained, other = (ElmoEmbedding(elmo, requires_grad=True, dropout=0.0).eval() for _ in range(2))
     other = pickle.loads(pickle.dumps(deepcopy(other)))
     with torch.no_grad():
@@ -91,8 +97,39 @@ def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
     other.load_state_dict(trained.state_dict(), strict=True)
     assert not torch.equal(before, other(SENTENCES).representations[0])
     assert torch.equal(trained(SENTENCES).representations[0], other(SENTENCES).representations[0])
-    with pytest.raises(RuntimeError, match=r"Unexpected key.*encoder"):
-        ElmoEmbedding(elmo).load_state_dict(trained.state_dict())
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("saved", "made", "fits"),
+    [
+        (("first", "frozen"), ("first", "frozen"), True),
+        (("first", "frozen"), ("another", "frozen"), False),
+        (("first", "frozen"), ("other vectors", "frozen"), False),
+        (("first", "frozen"), ("another", "trained"), False),
+        (("first", "trained"), ("another", "trained"), True),
+        (("first", "trained"), ("other vectors", "trained"), False),
+        (("first", "trained"), ("first", "frozen"), False),
+    ],
+)
+def test_a_state_dict_names_what_it_lacks(
+    elmo: ElmoC, tmp_path: Path, saved: tuple[str, str], made: tuple[str, str], fits: bool, strict: bool
+) -> None:
+    """The encoder where it is frozen, and the word vectors, which a state dict never holds."""
+    encoder = deepcopy(elmo.encoder)
+    with torch.no_grad():
+        next(encoder.parameters()).add_(1.0)
+    vectors = ElmoC(elmo.directory, RandomVectors(seed=99, size=6))
+    models = {"first": elmo, "another": with_encoder(elmo, encoder), "other vectors": vectors}
+    one, other = (ElmoEmbedding(models[name], requires_grad=kind == "trained") for name, kind in (saved, made))
+    save_file(one.state_dict(), tmp_path / "state.safetensors")
+    state = load_file(tmp_path / "state.safetensors")
+    if fits:
+        other.load_state_dict(state, strict=strict)
+        return
+    names = (models[saved[0]].word_vectors.fingerprint, models[made[0]].fingerprint)
+    with pytest.raises(InputError, match=".*encoder ".join(names)):
+        other.load_state_dict(state, strict=strict)
 
 
 def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path) -> None:
