@@ -77,6 +77,8 @@ _BEGINNINGS: dict[bytes, Opener | str] = {
     b'\4"M\x18': "lz4",
     b"Rar!": "rar",
 }
+# The beginnings of those that are read.
+PACKED = tuple(magic for magic, kind in _BEGINNINGS.items() if callable(kind))
 
 
 def require_file(path: AnyPath) -> None:
@@ -100,20 +102,15 @@ def compression(path: AnyPath) -> Opener | None:
         InputError: the file is compressed in a way that is not read.
     """
     require_file(path)
-    found = packing(path)
+    with open(path, "rb") as file:
+        start = file.read(5)
+    kinds = (kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic))
+    found = next(kinds, None)
     if isinstance(found, str):
         raise InputError(
             f"{path} is compressed by {found}, which is not read here: unpack it"
         )
     return found
-
-
-def packing(path: AnyPath) -> Opener | str | None:
-    """The same, but for a file that is not read the name of the compression."""
-    with open(path, "rb") as file:
-        start = file.read(5)
-    kinds = (kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic))
-    return next(kinds, None)
 
 
 def open_binary(path: AnyPath) -> IO[bytes]:

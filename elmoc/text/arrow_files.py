@@ -1,9 +1,8 @@
-"""Columns on disk: rows of Parquet files and of Arrow files (of which a saved dataset
-of Hugging Face consists), by pyarrow.
+"""Files of columns: rows of Parquet files, and of Arrow's streams, of which a saved
+dataset of Hugging Face consists, by pyarrow.
 """
 
 import os
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,95 +11,72 @@ from elmoc.files.compression import AnyPath
 from elmoc.text.reader import COMPRESSION, TextRange
 from elmoc.text.rows import RowReader
 
+# How Parquet and Arrow's streams begin, and how streams end.
+PARQUET = b"PAR1"
+STREAM = b"\xff\xff\xff\xff"
+_STREAM_END = STREAM + bytes(4)
 # Rows that are in memory as Python's objects: one may be a book.
-BATCH_ROWS = 256
+_BATCH_ROWS = 256
 # Bytes of a Parquet file that are read at once; without it a column of a group of rows.
 _BUFFER_BYTES = 1 << 20
-# How Arrow streams begin, and end when they are whole.
-_STREAM = b"\xff\xff\xff\xff"
-_STREAM_END = _STREAM + bytes(4)
 
 
-class ColumnReader(RowReader):
-    """Files of columns.
-
-    kind: what errors call them.
-    ending: of their names.
-    beginnings: their first bytes, whatever they are called.
-    """
-
-    kind: str
-    ending: str
-    beginnings: tuple[bytes, ...]
+class ColumnFiles(RowReader):
+    """Parquet files and Arrow's streams, by their first bytes or their names."""
 
     def takes(self, path: AnyPath) -> bool:
         """See `TextReader`."""
         with open(path, "rb") as file:
-            start = file.read(6)
-        return start.startswith(self.beginnings) or str(path).endswith(self.ending)
+            is_known = file.read(4) in (PARQUET, STREAM)
+        return is_known or str(path).endswith((".parquet", ".arrow"))
+
+    def text_bytes(self, path: AnyPath) -> int:
+        """See `TextReader`. Columns of Parquet are compressed."""
+        size = os.stat(path).st_size
+        return int(size * COMPRESSION) if _is_parquet(path) else size
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """See `RowReader`; without a field, the columns that hold strings."""
+        """See `RowReader`."""
+        read = _parquet_batches if _is_parquet(text.path) else _arrow_batches
+        kind = "a Parquet" if _is_parquet(text.path) else "an Arrow"
         number = 0
-        with reading(f"{text.path}, {self.kind},"):
-            for batch in self.batches(os.fspath(text.path), text.field):
-                for start in range(0, batch.num_rows, BATCH_ROWS):
-                    for row in batch.slice(start, BATCH_ROWS).to_pylist():
+        with reading(f"{text.path}, {kind} file,"):
+            for batch in read(os.fspath(text.path), text.field):
+                for start in range(0, batch.num_rows, _BATCH_ROWS):
+                    for row in batch.slice(start, _BATCH_ROWS).to_pylist():
                         number += 1
                         yield number, row
 
-    @abstractmethod
-    def batches(self, path: str, field: str | None) -> Iterator[Any]:
-        """Yield record batches of one column, or of all that hold strings."""
+
+def _is_parquet(path: AnyPath) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == PARQUET or str(path).endswith(".parquet")
 
 
-class Parquet(ColumnReader):
-    """Parquet files."""
+def _parquet_batches(path: str, field: str | None) -> Iterator[Any]:
+    """Yield the batches of a column, or of all columns."""
+    from pyarrow import parquet
 
-    kind = "a Parquet file"
-    ending = ".parquet"
-    beginnings = (b"PAR1",)
-
-    def text_bytes(self, path: AnyPath) -> int:
-        """See `TextReader`. Columns are compressed."""
-        return int(os.stat(path).st_size * COMPRESSION)
-
-    def batches(self, path: str, field: str | None) -> Iterator[Any]:
-        """See `ColumnReader`."""
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES) as file:
-            columns = [field] if field else _string_columns(file.schema_arrow)
-            yield from file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
+    with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES) as file:
+        columns = _columns(file.schema_arrow, field)
+        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
-class ArrowFiles(ColumnReader):
-    """Arrow's streams (`save_to_disk`) and files (Feather)."""
+def _arrow_batches(path: str, field: str | None) -> Iterator[Any]:
+    """See `_parquet_batches`."""
+    import pyarrow
 
-    kind = "an Arrow file"
-    ending = ".arrow"
-    beginnings = (_STREAM, b"ARROW1")
-
-    def batches(self, path: str, field: str | None) -> Iterator[Any]:
-        """See `ColumnReader`."""
-        import pyarrow
-
-        with pyarrow.memory_map(path) as source:
-            is_stream = source.read(len(_STREAM)) == _STREAM
-            source.seek(max(0, source.size() - len(_STREAM_END)))
-            if is_stream and source.read() != _STREAM_END:
-                raise InputError("its end is missing")
-            source.seek(0)
-            if is_stream:
-                batches = pyarrow.ipc.open_stream(source)
-            else:
-                file = pyarrow.ipc.open_file(source)
-                batches = map(file.get_batch, range(file.num_record_batches))
-            for batch in batches:
-                columns = [field] if field else _string_columns(batch.schema)
-                yield batch.select(columns)
+    with pyarrow.memory_map(path) as source:
+        source.seek(max(0, source.size() - len(_STREAM_END)))
+        # The library takes a stream that is cut between batches for a whole one.
+        if source.read() != _STREAM_END:
+            raise InputError("its end is missing")
+        source.seek(0)
+        for batch in pyarrow.ipc.open_stream(source):
+            yield batch.select(_columns(batch.schema, field))
 
 
-def _string_columns(schema: Any) -> list[str]:
-    """The columns of a schema that hold strings, or lists of them."""
-    return [each.name for each in schema if "string" in str(each.type)]
+def _columns(schema: Any, field: str | None) -> list[str]:
+    """The column, or all that can be text or labels: dates may have no Python type."""
+    names = [each.name for each in schema if "time" not in str(each.type)]
+    return [field] if field else names

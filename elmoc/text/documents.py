@@ -4,8 +4,8 @@ Each kind of text has a `TextReader` in `READERS`. All else asks `read_documents
 the documents, `whole_files` for what stands in files, and `reader_of` for how large a
 text is, and where it can be divided among processes.
 
-    parquet     rows of Parquet files, by their first bytes or their name
-    arrow       rows of Arrow files, of which a saved dataset consists
+    columns     rows of Parquet files and of Arrow's streams (of which a saved dataset
+                consists), by their first bytes or their name
     table       rows of comma- or tab-separated text, by its name (.csv, .tsv)
     documents   JSON lines, a tokenised document each, with `doc_key` and `sentences`
                 (lists of words), as e2e-coref reads
@@ -28,8 +28,8 @@ from typing import Any
 
 import msgspec
 
-from elmoc.errors import InputError, reading, say
-from elmoc.text.arrow_files import ArrowFiles, Parquet
+from elmoc.errors import InputError, reading
+from elmoc.text.arrow_files import ColumnFiles
 from elmoc.text.json_lines import JsonDocuments, JsonRows
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
 from elmoc.text.plain import PlainText
@@ -40,7 +40,7 @@ from elmoc.text.reader import (
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import SAMPLE_ROWS, TEXT, RowCount, choose_column, row_documents
+from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents
 from elmoc.text.tables import Tables
 
 __all__ = [
@@ -65,8 +65,7 @@ __all__ = [
 BYTES_PER_TOKEN = 5
 # The kinds of text by their names. The first one that takes a file reads it.
 READERS: dict[str, TextReader] = {
-    "parquet": Parquet(),
-    "arrow": ArrowFiles(),
+    "columns": ColumnFiles(),
     "table": Tables(),
     "documents": JsonDocuments(),
     "json": JsonRows(),
@@ -83,8 +82,8 @@ def reader_of(path: AnyPath) -> TextReader:
 
 
 def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[TextRange]:
-    """Files of text from their beginnings to their ends, with the columns that hold the
-    text of rows; a printed line says which were chosen.
+    """Files of text from their beginnings to their ends, with the column that holds the
+    text of rows; a printed line says which was chosen.
 
     Args:
         files: of any kind.
@@ -93,20 +92,13 @@ def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[Text
     Raises:
         InputError: a file has no such column.
     """
-    texts = [
-        TextRange(file, field=reader_of(file).choose_field(file, field))
-        for file in files
-    ]
-    if field is None:
-        _say_chosen({text.field: text.path for text in reversed(texts)})
+    texts = []
+    for file in files:
+        chosen = reader_of(file).choose_field(file, field)
+        # It is chosen by the first file that has columns.
+        field = field or chosen
+        texts.append(TextRange(file, field=chosen))
     return texts
-
-
-def _say_chosen(sources: Mapping[str | None, object]) -> None:
-    """Print the columns that were chosen, each with a source in which it is."""
-    for chosen, source in sources.items():
-        if chosen is not None:
-            say(f"the text of rows is in the column {chosen!r}, as in {source}")
 
 
 def read_documents(
@@ -122,8 +114,8 @@ def read_documents(
             or a part of a file. Or an iterable, which is read once, of which each item
             is a document: a string (its text, in which blank lines end documents, too),
             a list of words (a tokenised sentence), a list of lists of words (tokenised
-            sentences), a row (a dict, such as a `datasets.Dataset` yields), a
-            `TextDocument`, or the `Path` of a source.
+            sentences), a row (a dict, such as a `datasets.Dataset` yields), or a
+            `TextDocument`.
         field: the column that holds the text of rows; by default `text`, or the only
             one that holds text, which a printed line names.
         count: counts the rows, in place of the printed line.
@@ -141,13 +133,13 @@ def read_documents(
             for text in whole_files(find_named_files([path]), field):
                 yield from read_documents(text, count=counted)
     else:
-        yield from _documents_of_items(source, field, counted)
+        yield from counted.with_text(_documents_of_items(source, field), field)
     if count is None:
         counted.tell(source if isinstance(source, str | os.PathLike) else GIVEN)
 
 
 def _documents_of_items(
-    items: Iterable[Any], field: str | None, count: RowCount
+    items: Iterable[Any], field: str | None
 ) -> Iterator[TextDocument]:
     """The documents of an iterable; see `read_documents`."""
     # Iterating over these would give names of parts or columns, which are strings.
@@ -158,28 +150,17 @@ def _documents_of_items(
         )
     items = iter(items)
     beginning = list(islice(items, 1))
-    if beginning and isinstance(beginning[0], Mapping):
-        beginning += islice(items, SAMPLE_ROWS)
-        chosen = choose_column(beginning, field, GIVEN)
-        if field is None:
-            _say_chosen({chosen: GIVEN})
-        field = chosen
-    elif any(map(_names_a_file, beginning)):
-        raise InputError(
-            f"{beginning[0]} is a file: give its path by itself, or as a Path in a list"
-        )
+    for item in beginning:
+        if isinstance(item, str | os.PathLike) and os.path.isfile(item):
+            raise InputError(f"{item} is a file: give its path by itself")
+        if isinstance(item, Mapping):
+            field = choose_column([item], field, GIVEN)
     for number, item in enumerate(chain(beginning, items), 1):
-        if isinstance(item, os.PathLike):
-            yield from read_documents(item, field=field, count=count)
-        elif isinstance(item, TextDocument):
-            yield item
+        value = item.get(field) if isinstance(item, Mapping) else item
+        if isinstance(value, TextDocument):
+            yield value
         else:
-            value = item.get(field) if isinstance(item, Mapping) else item
-            yield from count.with_text(row_documents(value, GIVEN, number), field)
-
-
-def _names_a_file(item: object) -> bool:
-    return isinstance(item, str) and len(item) < 256 and os.path.isfile(item)
+            yield from row_documents(value, GIVEN, number)
 
 
 @contextmanager
@@ -201,17 +182,12 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
             if is_path:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
             else:
-                copy.writelines(_json_lines(read_documents(source, field=field)))
+                for document in read_documents(source, field=field):
+                    lines = list(document.lines)
+                    text = lines if document.tokenised else "\n".join(map(str, lines))
+                    with reading(GIVEN):
+                        copy.write(msgspec.json.encode({TEXT: text}) + b"\n")
         yield Copy(str(path), "standard input" if is_path else GIVEN)
-
-
-def _json_lines(documents: Iterable[TextDocument]) -> Iterator[bytes]:
-    """Documents as rows, which `JsonRows` reads."""
-    for document in documents:
-        lines = list(document.lines)
-        text = lines if document.tokenised else "\n".join(map(str, lines))
-        with reading(document.name):
-            yield msgspec.json.encode({TEXT: text}) + b"\n"
 
 
 def estimate_text_bytes(files: Iterable[AnyPath]) -> int:

@@ -12,36 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, reading, say, shortened
-from elmoc.files.compression import AnyPath, packing, require_file, unpacked_name
-from elmoc.text.arrow_files import ArrowFiles, Parquet
+from elmoc.files.compression import PACKED, AnyPath
+from elmoc.files.records import read_json
+from elmoc.text.arrow_files import PARQUET, STREAM
 
 __all__ = ["AnyPath", "Copy", "find_named_files", "split_name"]
 
-# What is text by its name, and what is not: in folders alone.
-_TEXTS = (".txt", ".jsonl", ".jsonlines", ".csv", ".tsv", ".parquet", ".arrow")
+# What is no text by its name, in a folder.
 _OTHERS = re.compile(
     r"(?i)^(readme|licen[cs]e)|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf)$"
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
-# Files of Hugging Face's `save_to_disk`: the list of the files of a dataset, and that
-# of the folders of several.
+# The list of the files of a dataset that Hugging Face's `save_to_disk` wrote.
 _SAVED = "state.json"
-_SPLITS = "dataset_dict.json"
-
-
-class _DataFile(msgspec.Struct):
-    filename: str
-
-
-class _DatasetState(msgspec.Struct):
-    """The content of `state.json`: the files with the rows."""
-
-    data_files: list[_DataFile] = msgspec.field(name="_data_files")
 
 
 @dataclass(frozen=True)
@@ -115,11 +101,11 @@ def _files_of(path: AnyPath) -> Sequence[AnyPath]:
     if isinstance(path, Copy):
         return [path]
     text = str(path)
-    found = [Path(path)]
     # Path("") would be the working directory.
     if text and os.path.isdir(path):
-        found = _files_of_folder(Path(path))
-    elif glob.has_magic(text) and not os.path.lexists(path):
+        return sorted(_files_of_folder(Path(path)))
+    found = [Path(path)]
+    if glob.has_magic(text) and not os.path.lexists(path):
         found = [Path(each) for each in glob.glob(text, recursive=True)]
     return sorted(file for file in found if file.is_file())
 
@@ -128,47 +114,32 @@ def _files_of_folder(folder: Path) -> list[Path]:
     """The files of text in a folder; a warning counts the others."""
     files = [
         file
-        for file in sorted(folder.rglob("*"))
+        for file in folder.rglob("*")
         if "/." not in f"/{file.relative_to(folder)}" and file.is_file()
     ]
+    # Beside the files of a saved dataset may lie those of its cache.
     saved = {each.parent for each in files if each.suffix == ".arrow"}
     saved &= {each.parent for each in files if each.name == _SAVED}
-    found = [file for each in saved for file in _files_of_dataset(each)]
-    others = []
-    for file in files:
-        if file.parent not in saved and file.name != _SPLITS:
-            (found if _is_text(file) else others).append(file)
+    found = []
+    for each in saved:
+        with reading(each / _SAVED):
+            listed = read_json(each / _SAVED)["_data_files"]
+            found += [each / file["filename"] for file in listed]
+    files = [file for file in files if file.parent not in saved]
+    others = {file for file in files if not _is_text(file)}
     if others:
-        names = ", ".join(str(file.relative_to(folder)) for file in others)
+        names = sorted(str(file.relative_to(folder)) for file in others)
         say(
             f"warning: {folder}: {len(others):,} files are not read, as they are no "
-            f"text: {shortened(names, 200)}",
+            f"text: {shortened(', '.join(names), 200)}",
             file=sys.stderr,
         )
-    return found
-
-
-def _files_of_dataset(folder: Path) -> list[Path]:
-    """The files of a saved dataset, beside which may lie others, of its cache."""
-    path = folder / _SAVED
-    with reading(path):
-        state = msgspec.json.decode(path.read_bytes(), type=_DatasetState)
-    files = [folder / each.filename for each in state.data_files]
-    for file in files:
-        require_file(file)
-    return files
+    return [*found, *(file for file in files if file not in others)]
 
 
 def _is_text(file: Path) -> bool:
-    """Whether a file of a folder is text of any kind; one that is called so is, even if
-    it is damaged.
-    """
-    name = Path(unpacked_name(file)).name
-    if name.endswith(_TEXTS) or _OTHERS.search(name):
-        return name.endswith(_TEXTS)
-    packed = packing(file)
+    """Whether a file of a folder is text of any kind."""
     with open(file, "rb") as opened:
-        is_binary = b"\0" in opened.read(_LOOKED_AT)
-    if is_binary and packed is None:
-        return Parquet().takes(file) or ArrowFiles().takes(file)
-    return not isinstance(packed, str)
+        start = opened.read(_LOOKED_AT)
+    is_known = start.startswith((*PACKED, PARQUET, STREAM))
+    return not _OTHERS.search(file.name) and (is_known or b"\0" not in start)

@@ -13,6 +13,7 @@ A row in which it is missing, empty or anything else has no text.
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import Annotated, Any
 
@@ -54,18 +55,16 @@ class RowReader(TextReader):
         return choose_column([row for _, row in sample], field, path)
 
 
+@dataclass
 class RowCount:
     """How many rows of a source were read, and how many of them have no text.
 
-    rows: their number.
-    without_text: the number of those without text.
-    fields: the columns that were read.
+    field: the column of the last one.
     """
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.without_text = 0
-        self.fields = set[str]()
+    rows: int = 0
+    without_text: int = 0
+    field: str | None = None
 
     def with_text(
         self, documents: Iterable[TextDocument], field: str | None
@@ -76,21 +75,20 @@ class RowCount:
             documents: of a text.
             field: the column that holds its text.
         """
+        self.field = field
         last = 0
         for document in documents:
             # A row may be several documents.
-            if document.unit and document.line != last:
-                self.rows += 1
-                last = document.line
+            self.rows += document.unit != "" and document.line != last
+            last = document.line
             if document.lines == ():
                 self.without_text += 1
             else:
                 yield document
-        self.fields.update([field] if field else [])
 
     def tell(self, source: object) -> None:
         """Print how many rows of a source have no text, if any."""
-        column = f" in {' or '.join(sorted(self.fields))}" if self.fields else ""
+        column = f" in {self.field}" if self.field else ""
         if self.without_text:
             say(
                 f"{source}: {self.without_text:,} of {self.rows:,} rows have no text"
@@ -106,26 +104,27 @@ def choose_column(
     Args:
         rows: at its beginning.
         field: the column that was asked for; by default `text`, or the only one that
-            holds text, which is more than numbers.
+            holds text, which is more than numbers; a printed line names it.
         source: what errors name.
 
     Raises:
         InputError: there is no such column.
     """
-    columns = list(dict.fromkeys(chain.from_iterable(rows)))
-    wanted = field or TEXT
-    if wanted in columns or not columns:
-        return wanted
-    with_text = [
-        each for each in columns if any(_is_prose(row.get(each)) for row in rows)
-    ]
-    if field is None and len(with_text) == 1:
-        return with_text[0]
-    missing = f"no column {field!r}" if field else "no column that must be the text"
-    raise InputError(
-        f"{source} has {missing} among {shortened(', '.join(columns), 300)}: choose "
-        "one by --field NAME (in Python field=)"
-    )
+    columns = list(dict.fromkeys(map(str, chain.from_iterable(rows))))
+    found = {each for each in columns if any(_is_prose(row.get(each)) for row in rows)}
+    # A number is no name: the first line of the table is a row.
+    are_names = not any(map(str.isdigit, columns))
+    chosen = field or TEXT
+    if field is None and TEXT not in columns and len(found) == 1 and are_names:
+        chosen = found.pop()
+    if chosen not in columns and columns:
+        raise InputError(
+            f"{source} has {shortened(', '.join(columns), 300)}, and no column "
+            f"{chosen!r}: name that of the text by --field (in Python field=)"
+        )
+    if field is None and columns:
+        say(f"{source}: the text of rows is in the column {chosen!r}")
+    return chosen
 
 
 def row_documents(
