@@ -30,8 +30,8 @@ from data_scripts.parts.pieces import (
 )
 from data_scripts.parts.shards import (
     LARGEST_SHARD,
+    MergedLexicon,
     default_shard_tokens,
-    merge_lexicons,
     plan_shards,
     report,
     write_shards,
@@ -189,8 +189,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
         )
         numbered = list(map(NumberedPiece, bar, pieces))
         planned = plan_shards(numbered)
-        lexicon, counts, rows = merge_lexicons(planned, options.min_count)
-        train, held_out = write_shards(planned, rows, out)
+        lexicon = MergedLexicon(planned, options.min_count)
+        train, held_out = write_shards(planned, lexicon, out)
         if overlap is not None:
             settings["leave_out"] = {
                 str(file): fingerprint_file(Path(file)) for file in leave_out_files
@@ -202,15 +202,15 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
             say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
         finish_corpus(
             out,
-            lexicon=lexicon,
-            counts=counts,
+            lexicon=lexicon.words,
+            counts=lexicon.counts,
             train=train,
             held_out=held_out,
             sources=_as_given(files),
             settings=settings,
         )
         shutil.rmtree(work)
-    report(out, f"{len(lexicon):,} word types", train, held_out)
+    report(out, f"{len(lexicon.words):,} word types", train, held_out)
 
 
 def find_text(

@@ -10,10 +10,10 @@ all of it is written:
 
     ids.bin         little-endian uint32 ids of this piece, `<s> … </s>` around every
                     sentence
+    documents.bin   int64, the positions of the first `<s>` of every document
     lexicon.txt     the types; id = line
-    piece.npz       `documents`, int64, the positions of the first `<s>` of every
-                    document; `ends`, int64, where its shards end; `left_out`, how
-                    many sentences were left out
+    piece.npz       `ends`, int64, where its shards end; `left_out`, how many sentences
+                    were left out
 """
 
 import json
@@ -34,7 +34,6 @@ from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_directory
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
-    TextDocument,
     TextRange,
     lines_of,
     read_documents,
@@ -43,8 +42,8 @@ from elmoc.text.documents import (
 from elmoc.text.named_files import AnyPath
 from elmoc.text.overlap import Overlap
 
-# Words that are numbered at once. As Python's strings they fit into the cache of a core:
-# 500,000 took 1.4 times the time.
+# Words that are numbered at once. As strings of Python they fit into the cache of a
+# core: 500,000 took 1.4 times the time.
 BLOCK_WORDS = 20_000
 # The ids of `<s>` and `</s>` in each piece.
 _BEGIN_ID = 0
@@ -103,7 +102,6 @@ class NumberedPiece:
 
     text: the piece.
     folder: where its ids and its lexicon are.
-    documents: int64, where documents begin.
     left_out: the number of sentences that were left out.
     shards: planned, in their order.
     """
@@ -112,7 +110,6 @@ class NumberedPiece:
         self.text = text
         self.folder = folder
         with np.load(folder / "piece.npz") as arrays:
-            self.documents: np.ndarray = arrays["documents"]
             self.left_out = int(arrays["left_out"])
             self.shards = [
                 PlannedShard(self, start, end, text.held_out)
@@ -120,9 +117,26 @@ class NumberedPiece:
             ]
 
     @property
+    def ids(self) -> np.ndarray:
+        """uint32 [tokens], memory-mapped: ids of the piece."""
+        return _mapped(self.folder / "ids.bin", ID_DTYPE)
+
+    @property
+    def documents(self) -> np.ndarray:
+        """int64, memory-mapped: where documents begin."""
+        return _mapped(self.folder / "documents.bin", np.dtype(np.int64))
+
+    @property
     def lexicon(self) -> list[str]:
         """Its word types; id = position."""
         return (self.folder / "lexicon.txt").read_text("utf-8").split("\n")[:-1]
+
+
+def _mapped(path: Path, dtype: np.dtype) -> np.ndarray:
+    """The numbers of a file, memory-mapped, which an empty file cannot be."""
+    if not path.stat().st_size:
+        return np.empty(0, dtype)
+    return np.memmap(path, dtype, "r")
 
 
 @dataclass(frozen=True)
@@ -139,8 +153,7 @@ class PlannedShard:
     @property
     def ids(self) -> np.ndarray:
         """uint32 [tokens], memory-mapped: ids of the piece."""
-        ids = np.memmap(self.piece.folder / "ids.bin", dtype=ID_DTYPE, mode="r")
-        return ids[self.start : self.end]
+        return self.piece.ids[self.start : self.end]
 
     @property
     def documents(self) -> np.ndarray:
@@ -223,27 +236,26 @@ def number_piece(
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     with atomic_directory(folder) as partial:
-        documents = [np.empty(0, dtype=np.int64)]
-        sentences = [np.empty(0, dtype=np.int64)]
         tokens = 0
         left_out = 0
-        with open(partial / "ids.bin", "wb") as file:
+        with (
+            open(partial / "ids.bin", "wb") as ids_file,
+            open(partial / "documents.bin", "wb") as documents_file,
+        ):
             blocks = _numbered_blocks(piece, local_ids, leave_out, tokenisers)
             for ids, begins, missing in blocks:
-                file.write(np.ascontiguousarray(ids).data)
-                documents.append(begins + tokens)
-                sentences.append(np.flatnonzero(ids == _BEGIN_ID) + tokens)
+                ids_file.write(np.ascontiguousarray(ids).data)
+                documents_file.write((begins + tokens).data)
                 tokens += len(ids)
                 left_out += missing
-        sentences.append(np.array([tokens]))
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in local_ids)
-        starts = np.concatenate(documents)
-        ends = shard_ends(np.concatenate(sentences), starts, piece.shard_tokens)
+        ids = _mapped(partial / "ids.bin", ID_DTYPE)
+        documents = _mapped(partial / "documents.bin", np.dtype(np.int64))
+        ends = list(shard_ends(ids, documents, piece.shard_tokens))
         np.savez(
             partial / "piece.npz",
-            documents=starts,
-            ends=np.array(list(ends), dtype=np.int64),
+            ends=np.array(ends, dtype=np.int64),
             left_out=left_out,
         )
     return folder
@@ -262,6 +274,8 @@ def _numbered_blocks(
     """
     # Of the types so far, as `leave_out` has them.
     hashes = np.empty(0, dtype=np.uint64)
+    if leave_out is not None:
+        hashes = leave_out.hashes(local_ids)
     # The number of the next document, and that of the last sentence; the first sentence
     # begins one.
     next_document = 0
@@ -272,8 +286,9 @@ def _numbered_blocks(
             known = len(local_ids)
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
+            new_words = list(islice(reversed(local_ids), len(local_ids) - known))
             has_mark = np.count_nonzero(ids <= _END_ID) > 2 * sentences
-            if has_mark or any("\0" in word for word in islice(local_ids, known, None)):
+            if has_mark or any("\0" in word for word in new_words):
                 line = " ".join(next(filter(_has_mark, _sentences(part, tokeniser))))
                 raise InputError(
                     f"{part.path} holds {BEGIN}, {END} or a zero byte, which mark an "
@@ -283,8 +298,7 @@ def _numbered_blocks(
             ends_document = ids[starts + 1] == _END_ID
             kept = ~ends_document
             if leave_out is not None:
-                new = leave_out.hashes(islice(local_ids, len(hashes), None))
-                hashes = np.concatenate([hashes, new])
+                hashes = np.append(hashes, leave_out.hashes(reversed(new_words)))
                 kept &= ~leave_out.find(hashes[ids], starts)
             documents = next_document + np.cumsum(ends_document)
             next_document = int(documents[-1])
@@ -299,13 +313,10 @@ def _sentences(part: TextRange, tokeniser: Tokeniser | None) -> Iterator[list[st
     """Yield the words of each sentence of a part of a file; no words where a document
     ends.
     """
-    documents: Iterable[TextDocument] = read_documents(part)
+    lines = lines_of(read_documents(part))
     if tokeniser is not None:
-        lines = tokeniser.lines(lines_of(documents))
-        documents = [TextDocument(str(part.path), lines)]
-    sentences = chain.from_iterable(
-        chain(document.sentences(), [[]]) for document in documents
-    )
+        lines = tokeniser.lines(lines)
+    sentences = map(str.split, chain(lines, [""]))
     # Any number of blank lines is one end.
     for has_words, each in groupby(sentences, key=bool):
         yield from each if has_words else [[]]
@@ -338,7 +349,7 @@ def _has_mark(sentence: list[str]) -> bool:
 
 
 def shard_ends(
-    sentences: np.ndarray, documents: np.ndarray, shard_tokens: int
+    ids: np.ndarray, documents: np.ndarray, shard_tokens: int
 ) -> Iterator[int]:
     """Where shards of 0.4 to 1.5 times `shard_tokens` end; text that is shorter is one
     shard.
@@ -347,13 +358,12 @@ def shard_ends(
     else where a sentence ends (long sentences are not cut).
 
     Args:
-        sentences: int64, the positions in a piece where its sentences begin, and its
-            end.
+        ids: uint32, of a piece.
         documents: int64, the positions where its documents begin.
         shard_tokens: the wanted size.
     """
     start = 0
-    end = int(sentences[-1])
+    end = len(ids)
     while end - start >= 1.5 * shard_tokens:
         earliest = start + max(1, math.ceil(0.9 * shard_tokens))
         latest = start + math.floor(1.1 * shard_tokens)
@@ -361,7 +371,18 @@ def shard_ends(
         if near < len(documents) and documents[near] <= latest:
             start = int(documents[near])
         else:
-            start = int(sentences[np.searchsorted(sentences, start + shard_tokens)])
+            start = _next_sentence(ids, start + shard_tokens)
         yield start
     if start < end:
         yield end
+
+
+def _next_sentence(ids: np.ndarray, place: int) -> int:
+    """Where the first sentence begins at a place of a piece or behind it; its end, if
+    none does.
+    """
+    for start in range(place, len(ids), BLOCK_WORDS):
+        begins = np.flatnonzero(ids[start : start + BLOCK_WORDS] == _BEGIN_ID)
+        if len(begins):
+            return start + int(begins[0])
+    return len(ids)

@@ -6,7 +6,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress, count, groupby
+from itertools import compress, count, groupby, repeat
 from pathlib import Path
 
 import numpy as np
@@ -88,66 +88,72 @@ def held_out_ends(
     return ends or {shards[-1]: [replace(shards[-1], held_out=True)]}
 
 
-def merge_lexicons(
-    planned: Sequence[PlannedShard], min_count: int
-) -> tuple[list[str], np.ndarray, dict[NumberedPiece, np.ndarray]]:
-    """Merge the lexicons of all pieces.
+class MergedLexicon:
+    """The word types of all pieces.
 
     Args:
         planned: the shards.
         min_count: above 1, rarer words become `<unk>`, but the marks do not.
 
-    Returns:
-        The words, the most frequent in training first, equal ones by code point; how
-        often each stands in the training shards, int64 [V]; and for each piece the
-        ids of its types in the lexicon, uint32 [its types].
+    words: the most frequent in training first, equal ones by code point.
+    counts: int64 [V], how often each stands in the training shards.
     """
-    # A word gets the next row where it is first met; the rows are sorted afterwards.
-    row_of: defaultdict[str, int] = defaultdict(count().__next__)
-    first_rows: dict[NumberedPiece, np.ndarray] = {}
-    in_training: dict[NumberedPiece, np.ndarray] = {}
-    for piece, shards in groupby(planned, key=lambda each: each.piece):
-        words = piece.lexicon
-        occurs = np.zeros(len(words), dtype=bool)
-        in_training[piece] = np.zeros(len(words), dtype=np.int64)
-        for shard in shards:
-            counts = np.bincount(shard.ids, minlength=len(words))
-            occurs |= counts > 0
-            in_training[piece] += 0 if shard.held_out else counts
-        # A word of sentences that were left out may occur nowhere: it gets no row.
-        rows = [row_of[word] for word in compress(words, occurs.tolist())]
-        first_rows[piece] = np.zeros(len(words), dtype=ID_DTYPE)
-        first_rows[piece][occurs] = rows
-    marks = [row_of[BEGIN], row_of[END]]
-    if min_count > 1:
-        marks.append(row_of[UNKNOWN])
-    words = list(row_of)
-    counts = np.zeros(len(words), dtype=np.int64)
-    for piece, rows_of_piece in first_rows.items():
-        np.add.at(counts, rows_of_piece, in_training[piece])
-    # Words of the held-out text alone are kept, too, unless rare words are not.
-    kept = counts >= (min_count if min_count > 1 else 0)
-    kept[marks] = True
-    counts[marks[-1]] += counts[~kept].sum()
-    # By code point.
-    order = np.array(sorted(np.flatnonzero(kept).tolist(), key=words.__getitem__))
-    order = order[np.argsort(-counts[order], kind="stable")]
-    final = np.zeros(len(words), dtype=ID_DTYPE)
-    final[order] = np.arange(len(order), dtype=ID_DTYPE)
-    final[~kept] = final[marks[-1]]
-    lexicon = [words[row] for row in order.tolist()]
-    ids = {piece: final[rows] for piece, rows in first_rows.items()}
-    return lexicon, counts[order], ids
+
+    def __init__(self, planned: Sequence[PlannedShard], min_count: int) -> None:
+        # A word gets the next row where it is first met.
+        row_of: defaultdict[str, int] = defaultdict(count().__next__)
+        counts = np.zeros(0, dtype=np.int64)
+        for piece, shards in groupby(planned, key=lambda each: each.piece):
+            words = piece.lexicon
+            occurs = np.zeros(len(words), dtype=bool)
+            in_training = np.zeros(len(words), dtype=np.int64)
+            for shard in shards:
+                counts_of_shard = np.bincount(shard.ids, minlength=len(words))
+                occurs |= counts_of_shard > 0
+                in_training += 0 if shard.held_out else counts_of_shard
+            # A word of sentences that were left out may occur nowhere: it gets no row.
+            found = compress(words, occurs.tolist())
+            rows = np.fromiter(map(row_of.__getitem__, found), np.int64)
+            counts = _longer(counts, len(row_of))
+            counts[rows] += in_training[occurs]
+        marks = [row_of[BEGIN], row_of[END]]
+        if min_count > 1:
+            marks.append(row_of[UNKNOWN])
+        counts = _longer(counts, len(row_of))
+        # Words of the held-out text alone are kept, too, unless rare words are not.
+        kept = counts >= (min_count if min_count > 1 else 0)
+        kept[marks] = True
+        counts[marks[-1]] += counts[~kept].sum()
+        by_code_point = sorted(compress(row_of, kept.tolist()))
+        rows = np.fromiter(map(row_of.__getitem__, by_code_point), np.int64)
+        order = np.argsort(-counts[rows], kind="stable")
+        rows = rows[order]
+        self.words: list[str] = np.array(by_code_point, dtype=object)[order].tolist()
+        self.counts = counts[rows]
+        self._row_of = row_of
+        self._id_of_row = np.zeros(len(row_of), dtype=ID_DTYPE)
+        self._id_of_row[rows] = np.arange(len(rows), dtype=ID_DTYPE)
+        self._id_of_row[~kept] = self._id_of_row[marks[-1]]
+
+    def ids_of(self, words: Sequence[str]) -> np.ndarray:
+        """uint32 [words]: the ids of words; any id for a word that occurs nowhere."""
+        rows = np.fromiter(map(self._row_of.get, words, repeat(0)), np.int64)
+        return self._id_of_row[rows]
+
+
+def _longer(counts: np.ndarray, length: int) -> np.ndarray:
+    """Counts with zeros behind them."""
+    return np.append(counts, np.zeros(length - len(counts), dtype=counts.dtype))
 
 
 def write_shards(
-    planned: Sequence[PlannedShard], rows: dict[NumberedPiece, np.ndarray], corpus: Path
+    planned: Sequence[PlannedShard], lexicon: MergedLexicon, corpus: Path
 ) -> tuple[list[Shard], list[Shard]]:
     """Write the shards of a corpus.
 
     Args:
         planned: the shards.
-        rows: of each piece, as `merge_lexicons` gives them.
+        lexicon: of all pieces.
         corpus: the corpus directory.
 
     Returns:
@@ -156,21 +162,24 @@ def write_shards(
     shutil.rmtree(corpus / "shards", ignore_errors=True)
     train: list[Shard] = []
     held_out: list[Shard] = []
-    for plan in progress_bar(iterable=planned, desc="writing", unit=" shards"):
-        split = held_out if plan.held_out else train
-        name = "held-out" if plan.held_out else "train"
-        documents = plan.documents
-        shard = Shard(
-            file=f"shards/{name}-{len(split):05}.bin",
-            tokens=plan.end - plan.start,
-            sentences=len(plan.sentences),
-            documents=len(documents),
-            source=plan.piece.text.source,
-        )
-        with atomic_path(corpus / shard.file) as partial:
-            partial.write_bytes(rows[plan.piece][plan.ids].data)
-        save_array(corpus / shard.documents_file, documents)
-        split.append(shard)
+    bar = progress_bar(iterable=planned, desc="writing", unit=" shards")
+    for piece, plans in groupby(bar, key=lambda each: each.piece):
+        ids = lexicon.ids_of(piece.lexicon)
+        for plan in plans:
+            split = held_out if plan.held_out else train
+            name = "held-out" if plan.held_out else "train"
+            documents = plan.documents
+            shard = Shard(
+                file=f"shards/{name}-{len(split):05}.bin",
+                tokens=plan.end - plan.start,
+                sentences=len(plan.sentences),
+                documents=len(documents),
+                source=piece.text.source,
+            )
+            with atomic_path(corpus / shard.file) as partial:
+                partial.write_bytes(ids[plan.ids].data)
+            save_array(corpus / shard.documents_file, documents)
+            split.append(shard)
     return train, held_out
 
 

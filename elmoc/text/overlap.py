@@ -69,7 +69,11 @@ class Overlap:
         """
         found = np.zeros(len(starts), dtype=bool)
         for length, values, sentences in _runs(hashes, starts):
-            found[sentences[np.isin(values, self._known[length])]] = True
+            known = self._known[length]
+            if len(known):
+                # `np.isin` would sort all that is known again in every call.
+                nearest = known.take(known.searchsorted(values), mode="clip")
+                found[sentences[nearest == values]] = True
         return found
 
 

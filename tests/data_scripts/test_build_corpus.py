@@ -116,7 +116,7 @@ def test_a_document_is_not_cut_where_another_starts_nearby(tmp_path: Path) -> No
     ("place", "stop_in", "call", "killed"),
     [
         (module, "number_piece", 3, True),
-        (module, "merge_lexicons", 1, False),
+        (module, "MergedLexicon", 1, False),
         (shards, "save_array", 3, True),
         (module, "finish_corpus", 1, False),
     ],
@@ -161,7 +161,7 @@ def test_pieces_are_kept_only_for_the_same_input(text_files: list[Path], tmp_pat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "merge_lexicons", stop)
+        patch.setattr(module, "MergedLexicon", stop)
         assert main([f"{tmp_path}/in", str(corpus), *options]) == 130
         pieces = set(os.listdir(corpus / ".work"))
         before = text_files[3].stat()

@@ -86,7 +86,7 @@ def test_an_interrupted_call_goes_on(texts: Path, monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("data_scripts.corpus.merge_lexicons", stop)
+        patch.setattr("data_scripts.corpus.MergedLexicon", stop)
         with pytest.raises(KeyboardInterrupt):
             make_corpus(texts / "raw.txt", texts / "a")
     (texts / "raw.txt").rename(texts / "moved.txt")
