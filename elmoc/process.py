@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from elmoc.errors import is_quiet
+from elmoc.errors import InputError, is_quiet
 
 # Parameters of mallopt(3), as glibc's malloc.h numbers them.
 M_TRIM_THRESHOLD = -1
@@ -90,6 +90,33 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def torchrun_numbers() -> dict[str, int]:
+    """What `torchrun` says of this process in its environment: `rank`, `world_size` and
+    `local_rank`; without it those of the only process.
+
+    Raises:
+        InputError: a variable is missing, is no number, or does not fit the others.
+    """
+    usual = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    texts = {name: os.environ.get(name, default) for name, default in usual.items()}
+    wrong = [f"{name}={text}" for name, text in texts.items() if not text.isdecimal()]
+    numbers = {}
+    if not wrong:
+        numbers = {name.lower(): int(text) for name, text in texts.items()}
+        if numbers["rank"] >= numbers["world_size"]:
+            wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]
+        elif numbers["world_size"] > 1:
+            # By these the processes find each other.
+            names = ("MASTER_ADDR", "MASTER_PORT")
+            wrong = [f"{name}=" for name in names if not os.environ.get(name)]
+    if wrong:
+        raise InputError(
+            f"{wrong[0]} in the environment cannot be: start several processes by "
+            "torchrun, and unset its variables for a single one"
+        )
+    return numbers
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:

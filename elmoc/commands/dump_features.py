@@ -1,6 +1,5 @@
 """`elmoc dump-features`: the command that turns sentences into feature files."""
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from msgspec import Meta
 from elmoc.commands import ModelOptions
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import DumpOptions
+from elmoc.process import torchrun_numbers
 from elmoc.settings import Precision
 
 # Word types without a vector that are printed.
@@ -67,13 +67,14 @@ def run(options: Options) -> None:
 
     # Before anything heavy is loaded.
     pairs = inputs_and_outputs(options.files, options.output_dir)
-    is_first = os.environ.get("RANK", "0") == "0"
+    launched = torchrun_numbers()
+    is_first = launched["rank"] == 0
     with ExitStack() as stack:
         if is_first:
             # A second dump to the same file is told so before its model is loaded.
             for _, output in pairs:
                 stack.enter_context(locked(output))
-        if os.environ.get("WORLD_SIZE", "1") != "1":
+        if launched["world_size"] > 1:
             # Each process would get some of the lines.
             if options.files[0] == "-":
                 raise InputError(
@@ -88,12 +89,12 @@ def run(options: Options) -> None:
         from elmoc.features.dump import dump_features
         from elmoc.model import ElmoC
 
-        # `torchrun` gives each process of a machine its number.
-        local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         model = ElmoC.from_pretrained(
             options.model,
             vectors=options.vectors,
-            device=str(checked_device(options.device, local_rank=local_rank)),
+            device=str(
+                checked_device(options.device, local_rank=launched["local_rank"])
+            ),
             precision=options.precision,
             pooling=options.pooling,
         )

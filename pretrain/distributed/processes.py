@@ -24,6 +24,7 @@ from elmoc.errors import (
     ran_out_of_memory,
     run_command,
 )
+from elmoc.process import torchrun_numbers
 
 # The others wait while rank 0 evaluates and saves, which takes less than this. A
 # process that dies is noticed at once.
@@ -241,11 +242,7 @@ def connect() -> Iterator[Processes]:
 
     Only rank 0 has a standard output, and an error of another one names its rank.
     """
-    processes = Processes(
-        rank=int(os.environ.get("RANK", "0")),
-        world_size=int(os.environ.get("WORLD_SIZE", "1")),
-        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
-    )
+    processes = Processes(**torchrun_numbers())
     if processes.world_size == 1:
         yield processes
         return

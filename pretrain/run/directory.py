@@ -14,6 +14,7 @@ of `TrainState.to_dict`, and other fields of `Checkpoint`.
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import Any, Literal
 import msgspec
 import torch
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, say
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
 from elmoc.files.writing import atomic_path, locked, remove
@@ -159,14 +160,31 @@ class RunDirectory:
             )
 
     def last_checkpoint(self) -> Checkpoint | None:
-        """The newest checkpoint, or None where the run was killed before its first."""
-        found = self.checkpoint_paths()
-        if not found:
-            return None
-        path = found[-1]
-        state = read_checkpoint(path)
-        with reading(path):
-            return msgspec.convert(state | {"path": path, "state": state}, Checkpoint)
+        """The newest checkpoint, or None where the run was killed before its first.
+
+        Where the newest are damaged it is the one before them: the run goes on to the
+        same end.
+
+        Raises:
+            InputError: all are damaged.
+        """
+        problems: list[str] = []
+        for path in reversed(self.checkpoint_paths()):
+            try:
+                state = read_checkpoint(path)
+                with reading(path):
+                    content = state | {"path": path, "state": state}
+                    checkpoint = msgspec.convert(content, Checkpoint)
+            except InputError as error:
+                problems.append(str(error))
+                continue
+            for problem in problems:
+                say(f"warning: {problem}: going on from {path}", file=sys.stderr)
+            return checkpoint
+        if problems:
+            others = f" (so are {len(problems) - 1} before it)" * (len(problems) > 1)
+            raise InputError(f"{problems[0]}{others}")
+        return None
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""

@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+from elmoc.errors import InputError
+from elmoc.process import torchrun_numbers
 
 SCRIPT = """
 import resource
@@ -42,3 +44,26 @@ print("is left alone")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "goes on\n", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE=two "),
+        ({"RANK": "-1"}, "RANK=-1 "),
+        ({"LOCAL_RANK": ""}, "LOCAL_RANK= "),
+        ({"RANK": "7", "WORLD_SIZE": "2"}, "RANK=7 of WORLD_SIZE=2 "),
+        ({"RANK": "1"}, "RANK=1 of WORLD_SIZE=1 "),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, "MASTER_ADDR= "),
+        ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "MASTER_PORT= "),
+    ],
+    ids=str,
+)
+def test_a_wrong_number_of_a_launcher_is_named(
+    given: dict[str, str], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert torchrun_numbers() == {"rank": 0, "world_size": 1, "local_rank": 0}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"^{problem}"):
+        torchrun_numbers()

@@ -109,7 +109,8 @@ def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch
 def test_processes_do_not_share_standard_input(
     model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name, value in {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
     output = tmp_path / "f.h5"
     assert "standard input" in error_line(main(["dump-features", str(model_path), "-", str(output)]))
     assert not output.exists()
