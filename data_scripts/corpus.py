@@ -12,6 +12,7 @@ holds text of one source alone.
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ from data_scripts.parts.shards import (
     report,
     write_shards,
 )
-from data_scripts.parts.tokenising import Answer, Tokeniser
+from data_scripts.parts.tokenising import Answer, Keep, Tokeniser
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.corpus import Corpus, finish_corpus
 from elmoc.errors import InputError, say
@@ -68,6 +69,7 @@ class CorpusOptions:
     """How a corpus is made of text."""
 
     tokenised: Annotated[Answer, TOKENISED] = "auto"
+    keep: Keep = ()
     held_out: Annotated[
         tuple[str, ...],
         Meta(
@@ -152,7 +154,10 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     leave_out_files = list(find_named_files(options.leave_out))
     for file in leave_out_files:
         reader_of(file).check(TextRange(file))
-    found = {file: Tokeniser(file, tokenised=options.tokenised) for file in files}
+    found = {
+        file: Tokeniser(file, tokenised=options.tokenised, keep=options.keep)
+        for file in files
+    }
     tokenisers = {file: each for file, each in found.items() if not each.tokenised}
     pieces, shard_tokens = _divide(train_files, held_out_files, options.shard_tokens)
     overlap = None
@@ -166,7 +171,10 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     }
     if tokenisers:
         settings["tokenised_here"] = list(map(str, tokenisers))
+        settings["keep"] = options.keep
         say(f"raw text, which is tokenised: {', '.join(map(str, tokenisers))}")
+    elif options.keep:
+        say("warning: --keep acts on raw text alone", file=sys.stderr)
     with locked(out / "corpus.json"):
         work = out / ".work"
         if (out / "corpus.json").exists():

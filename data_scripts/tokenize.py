@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from data_scripts.parts.tokenising import Answer, Tokeniser
+from data_scripts.parts.tokenising import Answer, Keep, Tokeniser
 from data_scripts.parts.workers import Workers
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
@@ -49,6 +49,7 @@ class TokenizeOptions:
             "like width, and most end inside a sentence)"
         ),
     ] = "auto"
+    keep: Keep = ()
     workers: Workers = field(default_factory=available_cores)
 
 
@@ -77,11 +78,16 @@ def tokenise_file(options: TokenizeOptions) -> None:
     with locked(target), rereadable(options.source) as path:
         refuse_existing(target)
         tokeniser = Tokeniser(
-            path, tokenised=options.tokenised, wrapped=options.wrapped
+            path,
+            tokenised=options.tokenised,
+            wrapped=options.wrapped,
+            keep=options.keep,
         )
         how = "wrapped: its lines are joined" if tokeniser.wrapped else "not wrapped"
         kind = "tokenised already" if tokeniser.tokenised else f"raw text, {how}"
         say(f"{path} is {kind}")
+        if options.keep and tokeniser.tokenised:
+            say("warning: --keep acts on raw text alone", file=sys.stderr)
         bar = progress_bar(
             iterable=lines_of(read_documents(TextRange(path))),
             desc="tokenising",

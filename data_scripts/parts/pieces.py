@@ -206,7 +206,7 @@ def _piece_key(
                 stat.st_mtime_ns,
                 part.start,
                 part.end,
-                tokeniser and tokeniser.wrapped,
+                tokeniser and [tokeniser.wrapped, tokeniser.keep],
             ]
         )
     left_out = leave_out and leave_out.fingerprint

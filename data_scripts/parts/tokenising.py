@@ -7,17 +7,21 @@ through line for line. That is decided once a file, from its first megabyte: it 
 tokenised when more of its punctuation stands apart than touches a word
 (`looks_tokenised`). The output counts as tokenised, so tokenising it again changes
 nothing. Byte order marks are left out wherever they stand, and the lines `<doc …>` and
-`</doc>` of WikiExtractor are blank lines.
+`</doc>` of WikiExtractor are blank lines. Text of scripts without spaces between words
+is refused, unless it is divided into words by spaces: then it counts as tokenised.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
+from elmoc.errors import InputError
 from elmoc.text.documents import (
     TextRange,
     first_lines,
@@ -26,6 +30,7 @@ from elmoc.text.documents import (
     reader_of,
 )
 from elmoc.text.named_files import AnyPath
+from elmoc.text.scripts import Unspaced, unspaced_part
 from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,
@@ -37,12 +42,22 @@ from elmoc.text.tokenizer import (
 
 # "auto" asks the beginning of the text.
 Answer = Literal["auto", "yes", "no"]
+Keep = Annotated[
+    tuple[str, ...],
+    Meta(
+        description="a regular expression: what matches it in raw text is one word, "
+        "with _ for white space in it; may be given several times",
+        extra={"metavar": "REGEX", "repeat": True},
+    ),
+]
 # Characters of the beginning: enough to learn a language's abbreviations from.
 SAMPLE_CHARACTERS = 1_000_000
 # Characters that a worker is given at once.
 _BLOCK_CHARACTERS = 1 << 18
 # Characters that are tokenised at once, which takes a hundred times their memory.
 _LONGEST_PARAGRAPH = 1 << 20
+# The last place in a text where a sentence seems to end.
+_LAST_END = re.compile(rf".*[{SENTENCE_ENDS}](?= )", re.DOTALL)
 _OF_WIKIEXTRACTOR = re.compile(r"\s*(?:<doc\s+id=.*>|</doc>)\s*")
 
 
@@ -53,28 +68,48 @@ class Tokeniser:
         path: the file.
         tokenised: whether its text is tokenised already.
         wrapped: whether its lines are wrapped to a width.
+        keep: see `Keep`.
 
     Raises:
-        InputError: the file cannot be read, or is not of the kind that it seems to be.
+        InputError: the file cannot be read, or is not of the kind that it seems to be;
+            it is raw text without spaces between words; a pattern cannot be used.
 
     tokenised: its lines pass as they are.
     wrapped: its lines are joined, where they are not tokenised.
+    keep: what it was made with.
     """
 
     def __init__(
-        self, path: AnyPath, *, tokenised: Answer = "auto", wrapped: Answer = "auto"
+        self,
+        path: AnyPath,
+        *,
+        tokenised: Answer = "auto",
+        wrapped: Answer = "auto",
+        keep: Sequence[str] = (),
     ) -> None:
+        self._path = path
+        self._patterns = list(map(_pattern, keep))
+        self.keep = keep
         reader = reader_of(path)
         text = TextRange(path)
         reader.check(text, warn=tokenised == "yes")
         lines = lines_of(read_documents(text))
         sample = list(map(_without_markup, first_lines(lines, SAMPLE_CHARACTERS)))
         self._sample = "\n".join(sample)
+        unspaced = None
+        if tokenised != "yes":
+            unspaced = self._divided_part(self._sample)
+        is_divided = unspaced is not None and unspaced.share > 0.5
         self.tokenised = tokenised == "yes" or (
             tokenised == "auto"
-            and (reader.is_tokenised(text) or looks_tokenised(self._sample))
+            and (
+                reader.is_tokenised(text) or is_divided or looks_tokenised(self._sample)
+            )
         )
-        self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(sample))
+        # Lines of such text are sentences, though few have a mark at their end.
+        self.wrapped = wrapped == "yes" or (
+            wrapped == "auto" and unspaced is None and looks_wrapped(sample)
+        )
 
     def lines(self, lines: Iterable[str], *, workers: int = 1) -> Iterator[str]:
         """The tokenised lines that lines of the file become: a sentence each, and a
@@ -102,13 +137,36 @@ class Tokeniser:
         """The sentences of paragraphs, as lines; "" for an empty one, where a document
         ends.
         """
+        self._divided_part("\n".join(paragraphs))
         lines = []
         for paragraph in paragraphs:
             sentences: list[list[str]] = [[]]
             if paragraph:
-                sentences = tokenise_paragraph(paragraph, self._split)
+                sentences = tokenise_paragraph(paragraph, self._split, self._patterns)
             lines += [" ".join(words) for words in sentences]
         return lines
+
+    def _divided_part(self, text: str) -> Unspaced | None:
+        """The part of a text in scripts without spaces between words; an `InputError`
+        where it is not divided all the same.
+        """
+        unspaced = unspaced_part(text)
+        if unspaced is not None and not unspaced.divided:
+            raise InputError(
+                f"{self._path} {unspaced.problem}, and pass what it writes with "
+                "--tokenised yes"
+            )
+        return unspaced
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """The pattern of an option; an `InputError` where it is none."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InputError(
+            f"--keep {text!r} is no regular expression: {error}"
+        ) from error
 
 
 def _without_markup(line: str) -> str:
@@ -146,10 +204,10 @@ def _place_to_cut(text: str) -> int:
     """Where a long paragraph is cut: where a sentence seems to end, else between words,
     else anywhere.
     """
-    ends = [text.rfind(f"{mark} ", 0, _LONGEST_PARAGRAPH) for mark in SENTENCE_ENDS]
+    end = _LAST_END.match(text, 0, _LONGEST_PARAGRAPH)
     # From 1 on, since a paragraph in the making begins with a blank.
     between_words = text.rfind(" ", 1, _LONGEST_PARAGRAPH)
-    return max(ends) + 1 or between_words + 1 or _LONGEST_PARAGRAPH
+    return (end and end.end()) or between_words + 1 or _LONGEST_PARAGRAPH
 
 
 def _single_blank_lines(lines: Iterable[str]) -> Iterator[str]:

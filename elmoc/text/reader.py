@@ -12,6 +12,7 @@ from elmoc.batches import buffered
 from elmoc.errors import say
 from elmoc.files.compression import AnyPath, compression
 from elmoc.files.text import MAX_LINE_BYTES
+from elmoc.text.scripts import unspaced_part
 from elmoc.text.tokenizer import looks_raw
 
 # Bytes of text for each compressed byte.
@@ -114,7 +115,11 @@ class TextReader(ABC):
         which may be meant.
         """
         lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
-        if warn and looks_raw("\n".join(lines)):
+        sample = "\n".join(lines)
+        unspaced = unspaced_part(sample)
+        if warn and unspaced is not None and not unspaced.divided:
+            say(f"warning: {text.path} {unspaced.problem}", file=sys.stderr)
+        elif warn and looks_raw(sample):
             say(
                 f"warning: {text.path} looks like text that is not tokenised, as most "
                 "of its commas and the like touch a word: give what `python -m "

@@ -7,7 +7,8 @@ stands alone is said at `_TOKEN`. Quotes are straight (“ ” „ become `"`, �
 `'`), parentheses stay as they are, and HTML entities become what they stand for.
 Sentences end at full stops, question marks and exclamation marks, of any script
 (`SENTENCE_ENDS`), unless what stands before and behind says otherwise. Abbreviations
-are common ones and those that Punkt (NLTK) learns from the text itself.
+are common ones and those that Punkt (NLTK) learns from the text itself. What matches a
+pattern of the user (`keep`) is one word.
 """
 
 import html
@@ -64,10 +65,34 @@ _MONTHS = _listed(
     dezember
     """
 )
-# Of the scripts of India, of Arabic, Ethiopic and Armenian.
-_OTHER_ENDS = "।॥۔؟።፧։"
-# The last character of a sentence.
-SENTENCE_ENDS = ".?!" + _OTHER_ENDS
+# Unicode's property Sentence_Terminal up to U+FFFF, which `re` does not know, without
+# `.?!`; and the shad of Tibetan.
+_OTHER_ENDS = (
+    r"\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965"
+    r"\u0f0d-\u0f12\u104a\u104b\u1362\u1367\u1368\u166e\u1735\u1736\u17d4\u17d5\u1803"
+    r"\u1809\u1944\u1945\u1aa8-\u1aab\u1b4e\u1b4f\u1b5a\u1b5b\u1b5e\u1b5f\u1b7d-\u1b7f"
+    r"\u1c3b\u1c3c\u1c7e\u1c7f\u2024\u203c\u203d\u2047-\u2049\u2cf9-\u2cfb\u2e2e\u2e3c"
+    r"\u2e53\u2e54\u2e60\u2e61\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce"
+    r"\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\ufe52"
+    r"\ufe56\ufe57\uff01\uff0e\uff1f\uff61"
+)
+# What is left of Terminal_Punctuation: commas, colons and the like.
+_OTHER_COMMAS = (
+    r"\u037e\u0387\u05c3\u060c\u061b\u0703-\u070a\u070c\u07f8\u0830-\u0835\u0838\u083a-"
+    r"\u083c\u085e\u0e5a\u0e5b\u0f08\u1361\u1363-\u1366\u16eb-\u16ed\u17d6\u17da\u1802"
+    r"\u1804\u1805\u1808\u1b5d\u1c3d-\u1c3f\u2e41\u2e4c\u2e4e\u2e4f\u3001\ua4fe\ua60d"
+    r"\ua6f4-\ua6f6\ua9c7\uaadf\ufe50\ufe51\ufe54\ufe55\uff0c\uff1a\uff1b\uff64"
+)
+# The last character of a sentence, as in a class of a pattern.
+SENTENCE_ENDS = f".?!{_OTHER_ENDS}"
+# Marks of other kinds that end a sentence behind letters of one script: the question
+# mark of Greek, `:` for the full stop of Armenian, `::` and ፡፡ for that of Ethiopic.
+_ENDS_OF_SCRIPTS = (
+    r"(?<=[\u0300-\u036f\u0370-\u03ff\u1f00-\u1fff])[;\u037e]|(?<=[\u0531-\u0587]):"
+    r"|(?<=[\u1200-\u135f])(?:::|\u1361\u1361)"
+)
+# Full stops of scripts, later than U+0530, beside which `.` marks an abbreviation.
+_FULL_STOPS = "։۔।።"
 # Characters of text; fewer teach Punkt more wrong abbreviations than right ones.
 SMALLEST_TRAINING_TEXT = 50_000
 
@@ -81,6 +106,9 @@ _STRAIGHT = str.maketrans(
     | dict.fromkeys("‘’‚‛", "'")
     | dict.fromkeys((BYTE_ORDER_MARK, "\u2060"))
 )
+# Stands between blanks for a word that is kept, while the others are found: a letter,
+# which begins a sentence, and what Unicode keeps out of texts.
+_KEPT = "X\uffff"
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 # The quotation mark ‚ written for a comma.
 _COMMA_BELOW = re.compile(r"‚(?=\s|$)|(?<=\d)‚(?=\d)")
@@ -93,7 +121,7 @@ _IN_ACRONYM = re.compile(
     rf'({_HEBREW}+)"(?={_HEBREW})'
 )
 # Of other scripts and languages.
-_MARKS = "…¿¡،؛፣፤፥፦" + _OTHER_ENDS
+_MARKS = f"…¿¡·{_OTHER_COMMAS}{_OTHER_ENDS}"
 _EMOJI = "[\u231a-\u23ff\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff]"
 # Signs that change the emoji before them: colours of skin, presentation.
 _SYMBOLS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff]*"
@@ -118,12 +146,12 @@ _TOKEN = re.compile(
     rf"|[\U0001f1e6-\U0001f1ff]{{2}}|{_EMOJI}{_SYMBOLS}(?:\u200d{_EMOJI}{_SYMBOLS})*"
     # @name, #tag, C# and F#
     r"|(?<![\w&])(?:@\w+|#\w*[^\W\d_][\w\u0900-\u0dff]*)|(?<!\w)[A-Z]#(?!\w)"
-    # words, with the marks inside of them: 1,5 and 10:30, AT&T, o'clock, p.m. and e.g.
-    # with the stop behind them
+    # words, with the marks inside of them: 1,5 and 10:30, AT&T, o'clock, col·legi, p.m.
+    # and e.g. with the stop behind them
     rf"|(?:{_IN_WORD}|\.(?={_IN_WORD}))(?:{_IN_WORD}|(?<=\d)[,:،](?=\d)"
-    rf"|(?<=[^\W\d_])&(?=[^\W\d_])|'(?={_IN_WORD})|\.(?!\.)|(?<=\w)\*+(?=\w))*"
+    rf"|(?<=[^\W\d_])&(?=[^\W\d_])|['·\u0387](?={_IN_WORD})|\.(?!\.)|(?<=\w)\*+(?=\w))*"
     # rows of the same mark
-    r"|''|``|\.{2,}|\*+|\S"
+    r"|''|``|\.{2,}|\*+|\u1361{2}|\S"
 )
 # English: do|n't, she|'s, can|not, gon|na.
 _CONTRACTION = re.compile(
@@ -140,7 +168,7 @@ _FINAL = re.compile(rf"(?<=[^.])\.(?=(?:\[\d+\]|[{_CLOSING}–—-])*$)")
 # Where a sentence may end. No part is tried again from within a row of marks, which
 # would take the square of its length.
 _END = re.compile(
-    rf"(?<![.?!…])(?P<mark>[.?!…{_OTHER_ENDS}]++)"
+    rf"(?<![.?!…])(?P<mark>[.?!…{_OTHER_ENDS}]++|{_ENDS_OF_SCRIPTS})"
     rf"(?P<closed>(?:\[\d+\]|[{_CLOSING}]|\s[»”\")](?=\s|$))*+)"
     r"(?=\s+(?P<next>\S+))"
 )
@@ -148,7 +176,7 @@ _WITH_DOTS = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 # Of any script, vowel signs too, which \w leaves out.
 _LETTER = rf"[^\s!-/:-@\[-`{{-~{_MARKS}]"
 # Full stops of other scripts stand apart in raw text, too.
-_APART = re.compile(r"(?:^|\s)[,.،؛](?=\s|$)")
+_APART = re.compile(r"(?:^|\s)[,.،؛，、。](?=\s|$)")
 # These stand apart in raw French, too.
 _APART_IN_FRENCH = re.compile(r"(?:^|\s)[;:!?\"](?=\s|$)")
 _ATTACHED = re.compile(
@@ -166,16 +194,50 @@ def plain_text(text: str) -> str:
     return text
 
 
-def tokenise_sentence(text: str) -> list[str]:
-    """The words of one sentence of raw text; [] for white space."""
+def tokenise_sentence(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[str]:
+    """The words of one sentence of raw text; [] for white space.
+
+    Args:
+        text: the sentence.
+        keep: patterns. What matches one, and does not overlap with an earlier match, is
+            a word, with `_` for white space in it.
+    """
+    return _words_of(*_without_kept(plain_text(text), keep))
+
+
+def _without_kept(text: str, keep: Sequence[re.Pattern[str]]) -> tuple[str, list[str]]:
+    """A text with `_KEPT` for each word that is kept, and these words in order."""
+    if not keep:
+        return text, []
+    text = text.replace(_KEPT[-1], "")
+    kept = []
+    parts = []
+    end = 0
+    matches = chain.from_iterable(pattern.finditer(text) for pattern in keep)
+    for match in sorted(matches, key=lambda each: (each.start(), -each.end())):
+        if match.start() >= end and match[0].strip():
+            kept.append("_".join(match[0].split()))
+            parts += [text[end : match.start()], _KEPT]
+            end = match.end()
+    parts.append(text[end:])
+    return " ".join(parts), kept
+
+
+def _words_of(text: str, kept: list[str]) -> list[str]:
+    """The words of a sentence, with the first ones of `kept`, which are taken from it,
+    for `_KEPT`.
+    """
     # A zero-width space divides words of scripts without spaces.
     pieces = plain_text(text).replace("\u200b", " ").split()
     # Only marks stand behind the last piece with a letter or digit.
     last = len(pieces) - 1
     while last > 0 and not any(map(str.isalnum, pieces[last])):
         last -= 1
-    words = (_words(piece, place >= last) for place, piece in enumerate(pieces))
-    return list(chain.from_iterable(words))
+    found = (_words(piece, place >= last) for place, piece in enumerate(pieces))
+    words = list(chain.from_iterable(found))
+    if kept:
+        words = [kept.pop(0) if word == _KEPT else word for word in words]
+    return words
 
 
 @lru_cache(maxsize=1 << 17)
@@ -204,17 +266,22 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
 
 
 def tokenise_paragraph(
-    text: str, split: Callable[[str], Sequence[str]]
+    text: str,
+    split: Callable[[str], Sequence[str]],
+    keep: Sequence[re.Pattern[str]] = (),
 ) -> list[list[str]]:
     """The sentences of a paragraph of raw text, as words.
 
     Args:
         text: the paragraph.
         split: cuts it into sentences (see `sentence_splitter`).
+        keep: patterns of words (see `tokenise_sentence`), within which no sentence
+            ends.
     """
     sentences: list[list[str]] = []
-    for sentence in split(plain_text(text)):
-        words = tokenise_sentence(sentence)
+    text, kept = _without_kept(plain_text(text), keep)
+    for sentence in split(text):
+        words = _words_of(sentence, kept)
         if sentences and not any(map(str.isalnum, "".join(words))):
             # A stray mark, such as the "!" of "What?!".
             sentences[-1] += words
@@ -240,9 +307,13 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
     def split(text: str) -> list[str]:
         sentences = []
         start = 0
+        has_full_stop = any(map(text.__contains__, _FULL_STOPS))
         for end in _END.finditer(text):
             looked_at = max(start, end.start() - _LONGEST_BEFORE)
-            if _ends_sentence(text[looked_at : end.start()], end, abbreviations):
+            before = text[looked_at : end.start()]
+            if has_full_stop and end["mark"] == "." and before[-1:] > "\u0530":
+                continue
+            if _ends_sentence(before, end, abbreviations):
                 sentences.append(text[start : end.end()])
                 start = end.end()
         sentences.append(text[start:])
@@ -266,7 +337,7 @@ def _ends_sentence(
     following = following.rstrip(".,:;!?").lower()
     if end["mark"] != ".":
         # "Why?" he asked … and so on
-        may_go_on = end["closed"] or end["mark"][-1] in ".…"
+        may_go_on = end["closed"] or end["mark"][-1] in ".…;:"
         return not (goes_on and may_go_on)
     *words, word = before.lower().split() or [""]
     word = word.lstrip(_OPENING)

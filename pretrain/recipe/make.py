@@ -282,6 +282,7 @@ class Recipe:
             "files": material.texts,
             "corpus": corpus,
             "tokenised": self._options.tokenised,
+            "keep": self._options.keep,
             "held_out": material.held_out,
             "leave_out": self._options.leave_out,
         }

@@ -37,6 +37,14 @@ class ContentOptions:
             "words split on white space (auto: decided for each file)"
         ),
     ] = "auto"
+    keep: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="a regular expression: what matches it in raw text is one "
+            "word; may be given several times",
+            extra={"metavar": "REGEX", "repeat": True},
+        ),
+    ] = ()
     vectors: Annotated[
         str | None,
         Meta(

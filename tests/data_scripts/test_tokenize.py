@@ -173,3 +173,30 @@ def test_what_is_not_read_is_named(tmp_path: Path, error_line: Callable[[int], s
     ):
         (tmp_path / "in").write_bytes(start + b"\0" * 9)
         assert f"in is compressed by {name}" in error_line(main([str(tmp_path / "in"), str(tmp_path / "out")]))
+
+
+def test_kept_patterns(tmp_path: Path, error_line: Callable[[int], str], capsys) -> None:
+    (tmp_path / "in").write_text("Room {{Ward 3}}. Dr. {{A. B}} left.\n")
+    command = [str(tmp_path / "in"), str(tmp_path / "out"), "--keep"]
+    assert "'{{(' is no" in error_line(main([*command, "{{("]))
+    assert main([*command, "{{.*?}}"]) == 0
+    assert (tmp_path / "out").read_text() == "Room {{Ward_3}} .\nDr. {{A._B}} left .\n"
+    assert "raw text alone" not in capsys.readouterr().err
+    assert main([str(tmp_path / "out"), str(tmp_path / "again"), "--keep", "x"]) == 0
+    assert "raw text alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_scripts_without_spaces(tmp_path: Path, error_line: Callable[[int], str], monkeypatch, workers: str) -> None:
+    monkeypatch.setattr(module, "SAMPLE_CHARACTERS", 500)
+    monkeypatch.setattr(module, "_BLOCK_CHARACTERS", 500)
+    words = "昨天 晚上 下 了 一 场 大 雨\n"
+    english = "It was here, and is gone.\n" * 100
+    for text in (words.replace(" ", ""), english + words.replace(" ", "") * 50):
+        (tmp_path / "in").write_text(text)
+        told = error_line(main([str(tmp_path / "in"), str(tmp_path / "out"), "--workers", workers]))
+        assert str(tmp_path / "in") in told and "jieba" in told and "--tokenised yes" in told
+    # Neither counted as raw, nor as wrapped, though no line has an end.
+    (tmp_path / "in").write_text(text := f"{words[:-1]} {words}" * 30)
+    assert main([str(tmp_path / "in"), str(tmp_path / "out"), "--workers", workers]) == 0
+    assert (tmp_path / "out").read_text() == text

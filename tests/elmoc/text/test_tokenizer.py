@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+import regex
 from elmoc.text.tokenizer import (
     looks_tokenised,
     looks_wrapped,
@@ -57,6 +58,9 @@ from elmoc.text import tokenizer
         ("so nice😀👍🏽 👩‍🚀", "so nice 😀 👍🏽 👩‍🚀"),
         ("'em in the '90s; I'm gonna", "'em in the '90s ; I 'm gon na"),
         ("ไทย\u200bคำ", "ไทย คำ"),
+        ("Una cel·la, dues ce\u0387les; об’єм і м’яч.", "Una cel·la , dues ce\u0387les ; об'єм і м'яч ."),
+        ("Ήρθε· έφυγε\u0387 «Πότε\u037e»", "Ήρθε · έφυγε \u0387 « Πότε \u037e »"),
+        ("Ո՞վ է։ ቤት፡ነው፡፡ ܒܝܬܐ܂", "Ո՞վ է ։ ቤት ፡ ነው ፡፡ ܒܝܬܐ ܂"),
     ],
 )
 def test_words(text: str, words: str) -> None:
@@ -93,6 +97,12 @@ def test_sentences() -> None:
         ("آپ کیسے ہیں؟ میں ٹھیک ہوں۔ اچھا!", ["آپ کیسے ہیں ؟", "میں ٹھیک ہوں ۔", "اچھا !"]),
         ("ይህ ቤት ነው። ነው፧ እሺ፣ ነው።", ["ይህ ቤት ነው ።", "ነው ፧", "እሺ ፣ ነው ።"]),
         ("Սա տուն է։ Այո։", ["Սա տուն է ։", "Այո ։"]),
+        ("Ո՞ւր ես գնում: Տուն:", ["Ո՞ւր ես գնում :", "Տուն :"]),
+        ("Πού μένεις; Στην Αθήνα! Πότε\u0301; Αύριο!", ["Πού μένεις ;", "Στην Αθήνα !", "Πότε\u0301 ;", "Αύριο !"]),
+        ("እዚህ ነው፡፡ መቼ ነው:: ነገ።", ["እዚህ ነው ፡፡", "መቼ ነው : :", "ነገ ።"]),
+        ("ខ្ញុំ មក។ គាត់ ទៅ៕ ល្អ!", ["ខ្ញុំ មក ។", "គាត់ ទៅ ៕", "ល្អ !"]),
+        ("ང་ འགྲོ། ཁོང་ ཕེབས།", ["ང་ འགྲོ །", "ཁོང་ ཕེབས །"]),
+        ("ܐܢܐ ܐܙܠ܂ ܐܝܟܐ؟ ܠܒܝܬܐ܁", ["ܐܢܐ ܐܙܠ ܂", "ܐܝܟܐ ؟", "ܠܒܝܬܐ ܁"]),
     ],
 )
 def test_sentences_of_other_scripts(text: str, sentences: list[str]) -> None:
@@ -160,11 +170,42 @@ def test_tokenised_text_is_seen_as_such(text: str) -> None:
         "»Ja!« »Nein.« Er ging.".replace("« ", "«|"),
         '"Why?" he asked.|"No."|She left... quietly.',
         "It is so.[3]|He left.",
+        "Ο κ. Νίκος είπε: «Γιατί; ρώτησε.»|Δεν ξέρω, π.χ. πότε.",
+        "The word λόγος; and more.|A; B: C; d.",
+        "डॉ. वर्मा ४.५ किमी चले।|प्रो. राय रुके।",
+        "डॉ वर्मा चले.|राय रुके.",
+        "পৃ. ১২ দেখুন।|শেষ।",
+        "ڈاکٹر. خان ۲.۵ بجے آئے۔|وہ گئے۔",
+        "سافر أ. خالد.|متى يعود؟|غدا.",
     ],
 )
 def test_where_sentences_end(text: str) -> None:
     split = sentence_splitter("")
     assert [part.strip() for part in split(text.replace("|", " "))] == text.split("|")
+
+
+def test_ends_are_those_of_unicode() -> None:
+    characters = "".join(map(chr, range(128, 1 << 16)))
+    for known, prop in ((tokenizer._OTHER_ENDS, "Sentence_Terminal"), (tokenizer._MARKS, "Terminal_Punctuation")):
+        found = set(re.findall(f"[{known}]", characters))
+        assert found >= set(regex.findall(rf"\p{{{prop}}}", characters))
+        assert found <= {*"…¿¡·", *regex.findall(r"\p{Terminal_Punctuation}", characters)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Mr. [**Known. Name 12**] came.", ["Mr. [**Known._Name_12**] came ."]),
+        ("On ((DAY)). She saw ((DAY))'s [((NAME))].", ["On ((DAY)) .", "She saw ((DAY)) 's [ ((NAME)) ] ."]),
+        ("((A B)). ((C)) [**x! Y**]! No.", ["((A_B)) .", "((C)) [**x!_Y**] !", "No ."]),
+        ("X\uffff [**a ((b)) c**] don't.", ["X [**a_((b))_c**] do n't ."]),
+        ("&lt;&lt;AT&amp;T>>, no.", ["<<AT&T>> , no ."]),
+    ],
+)
+def test_what_is_kept(text: str, sentences: list[str]) -> None:
+    keep = [re.compile(pattern) for pattern in (r"\(\(.*?\)\)", r"\[\*\*.*?\*\*\]", "<<.*?>>", "q*")]
+    assert [" ".join(words) for words in tokenise_paragraph(text, sentence_splitter(""), keep)] == sentences
+    assert " ".join(tokenise_sentence(sentences[0].replace("_", " "), keep)) == sentences[0]
 
 
 def test_long_rows_of_marks_take_no_square_of_their_length() -> None:
