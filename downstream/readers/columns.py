@@ -24,9 +24,10 @@ from typing import NamedTuple
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.printing import note
+from downstream.printing import note, warn
 from elmoc.errors import InputError, reason
 from elmoc.files.text import read_lines
+from elmoc.text.tokenizer import SENTENCE_ENDS
 
 DOCUMENT_START = "-DOCSTART-"
 # Beginnings of the lines before and behind a document of CoNLL-2012.
@@ -34,6 +35,17 @@ DOCUMENT_MARKS = ("#begin document", "#end document")
 
 # What stands for every word in files that are handed out without their text.
 SKELETON_WORDS = {"[WORD]", "_"}
+
+# Names of a column of labels, as a row of headings has them.
+_HEADING = re.compile(
+    r"(ner?|bio|iob2?|entity|entities|labels?|tags?)([_ -](tag|label|type)s?)?",
+    re.IGNORECASE,
+)
+# A language in front of a word, as WikiANN has it: `en:Lima`.
+_LANGUAGE = re.compile(r"([a-z]{2,3}|simple)(-[a-z]{2,8}){0,3}:")
+# Words of a sentence of which its end is likely to be missing.
+_LONG = 1_000
+_ENDS = frozenset(SENTENCE_ENDS)
 
 # At the beginning of a line.
 _COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
@@ -154,7 +166,7 @@ def bio_spans(tags: Sequence[str]) -> list[Span]:
 
 
 def read_columns(
-    path: Path, *, labels: re.Pattern[str] | None = None
+    path: Path, *, labels: re.Pattern[str] | None = None, column: int = -1
 ) -> tuple[list[ColumnSentence], dict[int, str]]:
     """The sentences of a file (plain or `.gz`), and its comments by their lines.
 
@@ -163,6 +175,7 @@ def read_columns(
         labels: the form of a label, by which words with # are told from comments; None
             where all comments are of the form `# key = ` or lines around documents, and
             where sentences may have different numbers of columns, as in CoNLL-2012.
+        column: of the labels.
 
     Raises:
         InputError: a file without sentences, or a line with another number of columns
@@ -171,8 +184,20 @@ def read_columns(
     lines = list(read_lines(path))
     rows = [split_columns(line) for line in lines]
     is_ragged = labels is None or any(line.startswith(DOCUMENT_MARKS) for line in lines)
-    # The number of columns of a line that is surely words: a comment has another.
-    width = next((len(row) for row in rows if row and row[0][:1] != "#"), 0)
+    # Lines that are surely words, but for a heading.
+    sure = [row for row in rows if row and row[0][:1] != "#"]
+    # A comment has another number of columns.
+    width = len(sure[0]) if sure else 0
+    found = [row[column] for row in sure if -len(row) <= column < len(row)]
+    name = found[0] if found else ""
+    if labels and _HEADING.fullmatch(name) and found.count(name) == 1:
+        note(f"{path}: the row of headings is left out: {' '.join(sure[0])}")
+        # A line between sentences has no columns.
+        sure[0].clear()
+        del found[0]
+    is_usual = (
+        labels is not None and len(set(found)) > 1 and all(map(labels.fullmatch, found))
+    )
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     # The sentence that the line before belongs to.
@@ -183,6 +208,8 @@ def read_columns(
         if labels and line.startswith("#") and sentence is None:
             has_width = width in (0, len(columns))
             has_label = any(map(labels.fullmatch, columns))
+            # Of other labels the forms are not known, but a comment begins with `# `.
+            has_label = has_label or (not is_usual and columns[:1] != ["#"])
             is_comment = is_comment or not (has_width and has_label)
         if is_comment:
             comments[number] = line
@@ -205,6 +232,34 @@ def read_columns(
             f"{path} holds no sentences: a word and its labels a line are expected"
         )
     return sentences, comments
+
+
+def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
+    """Take off a language in front of every word of a file (`en:Lima`), and warn of one
+    in front of most words, and of sentences that have no end.
+    """
+    path = sentences[0].file
+    rows = list(chain.from_iterable(each.rows for each in sentences))
+    languages = [match[0] for row in rows if (match := _LANGUAGE.match(row[column]))]
+    if len(languages) == len(rows):
+        some = ", ".join(sorted(set(languages))[:5])
+        note(f"{path}: {some} in front of all {len(rows):,} words is left out")
+        for row in rows:
+            row[column] = row[column].partition(":")[2]
+    elif 2 * len(languages) > len(rows):
+        warn(
+            f"{path}: {len(languages):,} of {len(rows):,} words begin with a language, "
+            f"such as {languages[0]}, and are read with it"
+        )
+    longest = max(sentences, key=lambda each: len(each.rows))
+    words = longest.column(column)
+    inner = sum(word in _ENDS for word in words[:-1])
+    if len(words) > _LONG or (inner and len(sentences) == 1):
+        warn(
+            f"{path}, line {longest.lines[0]}: one sentence has {len(words):,} words, "
+            f"{inner:,} of which end one, as a full stop does: blank lines after "
+            "sentences may be missing"
+        )
 
 
 def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:

@@ -27,6 +27,7 @@ from downstream.readers.columns import (
     DOCUMENT_MARKS,
     ColumnSentence,
     Span,
+    check_words,
     find_words,
     read_columns,
 )
@@ -74,6 +75,7 @@ def read_documents(path: Path, *, arguments: bool) -> list[Document]:
     """
     sentences, comments = read_columns(path)
     find_words(sentences, WORD)
+    check_words(sentences, WORD)
     marks = [line for line, text in comments.items() if text.startswith(DOCUMENT_MARKS)]
     if arguments and not marks:
         return [Document("", sentences)]

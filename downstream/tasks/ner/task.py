@@ -27,6 +27,7 @@ from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
     bio_spans,
     bio_tags,
+    check_words,
     find_words,
     read_columns,
     relabelled,
@@ -134,12 +135,15 @@ class NerTask(Task[TaggedSentence, list[str]]):
         self, path: Path, options: NerReaderOptions, *, training: bool
     ) -> list[TaggedSentence]:
         """Read a file of columns; tags (see `tags`) become BIO."""
-        columns, _ = read_columns(path, labels=TAG)
+        columns, _ = read_columns(path, labels=TAG, column=options.column)
         word_column = find_words(columns, options.word_column)
+        check_words(columns, word_column)
         width = len(columns[0].rows[0])
         if options.column in (word_column, word_column - width):
             raise columns[0].error(
-                0, f"column {word_column} has the words: name the tags' with --column"
+                0,
+                f"column {word_column} has the words: tags are needed in another "
+                "(--column), which a tab or a blank divides from it",
             )
         tags = read_tags(columns, options.column)
         return [

@@ -186,6 +186,39 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         read(tmp_path / "c", ONTONOTES)
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "tags", "said"),
+    [
+        # a language in front of the words
+        ("zh-yue:Bo B-PER\nzh-yue:: O\n\nzh-yue:x O\n", "Bo : | x", "B-PER O | O", "zh-yue: in front of all 3"),
+        ("1 de:Bo PER\n2 nl: O\n", "Bo _", "B-PER O", "note: {}: de:, nl: in front of all 2 words is left out"),
+        ("a:b O\nc:d B-X\n", "a:b c:d", "O B-X", ""),
+        ("en:a O\nen:b B-X\nc O\n", "en:a en:b c", "O B-X O", "warning: {}: 2 of 3 words begin with a language"),
+        ("en:a O\nb B-X\nc O\n", "en:a b c", "O B-X O", ""),
+        # a row of headings
+        ("Word\tPOS\tTag\nBo\tX\tB-PER\n", "Bo", "B-PER", "note: {}: the row of headings is left out: Word"),
+        ("token ner_tags\n\nBo PER\nis O\n", "Bo is", "B-PER O", "headings is left out: token ner_tags"),
+        ("\n# id = 1\nform NER\n1 B-NER\n2 O\n3 O\nx O\n", "1 2 3 x", "B-NER O O O", "headings is left out: form NER"),
+        ("Bo LABEL\nis O\nAl LABEL\n", "Bo is Al", "B-LABEL O B-LABEL", "are spelled TYPE"),
+        # no ends of sentences
+        ("Bo B-X\n! O\n. O\nIt O\n. O\n", "Bo ! . It .", "B-X O O O O", "warning: {}, line 1: one sentence has 5"),
+        ("a O\n\n" + "b O\n" * 1001, "a |" + " b" * 1001, "O |" + " O" * 1001, "{}, line 3: one sentence has 1,001"),
+        ("Bo B-X\n. O\n", "Bo .", "B-X O", ""),
+        # words that begin with #, and comments, beside types alone
+        ("#GoT TV\nis O\n\n# new\n#on TV\n", "#GoT is | #on", "B-TV O | B-TV", "are spelled TYPE"),
+    ],
+)  # fmt: skip
+def test_what_people_leave_in_their_columns(
+    tmp_path: Path, text: str, words: str, tags: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = read(tmp_path / "c", text)
+    assert " | ".join(" ".join(each.sentence.words) for each in sentences) == words
+    assert " | ".join(" ".join(each.tags) for each in sentences) == tags
+    errors = capsys.readouterr().err
+    assert said.format(tmp_path / "c") in errors
+    assert bool(errors) == bool(said)
+
+
 def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     label = "B-\x1b[31m\u202ePER"
     path = tmp_path / "x\x1b[2J.conll"
