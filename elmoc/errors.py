@@ -4,6 +4,7 @@ fit to be printed.
 
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TextIO
 
-from elmoc.stopping import exit_status, raised_signals
+from elmoc.stopping import Stopped, handled_signals
 
 # Parts of PyTorch's messages when memory ran out, on the CPU and on a GPU.
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
@@ -133,16 +134,19 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        with raised_signals():
+        with handled_signals():
             command()
             print(end="", flush=True)
     except KeyboardInterrupt as error:
         drop_output()
-        how = str(error) or "interrupted"
+        number = error.args[0] if isinstance(error, Stopped) else signal.SIGINT
+        how = f"stopped by {signal.Signals(number).name}"
+        if number == signal.SIGINT:
+            how = "interrupted"
         # The terminal may be closed.
         with suppress(OSError):
             print(f"{how}: {go_on}" if go_on else how, file=sys.stderr)
-        return exit_status(error)
+        return 128 + number
     except BrokenPipeError:
         drop_output()
         sys.stderr.close()

@@ -24,7 +24,7 @@ from elmoc.process import (
     PROGRESS_VARIABLE,
     progress_bar,
 )
-from elmoc.stopping import Stopped, raised_signals
+from elmoc.stopping import Stopped, handled_signals
 
 # Seconds to wait for the last lines of a job that has ended: a process that it left
 # behind may keep its output open.
@@ -93,7 +93,7 @@ def run_job(module: str, options: Any) -> None:
     output = _Output()
     asked: KeyboardInterrupt | None = None
     status = None
-    with raised_signals():
+    with handled_signals():
         process = start_job(
             module,
             options,

@@ -102,21 +102,18 @@ def torchrun_numbers() -> dict[str, int]:
     usual = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     texts = {name: os.environ.get(name, default) for name, default in usual.items()}
     wrong = [f"{name}={text}" for name, text in texts.items() if not text.isdecimal()]
-    numbers = {}
-    if not wrong:
-        numbers = {name.lower(): int(text) for name, text in texts.items()}
-        if numbers["rank"] >= numbers["world_size"]:
-            wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]
-        elif numbers["world_size"] > 1:
-            # By these the processes find each other.
-            names = ("MASTER_ADDR", "MASTER_PORT")
-            wrong = [f"{name}=" for name in names if not os.environ.get(name)]
+    if not wrong and int(texts["RANK"]) >= int(texts["WORLD_SIZE"]):
+        wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]
+    # By these the processes find each other.
+    if not wrong and texts["WORLD_SIZE"] != "1":
+        names = ("MASTER_ADDR", "MASTER_PORT")
+        wrong = [f"{name}=" for name in names if not os.environ.get(name)]
     if wrong:
         raise InputError(
             f"{wrong[0]} in the environment cannot be: start several processes by "
             "torchrun, and unset its variables for a single one"
         )
-    return numbers
+    return {name.lower(): int(text) for name, text in texts.items()}
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:

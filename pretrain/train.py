@@ -5,7 +5,7 @@ import time
 from contextlib import closing
 
 from elmoc.errors import reading
-from elmoc.stopping import stop_request
+from elmoc.stopping import noted_signals
 from pretrain.data.batches import stream_batches
 from pretrain.optimiser import learning_rate
 from pretrain.run.directory import Checkpoint, RunDirectory
@@ -51,7 +51,7 @@ def train(
         setup.execution.device,
     )
     with (
-        stop_request() as stop,
+        noted_signals() as stop,
         closing(Recorder(setup, state, run, resumed=resumed)) as recorder,
         closing(streamed) as batches,
         closing(TrainStep(setup, state)) as train_step,
@@ -63,8 +63,8 @@ def train(
         # before its first update, so that a short time is not over before that.
         began = time.monotonic() - state.seconds
         while True:
-            # Nobody reads what it prints: as after Ctrl-C.
-            asked = stop.number or signal.SIGINT * recorder.output_is_lost
+            # Where nobody reads what it prints it ends as after Ctrl-C.
+            asked = max(stop, default=signal.SIGINT * recorder.output_is_lost)
             # All processes stop after the same update, and by the same clock.
             asked, state.seconds = processes.agree(asked, time.monotonic() - began)
             if asked or state.progress.is_over:

@@ -26,7 +26,7 @@ from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.jobs import start_job
 from elmoc.process import progress_bar
-from elmoc.stopping import raised_signals
+from elmoc.stopping import handled_signals
 from elmoc.version import VERSION
 from elmoc.word_vectors.opening import open_word_vectors
 
@@ -142,7 +142,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
     with (
-        raised_signals(),
+        handled_signals(),
         progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar,
     ):
         try:

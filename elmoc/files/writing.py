@@ -8,13 +8,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from filelock import FileLock, SoftFileLock, Timeout
 
-from elmoc.errors import InputError, reason, say
+from elmoc.errors import InputError, say
 
 # What a system call for a lock says on a file system that has none, as on NFS without
 # its daemon, and on Lustre.
@@ -56,10 +56,9 @@ def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
     except Timeout:
         holder = "another process"
         advice = "stop it"
-        if is_soft:
-            with suppress(OSError):
-                process, host, *_ = file.read_text().split()
-                holder = f"process {process} on {host}"
+        if is_soft and file.exists():
+            # Its number and its machine.
+            holder = f"process {' on '.join(file.read_text().split()[:2])}"
             advice = f"remove {file} if it has ended"
         raise InputError(
             f"{holder} is writing {real_folder / name}: wait for it, or {advice}"
@@ -105,25 +104,19 @@ def writing(path: Path | str, temporary: Path | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except InputError:
+    except OSError as error:
+        # NumPy counts what it has written, and forgets the reason.
+        error.strerror = error.strerror or f"it could not be written whole ({error})"
+        named = str(error.filename or path)
+        error.filename = named.replace(str(temporary or path), str(path))
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            named = str(error.filename or path)
-            error.filename = named.replace(str(temporary or path), str(path))
-            raise
         # Libraries say in words, or in the exception before, what the system told them.
-        in_words = re.search(r"\(os error (\d+)\)", str(error))
-        number = getattr(error.__context__, "errno", None)
-        if in_words:
-            number = int(in_words[1])
-        if number in _DISK_ERRORS:
-            raise OSError(number, os.strerror(number), str(path)) from error
-        if isinstance(error, OSError):
-            # NumPy counts what it has written, and forgets the reason.
-            said = f"it could not be written whole ({reason(error)})"
-            raise OSError(errno.ENOSPC, said, str(path)) from error
-        raise
+        said = re.search(r"(os error |Errno )(\d+)", f"{error} {error.__context__}")
+        if said is None or int(said[2]) not in _DISK_ERRORS:
+            raise
+        number = int(said[2])
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 @contextmanager

@@ -182,8 +182,7 @@ class RunDirectory:
                 say(f"warning: {problem}: going on from {path}", file=sys.stderr)
             return checkpoint
         if problems:
-            others = f" (so are {len(problems) - 1} before it)" * (len(problems) > 1)
-            raise InputError(f"{problems[0]}{others}")
+            raise InputError(problems[0])
         return None
 
     def checkpoint_paths(self) -> list[Path]:
