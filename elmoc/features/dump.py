@@ -170,8 +170,6 @@ class Dump:
         self._options = options
         self._command_line = command_line
         self._rank, self._world_size = _rank_and_world_size()
-        # Before the survey reads it: a file that changes meanwhile is found, too.
-        self._changed = self._times_of_change()
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
         self._chosen = model.sentence_encoder.choose_layers(options.layers)
@@ -186,15 +184,13 @@ class Dump:
         self._part_words = words_of_a_part(options.batch_words, numbers_a_word)
         number_bytes = np.dtype(options.dtype).itemsize
         self.size = self.survey.words * numbers_a_word * number_bytes
-        self._identity = self._make_identity()
-        # Parts of another size begin with other sentences.
-        self._key = f"{self._identity}-{self._part_words}"
+        self._identity = self._make_identity(self.survey.fingerprint)
+        # Parts of another size begin with other sentences. What they are of stands in
+        # their names, too: where a text was edited, parts before that stay good.
+        self._key = f"{self._make_identity('')}-{self._part_words}"
 
-    def _times_of_change(self) -> list[int]:
-        return [Path(text.path).stat().st_mtime_ns for text in self._source.texts]
-
-    def _make_identity(self) -> str:
-        """A hash of all that the content of the output depends on."""
+    def _make_identity(self, content: str) -> str:
+        """A hash of all that an output depends on, with the hash of its input."""
         options = self._options
         content = [
             self._model.sentence_encoder.identity,
@@ -204,7 +200,7 @@ class Dump:
             self._chosen.names,
             [options.dtype, options.layout, options.sentence_map],
             [options.carry_state, options.boundaries],
-            self.survey.fingerprint,
+            content,
         ]
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
@@ -216,9 +212,16 @@ class Dump:
         if self.output.exists():
             return
         try:
-            parts = self._write_parts()
+            parts, content = self._write_parts()
             self._wait_for_all()
             if self._rank == 0:
+                # Processes may have read it before and after it changed.
+                is_whole = all(part.exists() for part in parts)
+                if content != self.survey.fingerprint or not is_whole:
+                    raise InputError(
+                        f"{self._source.path} has changed while it was dumped: the "
+                        "same command with --resume goes on, and keeps what is the same"
+                    )
                 self._merge(parts)
         finally:
             # Nothing is left of a dump that failed before its first part was whole.
@@ -250,7 +253,7 @@ class Dump:
         found = parts_of(self.output)
         if not all(part.name.startswith(self._key) for part in found):
             raise InputError(
-                f"{self.output} was begun with another model, input or options: "
+                f"{self.output} was begun with another model or options: "
                 f"give what was given before, or remove {folder} to begin anew"
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -261,16 +264,16 @@ class Dump:
             f"{human_bytes(self.size)}{going_on}"
         )
 
-    def _path_of(self, part: int) -> Path:
-        return parts_folder(self.output) / f"{self._key}-{part:08}.part"
-
-    def _write_parts(self) -> int:
+    def _write_parts(self) -> tuple[list[Path], str]:
         """Write the parts of this process that are not there yet, each while the next
         is encoded.
 
         Returns:
-            The number of parts of all processes.
+            The parts of all processes, in order, and the hash of all that was read.
         """
+        folder = parts_folder(self.output)
+        paths: list[Path] = []
+        digest = xxhash.xxh3_64()
         # A part has the same sentences wherever a dump goes on: so batches, and numbers
         # to the last bit, are the same. It has whole documents where the state is
         # carried from one sentence to the next.
@@ -293,7 +296,11 @@ class Dump:
             # Nothing is being written yet.
             written: Future[None] = writing.submit(lambda: None)
             for number, sentences in enumerate(parts):
-                path = self._path_of(number)
+                content = b"".join(sentence.content for sentence in sentences)
+                digest.update(content)
+                of_part = xxhash.xxh3_64_hexdigest(content)
+                path = folder / f"{self._key}-{number:08}-{of_part}.part"
+                paths.append(path)
                 is_own = number % self._world_size == self._rank
                 if not is_own or _is_whole(path):
                     progress.update(count_words(sentences))
@@ -309,7 +316,7 @@ class Dump:
                 # Only the writer needs it: two parts are in memory, not three.
                 del encoded
             written.result()
-        return number + 1
+        return paths, digest.hexdigest()
 
     def _states(
         self, sentences: Sequence[Sentence], progress: Callable[[int], object]
@@ -396,14 +403,9 @@ class Dump:
                 numbers = file.read(math.prod(shape) * dtype.itemsize)
                 yield entry, np.frombuffer(numbers, dtype).reshape(shape)
 
-    def _merge(self, parts: int) -> None:
+    def _merge(self, parts: Sequence[Path]) -> None:
         """Copy the parts into the output, and remove them."""
         options = self._options
-        if self._changed != self._times_of_change():
-            raise InputError(
-                f"{self._source.path} has changed while it was dumped: run the command "
-                "again with --resume"
-            )
         attributes: dict[str, object] = {
             **self._model.sentence_encoder.identity,
             "layers": self._chosen.names,
@@ -422,9 +424,12 @@ class Dump:
             shape=self._shape,
             sentence_map=options.sentence_map,
         ) as writer:
-            for number in range(parts):
-                for entry, states in self._read_part(self._path_of(number)):
+            for part in parts:
+                for entry, states in self._read_part(part):
                     writer.add(entry, states)
+        unused = len(parts_of(self.output)) - len(set(parts))
+        if unused:
+            say(f"parts of sentences that are not there any more, removed: {unused}")
         shutil.rmtree(parts_folder(self.output))
         say(f"{self.output}: {human_bytes(self.output.stat().st_size)}")
 

@@ -45,6 +45,13 @@ class Sentence:
         """The number of words that it has states of."""
         return len(self.tokens) + 2 * self.boundaries
 
+    @property
+    def content(self) -> bytes:
+        """All that the hash of an input is made of."""
+        begins = "1" if self.begins else ""
+        parts = [self.line, *self.tokens, self.document or "", begins]
+        return "\0".join(parts).encode() + b"\n"
+
 
 @dataclass(frozen=True)
 class SentenceInput:
@@ -191,9 +198,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                 f"{where} has {len(tokens):,} words, a sentence at most "
                 f"{MOST_WORDS:,}: divide it"
             )
-        begins = "1" if sentence.begins else ""
-        parts = [sentence.line, *tokens, sentence.document or "", begins]
-        digest.update("\0".join(parts).encode() + b"\n")
+        digest.update(sentence.content)
         sentences += 1
         words += sentence.length
         if sentences > MOST_SENTENCES:

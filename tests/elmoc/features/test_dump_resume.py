@@ -207,9 +207,7 @@ def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finish
     assert not (tmp_path / ".f.h5.parts").exists()
 
 
-@pytest.mark.parametrize(
-    "options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"], ["input"]]
-)
+@pytest.mark.parametrize("options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"]])
 def test_another_dump_is_not_gone_on_with(
     model_path: Path,
     sentences: Path,
@@ -223,13 +221,51 @@ def test_another_dump_is_not_gone_on_with(
     assert main(command(model_path, sentences, output)) == 130
     interrupted_after(-1)
     other = [*command(model_path, sentences, output, "--resume"), *options]
-    if options == ["input"]:
-        (tmp_path / "other.txt").write_text("\n".join(LINES).replace("w5", "w6"))
-        other = command(model_path, tmp_path / "other.txt", output, "--resume")
     assert str(output) in error_line(main(other))
     assert "--resume" in error_line(main(command(model_path, sentences, output))), "and not begun anew"
     assert main(command(model_path, sentences, output, "--resume")) == 0, "it can still be gone on with"
     assert str(output) in error_line(main(other))
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "flat"]], ids=["allennlp", "flat"])
+@pytest.mark.parametrize("when", ["while it is dumped", "between two commands"])
+def test_of_a_text_that_was_edited_what_is_the_same_is_kept(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    interrupted_after: Callable[..., list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    when: str,
+) -> None:
+    output = tmp_path / "f.h5"
+    edited = "\n".join([*LINES[:45], "an edited line", *LINES[46:]]) + "\n"
+    interrupted_after(-1)
+    if when == "while it is dumped":
+        write_parts = dump.Dump._write_parts
+
+        def edit_first(self: dump.Dump) -> object:
+            sentences.write_text(edited)
+            return write_parts(self)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dump.Dump, "_write_parts", edit_first)
+            advice = error_line(main(command(model_path, sentences, output, *options)))
+        assert "in.txt has changed while it was dumped" in advice
+        assert "--resume" in advice
+        assert not output.exists()
+    else:
+        interrupted_after(5)
+        assert main(command(model_path, sentences, output, *options)) == 130
+        sentences.write_text(edited)
+    encoded = interrupted_after(-1)
+    assert main(command(model_path, sentences, output, *options, "--resume")) == 0
+    resumed = len(encoded)
+    assert main(command(model_path, sentences, tmp_path / "whole.h5", *options)) == 0
+    assert_same(output, tmp_path / "whole.h5")
+    assert resumed < len(encoded) - resumed, "parts before the edited line are not made again"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "in.txt", "model", "whole.h5"]
 
 
 def test_an_encoder_of_the_same_weights_and_other_settings_is_another(
