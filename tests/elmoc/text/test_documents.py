@@ -1,6 +1,7 @@
 """Documents: every kind of source gives the same documents, line by line, whole or in parts."""
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -8,21 +9,28 @@ import lzma
 import random
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow
 import pytest
+import zstandard
 from elmoc.errors import InputError
 from elmoc.text.documents import (
     READERS,
+    AnySource,
     TextRange,
     estimate_text_bytes,
     first_lines,
     lines_of,
     read_documents,
     reader_of,
+    rereadable,
+    whole_files,
 )
 from elmoc.text.named_files import find_named_files
+from pyarrow import parquet
 
 # Three documents; no word in them is a blank line, and the last line has no end.
 TEXT = "The cat sat .\n\tIt  slept\u2028.\r\n\nZürich\n \t\r\n<s> x </s>\nlast ."
@@ -31,6 +39,86 @@ DOCUMENTS = [
     [["Zürich"]],
     [["<s>", "x", "</s>"], ["last", "."]],
 ]
+
+
+def fifty_documents() -> list[str]:
+    """Documents of some lines, with all that a form has to keep."""
+    generator = random.Random(5)
+    words = ["a", "Zürich", '"', '"no"', ",", "'", "x\u2028y", "it\tis", "日本", "'s", '5"', '""', "\\n", "\x0b", "#"]
+    lines = (" ".join(generator.choices(words, k=generator.randint(1, 9))).strip() or "a" for _ in range(1000))
+    return ["\n".join(islice(lines, generator.randint(1, 4))) for _ in range(50)]
+
+
+def as_table(texts: list[str], separator: str) -> bytes:
+    file = io.StringIO()
+    rows = [["id", "text", "label"], *([number, text, "pos"] for number, text in enumerate(texts))]
+    csv.writer(file, delimiter=separator).writerows(rows)
+    return file.getvalue().encode()
+
+
+def as_parquet(texts: list[str]) -> bytes:
+    file = io.BytesIO()
+    table = pyarrow.table({"id": range(len(texts)), "text": texts, "label": ["pos"] * len(texts)})
+    parquet.write_table(table, file, row_group_size=17)
+    return file.getvalue()
+
+
+def as_rows(texts: list[str]) -> bytes:
+    return "".join(json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(texts)).encode()
+
+
+def save_to_disk(texts: list[str], folder: Path) -> None:
+    """What `datasets.Dataset.save_to_disk` writes, with a file of its cache that is not listed."""
+    names = [f"data-{number:05}-of-00002.arrow" for number in range(2)]
+    for name, part in zip([*names, "cache-1f.arrow"], [texts[:30], texts[30:], ["not", "listed"]], strict=True):
+        table = pyarrow.table({"text": pyarrow.array(part, pyarrow.large_string())})
+        with pyarrow.ipc.new_stream(folder / name, table.schema) as stream:
+            stream.write_table(table, max_chunksize=7)
+    (folder / "dataset_info.json").write_text("{}")
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+
+
+FORMS: dict[str, Callable[[list[str]], bytes]] = {
+    "a.txt": lambda texts: "\n\n".join(texts).encode(),
+    "a.gz": lambda texts: gzip.compress("\r\n\r\n".join(texts).encode()),
+    "a.bz2": lambda texts: bz2.compress("\n\n".join(texts).encode()),
+    "a.xz": lambda texts: lzma.compress("\n\n".join(texts).encode()),
+    "a.zst": lambda texts: b"".join(zstandard.compress(f"{text}\n\n".encode()) for text in texts),  # of 50 frames
+    "a.jsonl": as_rows,
+    "a.jsonl.gz": lambda texts: gzip.compress(as_rows(texts)),
+    "without_a_name": as_rows,
+    "a.csv": lambda texts: as_table(texts, ","),
+    "a.tsv": lambda texts: as_table(texts, "\t"),
+    "a.csv.xz": lambda texts: lzma.compress(as_table(texts, ",")),
+    "a.parquet": as_parquet,
+    "b": as_parquet,
+}
+
+
+def contents(source: AnySource, field: str | None = None) -> list[list[list[str]]]:
+    documents = read_documents(source, field=field)
+    return [[words for words in document.sentences() if words] for document in documents]
+
+
+def test_every_form_gives_the_same_documents(tmp_path: Path) -> None:
+    texts = fifty_documents()
+    expected = [[line.split() for line in text.split("\n") if line.split()] for text in texts]
+    for name, form in FORMS.items():
+        (tmp_path / name).write_bytes(form(texts))
+        assert contents(tmp_path / name) == expected, name
+        for part in (1000, 7000):
+            (whole,) = whole_files([tmp_path / name])
+            parts = reader_of(tmp_path / name).divide(whole, part)
+            assert [each for text in parts for each in contents(text)] == expected, name
+    (tmp_path / "saved").mkdir()
+    save_to_disk(texts, tmp_path / "saved")
+    assert contents(tmp_path / "saved") == expected
+    assert contents(tmp_path) == expected * (len(FORMS) + 1), "a folder of all of them"
+    assert contents(iter(texts)) == contents([{"text": text, "id": 1} for text in texts]) == expected
+    assert contents(expected) == expected, "lists of lists of words"
+    for source in (iter(texts), expected, read_documents(tmp_path / "a.txt")):
+        with rereadable(source) as path:
+            assert contents(path) == contents(path) == expected
 
 
 def json_lines() -> bytes:
