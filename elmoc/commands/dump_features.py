@@ -30,9 +30,10 @@ class Options(ModelOptions):
         list[str],
         Meta(
             description="SENTENCES OUTPUT.h5, or with --output-dir any number of "
-            "SENTENCES. They are one tokenised sentence a line, words split on white "
-            "space (plain, .gz, .bz2, .xz; - is standard input), or documents (.jsonl, "
-            ".jsonlines: doc_key and sentences)",
+            "SENTENCES: files, folders, or quoted globs (- is standard input) of text "
+            "with one tokenised sentence a line, words split on white space (plain, "
+            ".gz, .bz2, .xz, .zst), of documents (.jsonl: doc_key and sentences), or "
+            "of rows (.jsonl, .csv, .tsv, .parquet)",
             extra={"metavar": "FILE"},
         ),
     ]
@@ -132,7 +133,7 @@ def inputs_and_outputs(
     made: dict[Path, str] = {}
     for file in files:
         output = Path(directory) / f"{Path(unpacked_name(file)).stem}.h5"
-        if file == "-" or output in made:
+        if file == "-" or "*" in output.name or output in made:
             raise InputError(
                 f"{file} has no name of its own in {directory}: dump it by itself, "
                 "with OUTPUT.h5"

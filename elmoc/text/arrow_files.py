@@ -38,9 +38,9 @@ class ColumnFiles(RowReader):
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """See `RowReader`."""
         read = _parquet_batches if _is_parquet(text.path) else _arrow_batches
-        kind = "a Parquet" if _is_parquet(text.path) else "an Arrow"
+        kind = "Parquet" if _is_parquet(text.path) else "Arrow"
         number = 0
-        with reading(f"{text.path}, {kind} file,"):
+        with reading(f"{text.path} ({kind})"):
             for batch in read(os.fspath(text.path), text.field):
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     for row in batch.slice(start, _BATCH_ROWS).to_pylist():
@@ -73,7 +73,10 @@ def _arrow_batches(path: str, field: str | None) -> Iterator[Any]:
             raise InputError("its end is missing")
         source.seek(0)
         for batch in pyarrow.ipc.open_stream(source):
-            yield batch.select(_columns(batch.schema, field))
+            chosen = batch.select(_columns(batch.schema, field))
+            # Of a damaged file, places behind its end may be read.
+            chosen.validate(full=True)
+            yield chosen
 
 
 def _columns(schema: Any, field: str | None) -> list[str]:

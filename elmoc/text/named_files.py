@@ -14,7 +14,7 @@ from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, reading, say, shortened
-from elmoc.files.compression import PACKED, AnyPath
+from elmoc.files.compression import PACKED, AnyPath, require_file
 from elmoc.files.records import read_json
 from elmoc.text.arrow_files import PARQUET, STREAM
 
@@ -120,21 +120,22 @@ def _files_of_folder(folder: Path) -> list[Path]:
     # Beside the files of a saved dataset may lie those of its cache.
     saved = {each.parent for each in files if each.suffix == ".arrow"}
     saved &= {each.parent for each in files if each.name == _SAVED}
-    found = []
+    found: list[Path] = []
     for each in saved:
         with reading(each / _SAVED):
-            listed = read_json(each / _SAVED)["_data_files"]
-            found += [each / file["filename"] for file in listed]
-    files = [file for file in files if file.parent not in saved]
-    others = {file for file in files if not _is_text(file)}
+            for file in read_json(each / _SAVED)["_data_files"]:
+                require_file(each / file["filename"])
+                found.append(each / file["filename"])
+    files = [each for each in files if each.parent not in saved]
+    others = {each for each in files if not _is_text(each)}
     if others:
-        names = sorted(str(file.relative_to(folder)) for file in others)
+        names = sorted(str(each.relative_to(folder)) for each in others)
         say(
             f"warning: {folder}: {len(others):,} files are not read, as they are no "
             f"text: {shortened(', '.join(names), 200)}",
             file=sys.stderr,
         )
-    return [*found, *(file for file in files if file not in others)]
+    return found + [each for each in files if each not in others]
 
 
 def _is_text(file: Path) -> bool:

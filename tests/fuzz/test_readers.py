@@ -30,6 +30,7 @@ from elmoc.files.records import read_json
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
+from elmoc.text.documents import read_documents
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
@@ -42,6 +43,7 @@ from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 
 from tests.downstream.results.result_lines import BETTER, WORSE, ner_line
 from tests.elmoc.interop.conftest import DATA, write_original
+from tests.elmoc.text.test_documents import FORMS, fifty_documents, save_to_disk
 from tests.elmoc.word_vectors import test_contract
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
@@ -150,6 +152,14 @@ def results(folder: Path) -> None:
     run("table", folder / "results.jsonl", "--merit", "--json", folder / "table.json")
 
 
+def texts(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        path = folder / "texts" / name
+        return [list(each.sentences()) for each in read_documents(path.parent if "saved" in name else path)]
+
+    return read
+
+
 def probe(folder: Path) -> None:
     """Score a saved probe."""
     saved = folder / "probe/vectors.seed1"
@@ -203,6 +213,7 @@ READERS = [
     Reader("documents.conll", task(COREF, "documents.conll")),
     Reader("documents.conll", task(SRL, "documents.conll")),
     Reader("similar.txt", similar),
+    *(Reader(f"texts/{name}", texts(name)) for name in [*FORMS, "saved/state.json", "saved/data-00000-of-00002.arrow"]),
 ]
 
 
@@ -242,6 +253,10 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     for name in ("lexicon", "subwords", "character CNN of bytes"):
         stored: Any = test_contract.SOURCES[name].make(folder)
         stored.write(folder / stored.file_name)
+    (folder / "texts/saved").mkdir(parents=True)
+    save_to_disk(fifty_documents(), folder / "texts/saved")
+    for name, form in FORMS.items():
+        (folder / "texts" / name).write_bytes(form(fifty_documents()))
     (folder / "similar.txt").write_text("cat dog 7.5\nman rain 1\nit works 3\n")
     (folder / "lines.txt").write_text("w1 w2\nStop\nw3 w1 w2\n")
     (folder / "lines.jsonl").write_text('{"doc_key": "a/b", "sentences": [["w1"], ["w2", "w3"]]}\n')

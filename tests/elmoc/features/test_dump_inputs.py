@@ -95,6 +95,35 @@ def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, 
         np.testing.assert_allclose(file[3], file[0], atol=1e-5)
 
 
+def test_what_tokenize_writes_is_dumped_as_documents(
+    model_path: Path, tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/b.txt").write_text("a b\nc\n\n\na b\n")
+    (tmp_path / "folder/a.csv").write_text('n,text\n1,"c d\n\na"\n2,\n')
+    (tmp_path / "tokens.jsonl").write_text('{"words": ["c", "d"]}\n{"words": null}\n')
+    cases = {"folder": [2, 1, 2, 1, 2], "folder/*.txt": [2, 1, 2], "folder/a.csv": [2, 1], "tokens.jsonl": [2]}
+    for source, lengths in cases.items():
+        command = [str(model_path), str(tmp_path / source), str(tmp_path / "f.h5")]
+        line = error_line(main(["dump-features", *command]))
+        assert "is empty: leave it out by --documents" in line
+        capsys.readouterr()
+        dumped(*command, "--documents")
+        left_out = {"folder": 4, "folder/*.txt": 2, "folder/a.csv": 2, "tokens.jsonl": 1}[source]
+        assert f"{left_out} blank lines, or rows without text" in capsys.readouterr().out
+        with FeatureFile(tmp_path / "f.h5") as file:
+            assert sorted(array.shape[1] for array in file) == sorted(lengths)
+            np.testing.assert_array_equal(file["c d" if "txt" not in source else "a b"], file[0])
+        (tmp_path / "f.h5").unlink()
+        dumped(*command, "--allow-empty")
+        with FeatureFile(tmp_path / "f.h5") as file:
+            assert len(file) == len(lengths) + left_out
+        (tmp_path / "f.h5").unlink()
+    line = error_line(main(["dump-features", *command, "--documents", "--allow-empty"]))
+    assert "--documents leaves out" in line
+    assert "doc_key" in error_line(main(["dump-features", *command, "--format", "e2e-coref"]))
+
+
 def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a b\nc\n")
     dumped(model_path, tmp_path / "in.txt", tmp_path / "file.h5")
@@ -158,6 +187,7 @@ def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch:
         (["a.txt", "b.txt", "c.h5"], "OUTPUT.h5"),
         (["a.txt", "x/a.jsonl.gz", "--output-dir", "out"], "x/a.jsonl.gz"),
         (["-", "--output-dir", "out"], "- has no name"),
+        (["*.txt", "--output-dir", "out"], "txt has no name"),
     ],
 )
 def test_names_that_do_not_say_what_to_write(

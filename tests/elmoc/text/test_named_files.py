@@ -25,6 +25,26 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
             find_named_files(["folder", again])
 
 
+def test_a_warning_counts_what_is_no_text_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["a.txt", "notes/b.md", "news.tr", "c", "d.jsonl", "e.gz", "f.parquet"]
+    others = ["README.md", "notes/LICENSE", "g.json", "page.HTML", "h.png", "i.docx", "j.py"]
+    (tmp_path / "notes/.git").mkdir(parents=True)
+    for name in [*texts, *others, ".hidden", "notes/.git/head"]:
+        content = {
+            "e.gz": b"\x1f\x8b\x08\0",
+            "f.parquet": b"PAR1\0",
+            "h.png": b"\x89PNG\r\n\0",
+            "i.docx": b"PK\3\4\x14\0",
+        }
+        (tmp_path / name).write_bytes(content.get(name, b"a b\n"))
+    assert list(find_named_files([tmp_path])) == sorted(tmp_path / name for name in texts)
+    said = capsys.readouterr().err
+    assert "7 files are not read" in said
+    assert all(name in said for name in others)
+    assert len(find_named_files([f"{tmp_path}/*.md", str(tmp_path / "h.png")])) == 2, "what is named is read"
+    assert capsys.readouterr().err == ""
+
+
 def test_a_name_is_none_of_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a=b.txt").write_text("12345")
