@@ -2,8 +2,10 @@
 long, and scored by probes.
 
     python -m experiments.paper_tables CORPUS OUT --vectors FILE --suite SUITE.toml
-    --max-time 15m [--rows NAME…]
+    --max-time 15m [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
 
+CORPUS gets the tables of vectors; paths of the suite are relative to DIR; --quick runs
+the quick suite, and --set sets something in every training.
 The twins of the paper's configs (pretrain/configs/twins) are trained on one corpus, one
 after the other; a suite of probes is run for each (Li et al. 2019, Sections 4 and 5.1).
 What is finished is not made again.

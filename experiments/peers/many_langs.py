@@ -1,8 +1,10 @@
 """ELMoForManyLangs: its bidirectional LSTM over characters and words, by its own
 trainer, and its layers.
 
-    python -m experiments.peers.many_langs TEXT… OUT --max-time 100m --sentences FILE
+    python -m experiments.peers.many_langs TEXT… OUT --max-time 100m
+    [--sentences FILE] [--seed 1] [--threads 2]
 
+TEXT has one tokenised sentence a line; features of FILE go to OUT/features.h5.
 Source: Che et al. 2018; the package `elmoformanylangs`, release 0.0.4.post2. Features
 are those of our import (`elmoc import-elmo`), which computes what the package does from
 a reset state: each sentence from zero, L + 1 layers.

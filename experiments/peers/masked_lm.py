@@ -1,8 +1,10 @@
 """Masked LM: a BERT with WordPiece subwords, trained by Hugging Face's Trainer; all
 layers of a word's first subword.
 
-    python -m experiments.peers.masked_lm TEXT… OUT --max-time 100m --sentences FILE
+    python -m experiments.peers.masked_lm TEXT… OUT --max-time 100m
+    [--sentences FILE] [--seed 1] [--threads 2]
 
+TEXT has one tokenised sentence a line; features of FILE go to OUT/features.h5.
 Source: Devlin et al. 2019; the recipe for little compute (no dropout, one rise and fall
 of the learning rate, logits of masked subwords alone) is that of Geiping and Goldstein
 2023. Sentences are read one by one, as in the probes.
