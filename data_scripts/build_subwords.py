@@ -189,6 +189,8 @@ def learn(corpus: Corpus, units: int) -> "Subwords":
         limit_alphabet=len(alphabet),
     )
     tokenizer.train_from_iterator(_occurrences(corpus), trainer)
+    # It ran in threads: else the library warns in processes that are forked later.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     model = json.loads(tokenizer.to_str())["model"]
     by_row = sorted(model["vocab"], key=model["vocab"].get)
     return Subwords(by_row + list(marks), list(map(tuple, model["merges"])))

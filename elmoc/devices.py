@@ -17,6 +17,7 @@ from elmoc.settings import Precision
 # The accelerators that training and inference have run on. PyTorch knows others, such
 # as mps, which lacks the float64 that training counts in.
 KINDS = ("cuda",)
+CPU = torch.device("cpu")
 
 
 def accelerator() -> torch.device | None:
@@ -59,7 +60,7 @@ def checked_device(device: Device, *, local_rank: int = 0) -> torch.device:
         )
     kind = name.partition(":")[0]
     if kind == "cpu":
-        return torch.device(kind)
+        return CPU
     number = int(match["number"] or local_rank)
     is_here = found is not None and found.type == kind
     count = torch.accelerator.device_count() if is_here else 0

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
+from elmoc.devices import CPU
 from elmoc.encoders import CarriedState
-from elmoc.encoders.inference import CPU, InferenceEncoder
-from elmoc.encoders.pooling import POOLINGS, pooled
+from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.pooling import POOLINGS, pooled, unit_bounds
 from elmoc.errors import InputError, shortened
 from elmoc.features.options import MOST_WORDS
 from elmoc.files.arrays import all_finite
@@ -27,7 +28,7 @@ from elmoc.settings import Precision
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
-from elmoc.word_vectors.transform import SentenceRows, WordRows
+from elmoc.word_vectors.transform import SentenceRows, WordRows, lengths_of
 
 # What a list is of, by the number of lists inside one another.
 _LEVELS = {1: "words", 2: "sentences", 3: "documents"}
@@ -156,7 +157,7 @@ class SentenceEncoder:
             return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
         split = self._subwords.split(lists)
         units = [[BEGIN, *chain.from_iterable(words), END] for words in split]
-        bounds = [torch.tensor([0, *map(len, words)]).cumsum(0) for words in split]
+        bounds = [unit_bounds(words) for words in split]
         return self._rows.look_up(units)._replace(bounds=bounds)
 
     def encode(
@@ -188,7 +189,7 @@ class SentenceEncoder:
         for batch in length_bucketed(
             lengths_read, batch_words, batch_size, padded=False
         ):
-            lengths = torch.tensor([len(rows.ids[index]) for index in batch])
+            lengths = lengths_of([rows.ids[index] for index in batch])
             ids = torch.cat([rows.ids[index] for index in batch])
             encoded = self._inference.sentences(rows.table[ids], lengths, device=device)
             for index, read in zip(batch, encoded, strict=True):
@@ -243,7 +244,7 @@ class SentenceEncoder:
             for number in range(len(documents[order[0]])):
                 going_on = [index for index in order if len(documents[index]) > number]
                 rows = self.look_up(documents[index][number] for index in going_on)
-                lengths = torch.tensor([len(ids) for ids in rows.ids])
+                lengths = lengths_of(rows.ids)
                 vectors = rows.table[torch.cat(rows.ids)]
                 encoded = self._inference.sentences(vectors, lengths, state)
                 for place, index in enumerate(going_on):

@@ -33,6 +33,7 @@ from torch import Tensor
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
+from elmoc.files.compression import require_file
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_directory
 from elmoc.settings import convert
@@ -361,9 +362,9 @@ def read_model_directory(
     with torch.device("meta"):
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
         arrays = {
-            "boundary": torch.empty(2, size),
-            "mean": torch.empty(size),
-            "matrix": torch.empty(size, size),
+            "boundary": torch.empty(2, size, dtype=torch.float32),
+            "mean": torch.empty(size, dtype=torch.float32),
+            "matrix": torch.empty(size, size, dtype=torch.float32),
         }
     # A transform of each kind has one array more than the kind before it.
     number = 1 + TRANSFORMS.index(record.word_vectors.post_processing)
@@ -398,6 +399,7 @@ def read_model_directory(
 
 def _check_file(path: Path, checksum: FileChecksum | None) -> None:
     """Compare a file with its checksum, where it has one."""
+    require_file(path)
     if checksum is not None:
         is_small = checksum.bytes <= _CHECKED_WHOLE
         check = checksum.check_whole if is_small else checksum.check_ends

@@ -42,7 +42,7 @@ class LayerStates(nn.Module):
             # The model itself never changes.
             self.encoder = deepcopy(elmo.encoder).requires_grad_().train()
         # It moves with the module, and so tells where it is and in which type.
-        place = torch.empty(0, device=elmo.device)
+        place = torch.empty(0, dtype=torch.float32, device=elmo.device)
         self.register_buffer("_place", place, persistent=False)
 
     @property
@@ -128,6 +128,7 @@ class ScalarMix(nn.Module):
         layer_norm: whether each layer is first brought to mean 0 and variance 1, over
             all numbers of a batch that are not padding.
         trainable: whether weights and gamma are trained.
+        device, dtype: of both, as PyTorch's modules have them.
     """
 
     def __init__(
@@ -137,14 +138,14 @@ class ScalarMix(nn.Module):
         weights: Sequence[float] | None = None,
         layer_norm: bool = False,
         trainable: bool = True,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        values = torch.tensor(
-            [0.0] * layers if weights is None else weights,
-            dtype=torch.get_default_dtype(),
-        )
+        gamma = torch.ones(1, device=device, dtype=dtype)
+        values = gamma.new_tensor([0.0] * layers if weights is None else weights)
         self.weights = nn.Parameter(values, requires_grad=trainable)  # [L + 1]
-        self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
+        self.gamma = nn.Parameter(gamma, requires_grad=trainable)
         self.layer_norm = layer_norm
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -221,9 +222,11 @@ class ElmoEmbedding(nn.Module):
                 weights=mix_weights,
                 layer_norm=layer_norm,
                 trainable=mix_weights is None,
+                device=elmo.device,
+                dtype=torch.float32,
             )
             for _ in range(num_output_representations)
-        ).to(elmo.device)
+        )
         self.dropout = nn.Dropout(dropout)
 
     @property

@@ -45,7 +45,8 @@ def read_tensors(path: Path | str) -> tuple[dict[str, str], dict[str, Tensor]]:
     with open(path, "rb") as start:
         if int.from_bytes(start.read(8), "little") > MOST_RECORD_BYTES:
             raise InputError(f"its header is larger than {MOST_RECORD_BYTES >> 20} MiB")
-    with safe_open(path, framework="pt") as file:
+    # The library makes tensors on PyTorch's default device, which may be another.
+    with torch.device("cpu"), safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         metadata = file.metadata() or {}
     check_finite(tensors)

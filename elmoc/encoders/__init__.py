@@ -120,7 +120,10 @@ class Encoder(nn.Module, ABC):
             return [None] * count
         weight = next(self.parameters())
         keep = torch.full(
-            (batch, sizes.projection_size), 1 - sizes.dropout, device=weight.device
+            (batch, sizes.projection_size),
+            1 - sizes.dropout,
+            dtype=torch.float32,
+            device=weight.device,
         )
         return [
             torch.bernoulli(keep, generator=generator).to(weight.dtype)

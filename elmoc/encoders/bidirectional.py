@@ -157,6 +157,8 @@ class BidirectionalEncoder(nn.Module):
                 config.build_input_layer(), config.sizes.build(fast=fast)
             )
             self.add_module(direction_name(direction), encoder)
+        # Whatever PyTorch's default type is.
+        self.float()
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""

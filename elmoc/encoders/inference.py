@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import length_bucketed
-from elmoc.devices import autocast
+from elmoc.devices import CPU, autocast
 from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.settings import Precision
@@ -24,7 +24,6 @@ _PADDED_WORDS = 16384
 # Words that an input layer reads at once, at least. Libraries add up the products of
 # fewer rows in another order, and in bf16 a difference in the last bit grows.
 _LEAST_WORDS = 64
-CPU = torch.device("cpu")
 
 
 class InferenceEncoder:
@@ -79,7 +78,8 @@ class InferenceEncoder:
         if not self._prepared:
             return self._padded_batches(vectors, lengths, carried, device)
         sizes = self.encoder.config.sizes
-        states = torch.empty(sizes.layers + 1, len(vectors), self.encoder.width)
+        shape = (sizes.layers + 1, len(vectors), self.encoder.width)
+        states = torch.empty(shape, dtype=torch.float32, device=CPU)
         spare = vectors.new_zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
         read = torch.cat((vectors, spare)).unsqueeze(0)
         # each direction has its own cores, and its threads wait for none of another
@@ -92,7 +92,9 @@ class InferenceEncoder:
                 self._prepared.items(), parts, strict=True
             ):
                 input_layer = self.encoder.direction(direction).input_layer
-                own[0] = input_layer(read)[0, : len(vectors)]
+                # in float32, whatever a user's own autocast says
+                with autocast(CPU, "float32"):
+                    own[0] = input_layer(read)[0, : len(vectors)]
                 runs[direction] = pool.submit(
                     # the mode belongs to a thread, and the pool's threads are not in it
                     torch.inference_mode()(prepared),
@@ -131,7 +133,7 @@ class InferenceEncoder:
             own = lengths[batch]
             with torch.inference_mode(), autocast(self.device, self.precision):
                 read = self.encoder(padded, own.to(self.device), carried)
-            is_word = torch.arange(padded.shape[1]) < own.unsqueeze(1)
+            is_word = torch.arange(padded.shape[1], device=CPU) < own.unsqueeze(1)
             # [words, L + 1, 2P]: one copy for all, and padding stays behind
             made = read.float().transpose(1, 2)[is_word.to(self.device)].to(device)
             for index, each in zip(batch, made.split(own.tolist()), strict=True):

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from elmoc.devices import CPU
 from elmoc.encoders import EncoderState
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
@@ -91,22 +92,23 @@ class PackedLayer:
         padded_cells = _padded(cells, _DEPTH)
         start = _padded(width, _DEPTH)
         depth = start + _padded(size, _DEPTH)
-        step = torch.zeros(4, padded_cells, depth, dtype=dtype)
+        step = torch.zeros(4, padded_cells, depth, dtype=dtype, device=CPU)
         step[:, :cells, :width] = weights.input.view(4, cells, -1)
         step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together
         self.step = _panels(step.view(4, -1, _CELLS, depth).transpose(0, 1))
-        projection = torch.zeros(_padded(size, _COLUMNS), padded_cells, dtype=dtype)
+        shape = (_padded(size, _COLUMNS), padded_cells)
+        projection = torch.zeros(shape, dtype=dtype, device=CPU)
         projection[:size, :cells] = weights.projection
         # S [panels of columns, C, 64]
         self.projection = _panels(projection.view(-1, 4, _CELLS, padded_cells))
-        bias = torch.zeros(4, padded_cells)
+        bias = torch.zeros(4, padded_cells, dtype=torch.float32, device=CPU)
         bias[:, :cells] = weights.bias.view(4, cells)
         # [panels of 16 cells, 4 gates of 16]
         self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
         # an empty tensor's null pointer switches layer normalisation off
-        nothing = torch.empty(0)
+        nothing = torch.empty(0, device=CPU)
         norm = (weights.norm_weight, weights.norm_bias)
         self.norm = [nothing if each is None else each for each in norm]
         # the number of rows whose factors stay in the second cache while the panels of
@@ -205,12 +207,13 @@ class LstmInference:
             len(words) + SPARE_WORDS,
             _padded(width, _DEPTH),
             dtype=self._layers[0].step.dtype,
+            device=CPU,
         )
         packed[: len(words), :width] = layer_states[0, words]
         after = []
         for index, layer in enumerate(self._layers):
-            hidden = torch.zeros(count, layer.constants["projection_size"])
-            cell = torch.zeros(count, layer.constants["cell_size"])
+            hidden = layer.bias.new_zeros(count, layer.constants["projection_size"])
+            cell = layer.bias.new_zeros(count, layer.constants["cell_size"])
             if state is not None:
                 hidden[rows], cell[rows] = state.layers[index]
             norm_weight, norm_bias = layer.norm
@@ -271,8 +274,8 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
         starts[index] = total
         heapq.heapreplace(totals, (total + sizes[index], row))
     totals.sort(key=lambda each: (-each[0], each[1]))
-    rank = torch.tensor([row for _, row in totals]).argsort()
-    return rank[torch.tensor(rows)], torch.tensor(starts)
+    rank = order.new_tensor([row for _, row in totals]).argsort()
+    return rank[order.new_tensor(rows)], order.new_tensor(starts)
 
 
 def pack_words(
@@ -294,7 +297,7 @@ def pack_words(
     # [N], sentence by sentence: the sentence of each word, its number there, its step
     sentence = torch.repeat_interleave(lengths)
     first = (lengths.cumsum(0) - lengths)[sentence]
-    number = torch.arange(len(sentence)) - first
+    number = torch.arange(len(sentence), device=CPU) - first
     step = starts[sentence] + number
     active = torch.bincount(step)
     # [N]: where each word is among the packed ones
@@ -303,6 +306,6 @@ def pack_words(
         number = lengths[sentence] - 1 - number
     words = torch.empty_like(place)
     words[place] = first + number
-    begins = torch.zeros(len(place), dtype=torch.bool)
+    begins = place.new_zeros(len(place), dtype=torch.bool)
     begins[place] = (step > 0) & (step == starts[sentence])
     return active, words, begins

@@ -9,6 +9,7 @@ layer.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar
 
 import torch
@@ -167,9 +168,8 @@ def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tenso
     """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1
     (Vaswani et al. 2017).
     """
-    rates = torch.exp(
-        torch.arange(0, size, 2, device=device) * (-math.log(10_000) / size)
-    )
+    arange = partial(torch.arange, dtype=torch.float32, device=device)
+    rates = torch.exp(arange(0, size, 2) * (-math.log(10_000) / size))
     # [T, P / 2]
-    angles = torch.arange(time, device=device).unsqueeze(1) * rates
+    angles = arange(time).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

@@ -39,7 +39,7 @@ def pad_states(sentences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
     For `DataLoader(…, collate_fn=pad_states)`.
     """
-    lengths = torch.tensor([states.shape[1] for states in sentences])
+    lengths = torch.tensor([each.shape[1] for each in sentences], device="cpu")
     words_first = [states.transpose(0, 1) for states in sentences]
     padded = pad_sequence(words_first, batch_first=True)  # [B, T, L + 1, 2P]
     return padded.transpose(1, 2), lengths

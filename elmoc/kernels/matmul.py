@@ -76,7 +76,7 @@ def _onednn_types() -> tuple[torch.dtype, ...]:
         return ()
     types = []
     for dtype in (torch.float32, torch.bfloat16):
-        ones = torch.ones(2, 2, dtype=dtype)
+        ones = torch.ones(2, 2, dtype=dtype, device="cpu")
         # no other way shows that a release has the operators, and takes these arguments
         # on this processor
         with suppress(AttributeError, RuntimeError):

@@ -21,6 +21,7 @@ from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.corpus import BEGIN, END
+from elmoc.devices import CPU, autocast
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.process import leave_threads_of_parent
@@ -139,6 +140,8 @@ class CharacterCnn(nn.Module):
             )
         sizes = (features + config.word_size, config.projection_size)
         self.projection = nn.Linear(*sizes) if config.projection else nn.Identity()
+        # Whatever PyTorch's default type is.
+        self.float()
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
         """Vectors of words.
@@ -318,7 +321,8 @@ class CharacterCnnVectors(StoredVectors):
             size = max(1, _BATCH_NUMBERS // (most_filters * length))
             batch = order[:size]
             order = order[size:]
-            with torch.inference_mode():
+            # In float32, whatever a user's own autocast says.
+            with torch.inference_mode(), autocast(CPU, "float32"):
                 vectors[batch] = self._network(
                     None if ids is None else ids[batch, :length],
                     None if rows is None else rows[batch],

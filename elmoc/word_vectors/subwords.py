@@ -7,7 +7,6 @@ read units have `subwords.safetensors`.
 Letters: U units, E the width of their vectors.
 """
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,8 +44,6 @@ class Subwords:
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
-        # Else the library warns in processes that are forked later.
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         import tokenizers
         from tokenizers.pre_tokenizers import ByteLevel
 
@@ -66,6 +63,7 @@ class Subwords:
         )
         # The boundary before every word; words are divided by nothing else.
         self._tokenizer.pre_tokenizer = ByteLevel(use_regex=False)
+        self._empty = [self.row_of["Ġ"]]
 
     @classmethod
     def of_corpus(cls, corpus: Corpus) -> "Subwords":
@@ -91,13 +89,15 @@ class Subwords:
 
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
-        # The library takes no half of a surrogate pair.
-        encoded = self._tokenizer.encode_batch(
-            [word.encode("utf-8", "replace").decode() for word in words],
-            add_special_tokens=False,
-        )
-        # An empty word is its boundary alone.
-        return [encoding.ids or [self.row_of["Ġ"]] for encoding in encoded]
+        # Word by word it is quicker than by its batches, and starts no threads.
+        encode = self._tokenizer.encode
+        rows = []
+        for word in words:
+            # The library takes no half of a surrogate pair.
+            text = word.encode("utf-8", "replace").decode()
+            # An empty word is its boundary alone.
+            rows.append(encode(text, add_special_tokens=False).ids or self._empty)
+        return rows
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""

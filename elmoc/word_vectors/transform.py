@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
+from elmoc.devices import CPU
 from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
@@ -189,7 +190,12 @@ class SentenceRows(NamedTuple):
         end, and the lengths, int [B].
         """
         ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
-        return self.table[ids], torch.tensor([len(each) for each in self.ids])
+        return self.table[ids], lengths_of(self.ids)
+
+
+def lengths_of(ids: Sequence[Tensor]) -> Tensor:
+    """int64 [B]: the lengths of sentences."""
+    return torch.tensor([len(each) for each in ids], dtype=torch.int64, device=CPU)
 
 
 class WordRows:
@@ -215,7 +221,7 @@ class WordRows:
         rows = []
         for sentence in sentences:
             numbers = [ids.setdefault(word, len(ids)) for word in sentence]
-            rows.append(torch.tensor(numbers, dtype=torch.int64))
+            rows.append(torch.tensor(numbers, dtype=torch.int64, device=CPU))
         types = list(ids)
         with self._lock:
             new = [word for word in types if word not in self._rows]

@@ -1,6 +1,7 @@
 """Model directories: read back as they were written, and damaged ones refused in words."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -123,6 +124,17 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
     forget_checksums(model_path / "config.json")
     with pytest.raises(InputError, match=rf"{name}: {first}"):
         ElmoC.from_pretrained(model_path).save_pretrained(model_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors", "config.json"])
+def test_a_pipe_or_a_device_is_no_file_of_a_model(model_path: Path, name: str) -> None:
+    (model_path / name).unlink()
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        make(model_path / name)
+        for with_checksums in (True, False):
+            with pytest.raises(InputError, match=rf"{name} is a pipe or a device, not a file"):
+                read_model_directory(model_path, check_files=with_checksums)
+        (model_path / name).unlink()
 
 
 def test_a_changed_bit_inside_the_weights_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from elmoc.batches import BATCH_SIZE
+from elmoc.devices import CPU
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import token_vectors
@@ -133,9 +134,10 @@ class ElmocComponent:
                 batch_size=self._batch_size,
             )
         )
+        # a doc without sentences has no rows
+        none = torch.zeros(0, self.width, dtype=torch.float32, device=CPU)
         for doc, own in zip(docs, sentences, strict=True):
-            # a doc without sentences has no rows
-            rows = [torch.zeros(0, self.width), *islice(vectors, len(own))]
+            rows = [none, *islice(vectors, len(own))]
             doc.tensor = torch.cat(rows).numpy()
             add_hooks(doc)
 
