@@ -45,7 +45,7 @@ _HEADING = re.compile(
 _LANGUAGE = re.compile(r"([a-z]{2,3}|simple)(-[a-z]{2,8}){0,3}:")
 # Words of a sentence of which its end is likely to be missing.
 _LONG = 1_000
-_ENDS = frozenset(SENTENCE_ENDS)
+_END = re.compile(f"[{SENTENCE_ENDS}]")
 
 # At the beginning of a line.
 _COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
@@ -253,7 +253,7 @@ def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
         )
     longest = max(sentences, key=lambda each: len(each.rows))
     words = longest.column(column)
-    inner = sum(word in _ENDS for word in words[:-1])
+    inner = sum(_END.fullmatch(word) is not None for word in words[:-1])
     if len(words) > _LONG or (inner and len(sentences) == 1):
         warn(
             f"{path}, line {longest.lines[0]}: one sentence has {len(words):,} words, "

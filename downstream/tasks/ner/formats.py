@@ -8,6 +8,14 @@ FORMATS = (
         "Ana\tB-PER\nleft\tO\nLima\tB-LOC\n",
     ),
     Format(
+        "types alone, `B_PER` or `PER-B`: Few-NERD, CoreNLP",
+        "Ana\tperson-artist\nleft\tO\nLima\tlocation-GPE\n",
+    ),
+    Format(
+        "WikiANN: a language in front of each word",
+        "en:Ana\tB-PER\nen:left\tO\nen:Lima\tB-LOC\n",
+    ),
+    Format(
         "CoNLL-2003; its lines of `-DOCSTART-` are left out",
         "Ana NNP B-NP B-PER\nleft VBD B-VP O\nLima NNP B-NP B-LOC\n",
     ),

@@ -18,4 +18,9 @@ FORMATS = (
         "a.xml 0 1 left VBD *) leave leave.01 (V*)\n",
         ".conll",
     ),
+    Format(
+        "CoNLL-2005: words, others or none, then its `props`",
+        "Ana NNP - (A0*)\nleft VBD leave (V*)\n",
+        ".props",
+    ),
 )

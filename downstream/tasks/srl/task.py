@@ -31,10 +31,8 @@ from downstream.readers.columns import (
     relabelled,
 )
 from downstream.readers.conll2012 import (
-    LEMMA,
     NOTHING,
-    SENSE,
-    WORD,
+    Layout,
     arguments_of,
     read_documents,
 )
@@ -75,14 +73,15 @@ class SrlTask(Task[SrlSentence, Roles]):
                 spans = arguments_of(columns, document)
                 kept = [outermost(each) for each in spans]
                 inner += sum(map(len, spans)) - sum(map(len, kept))
-                propositions = _read_propositions(columns, kept)
+                propositions = _read_propositions(columns, kept, document.layout)
                 without += not propositions
                 if propositions:
-                    sentences.append(SrlSentence(columns.sentence(WORD), propositions))
+                    sentence = columns.sentence(document.layout.word)
+                    sentences.append(SrlSentence(sentence, propositions))
         if not sentences:
             raise InputError(
                 f"{path} has no predicates: "
-                f"words with a sense in column {SENSE} are needed"
+                "words with a sense (CoNLL-2012) or a lemma (CoNLL-2005) are needed"
             )
         if inner or without:
             note(
@@ -159,26 +158,27 @@ class SrlTask(Task[SrlSentence, Roles]):
 
 
 def _read_propositions(
-    columns: ColumnSentence, roles: Sequence[Sequence[Span]]
+    columns: ColumnSentence, roles: Sequence[Sequence[Span]], layout: Layout
 ) -> list[Proposition]:
     """A proposition for each word with a sense in the frame files; each of them has a
     column of `roles`.
     """
-    senses = enumerate(columns.column(SENSE))
+    senses = enumerate(columns.column(layout.sense))
     predicates = [row for row, cell in senses if cell != NOTHING]
     if len(predicates) != len(roles):
         raise columns.error(
             0,
-            f"{len(predicates)} predicates (column {SENSE}), "
+            f"{len(predicates)} predicates (column {layout.sense}), "
             f"but {len(roles)} columns of arguments",
         )
     propositions = []
     for place, spans in zip(predicates, roles, strict=True):
         # A lemma of several words is one cell in the columns of CoNLL-2005.
-        lemma = "_".join(columns.rows[place][LEMMA].split())
+        lemma = "_".join(columns.rows[place][layout.lemma].split())
         if lemma in ("", NOTHING):
             raise columns.error(
-                place, f"the predicate has a sense, but no lemma (column {LEMMA})"
+                place,
+                f"the predicate has a sense, but no lemma (column {layout.lemma})",
             )
         propositions.append(Proposition(place, lemma, spans))
     return propositions

@@ -148,6 +148,54 @@ def test_propbanks_own_release_is_read(tmp_path: Path) -> None:
     assert (second.sentence.words, second.propositions) == (("Go",), [Proposition(0, "go", spans_of("V:0"))])
 
 
+CONLL_2005 = """\
+The      DT  (S(NP*  -    -      (A1*    *
+rates    NNS *)      -    -         *)   *
+were     VBD (VP*    01   be      (V*)   *
+said     VBN (VP*    02   say       *  (V*)
+.        .   *))     -    -         *    *
+
+Sales    NNS (NP*)   -    -
+"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "lemma"),
+    [((0, 4, 5, 6), 1), ((0, 1, 2, 3, 4, 5, 6), 4), ((1, 0, 1, 1, 1, 2, 3, 4, 5, 6), 7)],
+    ids=["words and props", "all", "as many columns as PropBank's, words in the first"],
+)
+def test_conll_2005_is_read(tmp_path: Path, columns: tuple[int, ...], lemma: int) -> None:
+    path = tmp_path / "train.props"
+    rows = [line.split() for line in CONLL_2005.splitlines()]
+    lines = ["  ".join(row[place] for place in columns if place < len(row)) for row in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (sentence,) = read(path)
+    words = ("The", "rates", "were", "said", ".") if columns[0] == 0 else ("DT", "NNS", "VBD", "VBN", ".")
+    assert sentence.sentence.words == words
+    assert sentence.propositions == [
+        Proposition(2, "be", spans_of("A1:0-1 V:2")),
+        Proposition(3, "say", spans_of("V:3")),
+    ]
+    path.write_text("\n".join([*lines, "", *lines[2:3], *lines[4:5]]), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"line 9: 1 predicates \(column {lemma}\), but 2 columns"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("1 was be be VB VB _ _ 0 0 ROOT ROOT Y be.01 _", "words is CoNLL-2009, whose arguments are single words"),
+        ("be (V*)", "words has predicates and arguments (CoNLL-2005), but no words: put them in front, as by `paste"),
+        ("was O\nis B-X", "words, line 1: no column of predicates (or -) has"),
+    ],
+)
+def test_other_columns_are_named(tmp_path: Path, row: str, said: str) -> None:
+    path = tmp_path / "words"
+    path.write_text(f"{row}\n\n{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(said)):
+        read(path)
+
+
 def test_data_without_predicates(tmp_path: Path) -> None:
     path = tmp_path / "none.gold_conll"
     path.write_text(document("Nobody at all !\nLate books\n"), encoding="utf-8")
