@@ -64,7 +64,7 @@ def _unpacked_zstd(path: AnyPath) -> Iterator[bytes]:
 Opener = Callable[[AnyPath], IO[bytes]]
 # How compressed files begin, whatever they are called: what opens them, and the names
 # of those that are not read.
-_BEGINNINGS: dict[bytes, Opener | str] = {
+_BEGINNINGS: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,

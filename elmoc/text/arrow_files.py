@@ -17,7 +17,7 @@ STREAM = b"\xff\xff\xff\xff"
 _STREAM_END = STREAM + bytes(4)
 # Rows that are in memory as Python's objects: one may be a book.
 _BATCH_ROWS = 256
-# Bytes of a Parquet file that are read at once; without it a column of a group of rows.
+# Bytes of a Parquet file that are read at once.
 _BUFFER_BYTES = 1 << 20
 
 
@@ -57,7 +57,8 @@ def _parquet_batches(path: str, field: str | None) -> Iterator[Any]:
     """Yield the batches of a column, or of all columns."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES) as file:
+    # With `pre_buffer` a group of rows is read at once, which is often the whole file.
+    with parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
         columns = _columns(file.schema_arrow, field)
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
@@ -66,7 +67,7 @@ def _arrow_batches(path: str, field: str | None) -> Iterator[Any]:
     """See `_parquet_batches`."""
     import pyarrow
 
-    with pyarrow.memory_map(path) as source:
+    with pyarrow.OSFile(path) as source:
         source.seek(max(0, source.size() - len(_STREAM_END)))
         # The library takes a stream that is cut between batches for a whole one.
         if source.read() != _STREAM_END:

@@ -172,10 +172,10 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
         source: see `read_documents`.
         field: of an iterable of rows, the column that holds the text.
     """
-    is_path = isinstance(source, str | os.PathLike)
-    if is_path and str(source) != "-":
+    if isinstance(source, str | os.PathLike) and str(source) != "-":
         yield source
         return
+    is_path = isinstance(source, str | os.PathLike)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "copy"
         with open(path, "wb") as copy:

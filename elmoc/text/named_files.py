@@ -26,8 +26,10 @@ _OTHERS = re.compile(
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
-# The list of the files of a dataset that Hugging Face's `save_to_disk` wrote.
+# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset, and that
+# of the folders of several.
 _SAVED = "state.json"
+_SPLITS = "dataset_dict.json"
 
 
 @dataclass(frozen=True)
@@ -113,20 +115,22 @@ def _files_of(path: AnyPath) -> Sequence[AnyPath]:
 def _files_of_folder(folder: Path) -> list[Path]:
     """The files of text in a folder; a warning counts the others."""
     files = [
-        file
-        for file in folder.rglob("*")
-        if "/." not in f"/{file.relative_to(folder)}" and file.is_file()
+        each
+        for each in folder.rglob("*")
+        if "/." not in f"/{each.relative_to(folder)}" and each.is_file()
     ]
     # Beside the files of a saved dataset may lie those of its cache.
     saved = {each.parent for each in files if each.suffix == ".arrow"}
     saved &= {each.parent for each in files if each.name == _SAVED}
     found: list[Path] = []
-    for each in saved:
-        with reading(each / _SAVED):
-            for file in read_json(each / _SAVED)["_data_files"]:
-                require_file(each / file["filename"])
-                found.append(each / file["filename"])
-    files = [each for each in files if each.parent not in saved]
+    for dataset in saved:
+        with reading(dataset / _SAVED):
+            for listed in read_json(dataset / _SAVED)["_data_files"]:
+                found.append(dataset / listed["filename"])
+                require_file(found[-1])
+    files = [
+        each for each in files if each.parent not in saved and each.name != _SPLITS
+    ]
     others = {each for each in files if not _is_text(each)}
     if others:
         names = sorted(str(each.relative_to(folder)) for each in others)

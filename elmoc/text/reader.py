@@ -138,8 +138,8 @@ class TextReader(ABC):
         """
         size = self.text_bytes(text.path)
         # A compressed file can only be read from its beginning.
-        is_whole = self.document_end is None or compression(text.path)
-        if is_whole or size <= 1.5 * wanted_bytes:
+        is_whole = compression(text.path) or size <= 1.5 * wanted_bytes
+        if self.document_end is None or is_whole:
             return [text]
         parts = max(2, round(size / wanted_bytes))
         looked_at = min(_MOST_LOOKED_AT, wanted_bytes // 4 + 1)

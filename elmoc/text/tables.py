@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath, unpacked_name
@@ -36,8 +37,10 @@ def read_table(path: AnyPath, separator: str) -> Iterator[tuple[int, dict[str, s
     """
     # A cell may be a book.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
-    quoting = csv.QUOTE_NONE if _marks_are_text(path, separator) else csv.QUOTE_MINIMAL
     lines = (f"{line}\n" for line in read_lines(path))
+    quoting: Any = csv.QUOTE_MINIMAL
+    if _marks_are_text(path, separator):
+        quoting = csv.QUOTE_NONE
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     names: list[str] = []
     # A blank line has no cells.
