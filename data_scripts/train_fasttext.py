@@ -195,12 +195,12 @@ def _train(
     # `train_unsupervised` takes every argument but the seed, and reads it from here.
     fasttext.FastText.unsupervised_default["seed"] = options.seed
     trained = fasttext.train_unsupervised(
-        str(text), model="skipgram", verbose=2, thread=options.workers, **sizes
+        os.fsencode(text), model="skipgram", verbose=2, thread=options.workers, **sizes
     )
     for word in trained.get_words():
         if not np.isfinite(trained.get_word_vector(word)).all():
             raise InputError("the vectors diverged: they are not finite")
-    trained.save_model(str(model))
+    trained.save_model(os.fsencode(model))
 
 
 def _show(reading: int, bar: Any) -> None:

@@ -7,14 +7,13 @@ from standard input, which is how one process of the project starts another.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
-
-import msgspec
 
 from elmoc.errors import AGAIN, RESUME, reading, run_command
 from elmoc.process import follow_parent, wait_without_spinning
@@ -63,7 +62,7 @@ def run_main(
     def job() -> None:
         if is_child:
             with reading("the options on standard input"):
-                values = msgspec.json.decode(sys.stdin.buffer.read())
+                values = json.loads(sys.stdin.buffer.read())
             run(convert(values, kind))
         else:
             run(options_of(kind, parser, given))

@@ -5,6 +5,7 @@ Rooms do not import each other: a step of a recipe, or a probe of a suite, is
 object from standard input. It ends with the process that started it.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -57,7 +58,8 @@ def start_job(
     folders = filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")])
     # A pipe would block until the job reads its options; a file does not.
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(msgspec.json.encode(options, enc_hook=os.fspath))
+        values = msgspec.to_builtins(options, enc_hook=os.fspath)
+        stdin.write(json.dumps(values).encode())
         stdin.seek(0)
         return subprocess.Popen(
             [sys.executable, "-m", *module.split(), "--json", "-"],

@@ -223,13 +223,12 @@ def read_results(paths: Sequence[Path]) -> list[Result]:
     Raises:
         InputError: a line that cannot be read, or files without lines.
     """
-    decoder = msgspec.json.Decoder(Result)
     # What runs share → seed → the result of the run.
     runs: dict[str, dict[int, Result]] = {}
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
             with reading(f"{path}, line {number}"):
-                result = decoder.decode(line)
+                result = msgspec.convert(json.loads(line), Result)
                 own = [result.inputs, result.encoder, result.word_vectors]
                 key = _identity([result.comparable, own])
                 for row, seed in enumerate(result.seeds):

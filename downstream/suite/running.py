@@ -223,7 +223,7 @@ def _report(
             # Tables name an encoder by its directory; the job has read a file.
             if line["features"] and model is not None:
                 line["features"]["directory"] = os.path.abspath(model)
-        lines.append(json.dumps(line, ensure_ascii=False))
+        lines.append(json.dumps(line))
     write_sentences(out / "results.jsonl", lines)
     rows = compared_rows([out / "results.jsonl"])
     merit = figure_of_merit(rows)

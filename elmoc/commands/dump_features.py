@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from elmoc.commands import ModelOptions
-from elmoc.errors import InputError, say, shortened
+from elmoc.errors import InputError, printable, say, shortened
 from elmoc.features.options import DumpOptions
 from elmoc.process import torchrun_numbers
 from elmoc.settings import Precision
@@ -102,7 +102,7 @@ def run(options: Options) -> None:
         if is_first:
             say(f"matrix products in {model.precision} on {model.device}")
         # Recorded in the file, so that it can be made again.
-        command_line = " ".join(["elmoc", *sys.argv[1:]])
+        command_line = printable(" ".join(["elmoc", *sys.argv[1:]]))
         dump_features(model, pairs, options.dump, command_line=command_line)
     unknown = list(model.unknown_words)
     if unknown:

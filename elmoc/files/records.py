@@ -11,8 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import require_file
 from elmoc.files.writing import atomic_path
@@ -43,14 +41,16 @@ def write_record(path: Path | str, record: Any, *, format: str, version: int) ->
 def read_json(path: Path | str) -> Any:
     """Read a JSON file."""
     with reading(path):
-        return msgspec.json.decode(_text_of(path, MOST_RECORD_BYTES))
+        # The reader of msgspec takes no names of files that are not UTF-8.
+        return json.loads(_text_of(path, MOST_RECORD_BYTES))
 
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     with atomic_path(path) as partial:
-        partial.write_text(f"{text}\n", encoding="utf-8")
+        # What is not UTF-8 in names of files becomes escapes of JSON.
+        partial.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:

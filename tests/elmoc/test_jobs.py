@@ -27,10 +27,11 @@ except KeyboardInterrupt:
 
 
 def test_what_a_job_prints_is_shown_with_a_bar_of_this_process(capfd: pytest.CaptureFixture[str]) -> None:
-    options = JobOptions(does="show", count=30, words=("a b", "é\n"), inner=Inner(Path("x y")))
+    # The name of the file is not UTF-8.
+    options = JobOptions(does="show", count=30, words=("a b", "é\n"), inner=Inner(Path("x \udce9")))
     run_job(MODULE, options)
     output, shown = capfd.readouterr()
-    assert output == "line of x y ('a b', 'é\\n')\n" * 30
+    assert output == "line of x \\udce9 ('a b', 'é\\n')\n" * 30
     assert "counting: 100%" in shown
     assert "30/30" in shown
     assert "a note\n" in shown

@@ -82,3 +82,12 @@ def test_another_format_or_version_is_refused(tmp_path: Path, header: Any) -> No
     write_json(tmp_path / "a.json", header)
     with pytest.raises(InputError, match=r"a\.json .*format f"):
         read_record(tmp_path / "a.json", Outer, format="f", version=2)
+
+
+def test_a_name_that_is_not_utf8_is_written_and_read(tmp_path: Path) -> None:
+    folder = tmp_path / "caf\udce9 é"
+    record = {"path": str(folder), str(folder): ["é"]}
+    write_json(folder / "r\udcff.json", record)
+    assert read_json(folder / "r\udcff.json") == record
+    with pytest.raises(InputError, match=r"caf\\udce9 é/none\.json"):
+        read_json(folder / "none.json")
