@@ -10,6 +10,7 @@ from msgspec import Meta
 from data_scripts.corpus import TOKENISED, CorpusOptions, make_corpus
 from data_scripts.parts.tokenising import Answer
 from elmoc.command_line import run_main
+from elmoc.process import connected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +33,17 @@ class BuildCorpusCommand(CorpusOptions):
     tokenised: Annotated[Answer, TOKENISED] = "yes"
 
 
+def run(command: BuildCorpusCommand) -> None:
+    """Do what the command line says, with the other processes of `torchrun`."""
+    with connected():
+        make_corpus(command.files, command.corpus, command)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         BuildCorpusCommand,
-        lambda given: make_corpus(given.files, given.corpus, given),
+        run,
         argv,
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, "

@@ -10,10 +10,12 @@ Where files are given as NAME=PATH, NAME is the source of their text, and every 
 holds text of one source alone.
 """
 
+import glob
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,31 +39,46 @@ from data_scripts.parts.shards import (
     report,
     write_shards,
 )
-from data_scripts.parts.tokenising import Answer, Keep, Tokeniser
-from data_scripts.parts.workers import Workers, parallel_map
+from data_scripts.parts.tokenising import Answer, Keep, Tokeniser, listed
+from data_scripts.parts.workers import (
+    Workers,
+    parallel_map,
+    rank_and_world_size,
+    show_speed,
+    wait_for_all,
+)
 from elmoc.corpus import Corpus, finish_corpus
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, quiet, say
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.writing import locked
 from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
+    AnySource,
+    RowCount,
     TextRange,
     estimate_text_bytes,
     read_documents,
     reader_of,
     rereadable,
+    whole_files,
 )
-from elmoc.text.named_files import AnyPath, find_named_files
+from elmoc.text.named_files import AnyPath, Copy, find_named_files
+from elmoc.text.options import TextField
 from elmoc.text.overlap import RUN, Overlap
 
 TOKENISED = Meta(
     description="whether the text is tokenised already: one sentence a line, words "
     "split on white space (auto: decided for each file, see data_scripts.tokenize)"
 )
+# The folder of pieces in a corpus that is being made.
+WORK = ".work"
 # Files in their order, each with its source.
 NamedFiles = dict[AnyPath, str]
+NamedTexts = dict[TextRange, str]
+# Items of a list that are looked at to tell paths from text.
+_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,26 +123,30 @@ class CorpusOptions:
         | None
     ) = None
     workers: Workers = field(default_factory=available_cores)
+    # The last one, since `field` above is the function.
+    field: TextField = None
 
 
 DEFAULT = CorpusOptions()
 
 
 def make_corpus(
-    sources: AnyPath | Sequence[AnyPath],
-    out: Path | str,
-    options: CorpusOptions = DEFAULT,
+    sources: AnySource, out: Path | str, options: CorpusOptions = DEFAULT
 ) -> Corpus:
     """Make a corpus directory of text, and open it.
 
-    Blank lines and the ends of files divide documents. Raw text is tokenised as
-    `python -m data_scripts.tokenize` does it; a printed line says which files are raw.
-    A call that was interrupted goes on when it is made again. The corpus is described
-    in docs/train.md, its files in `elmoc/corpus.py`.
+    A blank line, the end of a file and the end of a row end a document. Raw text is
+    tokenised as `python -m data_scripts.tokenize` does it; a printed line says which
+    files are raw. A call that was interrupted goes on when it is made again. Where
+    `torch.distributed` is initialised, its processes, which share a file system, make
+    one corpus together. The corpus is described in docs/train.md, its files in
+    `elmoc/corpus.py`.
 
     Args:
-        sources: files of text (plain, or compressed by gzip, bzip2 or xz), folders,
-            globs, `NAME=PATH` of these, or `-` for standard input.
+        sources: a file of any kind that `read_documents` takes, a folder, a glob,
+            `NAME=PATH` of these, or `-` for standard input; a list of these; or text
+            itself, as any other iterable that `read_documents` takes (of strings, of
+            lists of words, of rows such as a `datasets.Dataset` has).
         out: the corpus directory to make; its folder is made, too.
         options: see `CorpusOptions`.
 
@@ -139,31 +160,87 @@ def make_corpus(
     """
     options = checked(options)
     out = Path(out)
-    if isinstance(sources, str | os.PathLike):
-        sources = [sources]
+    rank, world_size = rank_and_world_size()
+    given: Sequence[Any] = [sources]
+    if isinstance(sources, list | tuple) and are_paths(sources[:_LOOKED_AT]):
+        given = sources
     with ExitStack() as stack:
-        paths = [stack.enter_context(rereadable(source)) for source in sources]
-        _build(paths, out, options)
+        if rank > 0:
+            stack.enter_context(quiet())
+        paths = [
+            stack.enter_context(rereadable(each, field=options.field)) for each in given
+        ]
+        if world_size > 1 and any(isinstance(path, Copy) for path in paths):
+            raise InputError(
+                "several processes cannot share standard input, or text that is no "
+                "file: write it to a file first"
+            )
+        plan = _plan(paths, out, options)
+        if rank == 0:
+            stack.enter_context(locked(out / "corpus.json"))
+            _require_own(out)
+        wait_for_all()
+        own = plan.pieces[rank::world_size]
+        _read(own, plan.number, options.workers if world_size == 1 else 1)
+        wait_for_all()
+        if rank == 0:
+            _finish(plan, out, options)
+        wait_for_all()
     return Corpus(out)
 
 
-def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> None:
-    """See `make_corpus`; what is read can be read more than once."""
+def are_paths(items: Sequence[Any]) -> bool:
+    """Whether the items of a list are paths, globs or `NAME=PATH` and no text: one of
+    them names something, or none of them is of several words.
+    """
+    if not all(isinstance(each, str | os.PathLike) for each in items):
+        return False
+    texts = list(map(os.fspath, items))
+    paths = [*texts, *(text.partition("=")[2] for text in texts)]
+    return any(os.path.lexists(path) or glob.glob(path) for path in paths) or not any(
+        text.split()[1:] for text in texts
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a corpus is made of.
+
+    pieces: of its text, in their order.
+    number: reads a piece, and writes it to a folder, which is returned.
+    sources: the files, as they were given.
+    leave_out: the files of sentences that are left out.
+    settings: how it is made.
+    """
+
+    pieces: list[TextPiece]
+    number: Callable[[TextPiece], Path]
+    sources: list[str]
+    leave_out: list[AnyPath]
+    settings: dict[str, Any]
+
+
+def _plan(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> _Plan:
+    """Look at all text, and print what it is."""
     train_files, held_out_files = find_text(sources, options.held_out)
     files = train_files | held_out_files
-    leave_out_files = list(find_named_files(options.leave_out))
-    for file in leave_out_files:
-        reader_of(file).check(TextRange(file))
-    found = {
-        file: Tokeniser(file, tokenised=options.tokenised, keep=options.keep)
-        for file in files
-    }
-    tokenisers = {file: each for file, each in found.items() if not each.tokenised}
-    pieces, shard_tokens = _divide(train_files, held_out_files, options.shard_tokens)
+    say(f"text, in this order: {listed(files)}")
+    texts = dict(zip(whole_files(files, options.field), files.values(), strict=True))
+    train = {text: name for text, name in texts.items() if text.path in train_files}
+    held_out = {text: name for text, name in texts.items() if text not in train}
+    found = [
+        Tokeniser(text, tokenised=options.tokenised, keep=options.keep)
+        for text in texts
+    ]
+    tokenisers = {each.text.path: each for each in found if not each.tokenised}
+    leave_out = whole_files(find_named_files(options.leave_out))
+    for text in leave_out:
+        reader_of(text.path).check(text)
     overlap = None
-    if leave_out_files:
-        documents = chain.from_iterable(map(read_documents, leave_out_files))
+    if leave_out:
+        documents = chain.from_iterable(map(read_documents, leave_out))
         overlap = Overlap(chain.from_iterable(each.sentences() for each in documents))
+    pieces, shard_tokens = _divide(train, held_out, options.shard_tokens)
     settings: dict[str, Any] = {
         "min_count": options.min_count,
         "shard_tokens": shard_tokens,
@@ -172,52 +249,78 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     if tokenisers:
         settings["tokenised_here"] = list(map(str, tokenisers))
         settings["keep"] = options.keep
-        say(f"raw text, which is tokenised: {', '.join(map(str, tokenisers))}")
+        say(f"raw text, which is tokenised: {listed(tokenisers)}")
     elif options.keep:
         say("warning: --keep acts on raw text alone", file=sys.stderr)
-    with locked(out / "corpus.json"):
-        work = out / ".work"
-        if (out / "corpus.json").exists():
-            # A call may have been killed while it removed the folder.
-            shutil.rmtree(work, ignore_errors=True)
-        # Hidden are the folder and the lock of this call.
-        if any(out.glob("[!.]*")) and not work.is_dir():
-            raise InputError(
-                f"{out} is a finished corpus, or holds other files: remove it or "
-                "choose another path"
-            )
-        number = partial(
-            number_piece, work=work, leave_out=overlap, tokenisers=tokenisers
+    number = partial(
+        number_piece, work=out / WORK, leave_out=overlap, tokenisers=tokenisers
+    )
+    named = _as_given(files)
+    return _Plan(pieces, number, named, [text.path for text in leave_out], settings)
+
+
+def _require_own(out: Path) -> None:
+    """Raise an `InputError` where the output is finished or something else."""
+    work = out / WORK
+    if (out / "corpus.json").exists():
+        # A call may have been killed while it removed the folder.
+        shutil.rmtree(work, ignore_errors=True)
+    # Hidden are the folder and the lock of this call.
+    if any(out.glob("[!.]*")) and not work.is_dir():
+        raise InputError(
+            f"{out} is a finished corpus, or holds other files: remove it or choose "
+            "another path"
         )
-        bar = progress_bar(
-            iterable=parallel_map(number, pieces, options.workers),
-            desc="reading",
-            total=len(pieces),
-            unit=" pieces",
-        )
-        numbered = list(map(NumberedPiece, bar, pieces))
-        planned = plan_shards(numbered)
-        lexicon = MergedLexicon(planned, options.min_count)
-        train, held_out = write_shards(planned, lexicon, out)
-        if overlap is not None:
-            settings["leave_out"] = {
-                str(file): fingerprint_file(Path(file)) for file in leave_out_files
-            }
-            left_out = dict.fromkeys(shard_tokens, 0)
-            for piece in numbered:
-                left_out[piece.text.source] += piece.left_out
-            settings["left_out_sentences"] = left_out
-            say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
-        finish_corpus(
-            out,
-            lexicon=lexicon.words,
-            counts=lexicon.counts,
-            train=train,
-            held_out=held_out,
-            sources=_as_given(files),
-            settings=settings,
-        )
-        shutil.rmtree(work)
+
+
+def _read(
+    pieces: Sequence[TextPiece], number: Callable[[TextPiece], Path], workers: int
+) -> None:
+    """Read those of the pieces that are not there yet."""
+    started = time.monotonic()
+    words = 0
+    sizes = [piece.text_bytes for piece in pieces]
+    with progress_bar(
+        total=sum(sizes), desc="reading", unit="B", unit_scale=True
+    ) as bar:
+        folders = parallel_map(number, pieces, workers)
+        for size, folder, piece in zip(sizes, folders, pieces, strict=True):
+            words += NumberedPiece(folder, piece).tokens
+            show_speed(bar, words, started)
+            bar.update(size)
+
+
+def _finish(plan: _Plan, out: Path, options: CorpusOptions) -> None:
+    """Make the corpus of its pieces, which are all there."""
+    numbered = [NumberedPiece(plan.number(piece), piece) for piece in plan.pieces]
+    planned = plan_shards(numbered)
+    lexicon = MergedLexicon(planned, options.min_count)
+    train, held_out = write_shards(planned, lexicon, out)
+    settings = plan.settings
+    rows = RowCount()
+    for piece in numbered:
+        rows.rows += piece.rows.rows
+        rows.without_text += piece.rows.without_text
+    rows.tell(out)
+    if plan.leave_out:
+        settings["leave_out"] = {
+            str(file): fingerprint_file(Path(file)) for file in plan.leave_out
+        }
+        left_out = dict.fromkeys(settings["shard_tokens"], 0)
+        for piece in numbered:
+            left_out[piece.text.source] += piece.left_out
+        settings["left_out_sentences"] = left_out
+        say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
+    finish_corpus(
+        out,
+        lexicon=lexicon.words,
+        counts=lexicon.counts,
+        train=train,
+        held_out=held_out,
+        sources=plan.sources,
+        settings=settings,
+    )
+    shutil.rmtree(out / WORK)
     report(out, f"{len(lexicon.words):,} word types", train, held_out)
 
 
@@ -248,24 +351,25 @@ def find_text(
 
 
 def _divide(
-    train: NamedFiles, held_out: NamedFiles, shard_tokens: int | None
+    train: NamedTexts, held_out: NamedTexts, shard_tokens: int | None
 ) -> tuple[list[TextPiece], dict[str, int]]:
     """The pieces of all files, and the size of a shard of each source."""
     both = train | held_out
     sizes: dict[str, int] = {}
     for source in dict.fromkeys(both.values()):
-        tokens = estimate_text_bytes(_of_source(both, source)) // BYTES_PER_TOKEN
+        files = [text.path for text in _of_source(both, source)]
+        tokens = estimate_text_bytes(files) // BYTES_PER_TOKEN
         sizes[source] = shard_tokens or default_shard_tokens(tokens)
     pieces = []
-    for is_held_out, files in ((False, train), (True, held_out)):
+    for is_held_out, texts in ((False, train), (True, held_out)):
         for source, size in sizes.items():
-            own = _of_source(files, source)
+            own = _of_source(texts, source)
             pieces += cut_pieces(own, size, is_held_out, source)
     return pieces, sizes
 
 
-def _of_source(files: NamedFiles, source: str) -> list[AnyPath]:
-    return [file for file, name in files.items() if name == source]
+def _of_source(texts: NamedTexts, source: str) -> list[TextRange]:
+    return [text for text, name in texts.items() if name == source]
 
 
 def _as_given(files: NamedFiles) -> list[str]:

@@ -1,34 +1,51 @@
-"""Tokenising a file: raw text becomes one tokenised sentence a line, with blank lines
-between documents.
+"""Tokenising: raw text of any kind becomes a file with one tokenised sentence a line,
+and blank lines between documents.
 
 What becomes of which text is told in `parts/tokenising.py`.
 """
 
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
-from data_scripts.parts.tokenising import Answer, Keep, Tokeniser
-from data_scripts.parts.workers import Workers
+from data_scripts.parts.tokenising import Answer, Keep, Tokeniser, listed
+from data_scripts.parts.workers import Workers, parallel_map, show_speed
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import locked, refuse_existing
 from elmoc.process import available_cores, progress_bar
-from elmoc.text.documents import TextRange, lines_of, read_documents, rereadable
+from elmoc.text.documents import (
+    RowCount,
+    estimate_text_bytes,
+    lines_of,
+    read_documents,
+    reader_of,
+    rereadable,
+    whole_files,
+)
+from elmoc.text.named_files import AnyPath, find_named_files
+from elmoc.text.options import TextField
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizeOptions:
     """The command `python -m data_scripts.tokenize`."""
 
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         Meta(
-            description="UTF-8 text, also .gz, .bz2 or .xz; - for standard input",
+            description="text, or rows (.jsonl, .csv, .tsv, .parquet), also compressed; "
+            "files, folders or quoted globs; - for standard input",
             extra={"metavar": "IN"},
         ),
     ]
@@ -51,13 +68,15 @@ class TokenizeOptions:
     ] = "auto"
     keep: Keep = ()
     workers: Workers = field(default_factory=available_cores)
+    # The last one, since `field` above is the function.
+    field: TextField = None
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         TokenizeOptions,
-        tokenise_file,
+        tokenise_files,
         argv,
         prog="python -m data_scripts.tokenize",
         description="Raw text to one tokenised sentence a line; blank lines separate "
@@ -66,41 +85,103 @@ def main(argv: list[str] | None = None) -> int:
     )
 
 
-def tokenise_file(options: TokenizeOptions) -> None:
-    """Tokenise a file.
+def tokenise_files(options: TokenizeOptions) -> None:
+    """Tokenise files, one after the other, into one file.
 
     Raises:
-        InputError: the target exists or is being written; the source is missing,
-            broken, not UTF-8, or JSON lines.
+        InputError: the target exists or is being written; a source is missing, broken,
+            or not UTF-8.
     """
     target = options.target
-    words = 0
-    with locked(target), rereadable(options.source) as path:
+    with ExitStack() as stack:
+        stack.enter_context(locked(target))
         refuse_existing(target)
-        tokeniser = Tokeniser(
-            path,
-            tokenised=options.tokenised,
-            wrapped=options.wrapped,
-            keep=options.keep,
-        )
-        how = "wrapped: its lines are joined" if tokeniser.wrapped else "not wrapped"
-        kind = "tokenised already" if tokeniser.tokenised else f"raw text, {how}"
-        say(f"{path} is {kind}")
-        if options.keep and tokeniser.tokenised:
+        paths = [stack.enter_context(rereadable(each)) for each in options.sources]
+        tokenisers = [
+            Tokeniser(
+                text,
+                tokenised=options.tokenised,
+                wrapped=options.wrapped,
+                keep=options.keep,
+            )
+            for text in whole_files(find_named_files(paths), options.field)
+        ]
+        _say_kinds(tokenisers)
+        if options.keep and all(each.tokenised for each in tokenisers):
             say("warning: --keep acts on raw text alone", file=sys.stderr)
-        bar = progress_bar(
-            iterable=lines_of(read_documents(TextRange(path))),
-            desc="tokenising",
-            unit=" lines",
-            unit_scale=True,
+        files = [each.text.path for each in tokenisers]
+        size = estimate_text_bytes(files)
+        bar = stack.enter_context(
+            progress_bar(total=size, unit="B", unit_scale=True, desc="tokenising")
         )
+        started = time.monotonic()
+        words = 0
+        sentences = 0
+        documents = 0
+        begins = True
         with open_text(target) as file:
-            for line in tokeniser.lines(bar, workers=options.workers):
+            for line in tokenised_lines(tokenisers, bar, options.workers):
                 file.write(f"{line}\n")
-                words += len(line.split())
+                number = len(line.split())
+                words += number
+                sentences += number > 0
+                documents += number > 0 and begins
+                begins = number == 0
+                if begins:
+                    show_speed(bar, words, started)
             if not words:
-                raise InputError(f"{path} has no words")
-    say(f"{target}: {words:,} words")
+                raise InputError(f"{listed(files)} has no words")
+    say(f"{target}: {words:,} words, {sentences:,} sentences, {documents:,} documents")
+
+
+def _say_kinds(tokenisers: Iterable[Tokeniser]) -> None:
+    """Print which files are raw text, in the order of their text."""
+    kinds: defaultdict[str, list[AnyPath]] = defaultdict(list)
+    for each in tokenisers:
+        how = "wrapped: its lines are joined" if each.wrapped else "not wrapped"
+        kind = "tokenised already" if each.tokenised else f"raw text, {how}"
+        kinds[kind].append(each.text.path)
+    for kind, files in kinds.items():
+        say(f"{listed(files)} {'is' if len(files) == 1 else 'are'} {kind}")
+
+
+def tokenised_lines(
+    tokenisers: Sequence[Tokeniser], bar: Any, workers: int
+) -> Iterator[str]:
+    """The tokenised lines of files, and a blank line between two files; a printed line
+    tells rows without text.
+
+    Args:
+        tokenisers: of the files.
+        bar: of the bytes of their text.
+        workers: processes.
+    """
+    rows = RowCount()
+
+    def blocks() -> Iterator[tuple[int, list[str]]]:
+        done = 0
+        for number, each in enumerate(tokenisers):
+            lines = lines_of(read_documents(each.text, count=rows))
+            for block in each.blocks(lines):
+                bar.update(sum(len(line.encode()) + 1 for line in block))
+                yield number, block
+            # The size of compressed text, and of text in rows, was estimated.
+            done += reader_of(each.text.path).text_bytes(each.text.path)
+            bar.update(done - bar.n)
+
+    def tokenise(item: tuple[int, list[str]]) -> tuple[int, list[str]]:
+        number, block = item
+        return number, tokenisers[number].tokenise(block)
+
+    # Text that is tokenised already only passes.
+    is_raw = not all(each.tokenised for each in tokenisers)
+    tokenised = parallel_map(tokenise, blocks(), workers if is_raw else 1)
+    by_file = groupby(tokenised, key=itemgetter(0))
+    for place, (number, own) in enumerate(by_file):
+        if place > 0:
+            yield ""
+        yield from tokenisers[number].joined(block for _, block in own)
+    rows.tell(listed([each.text.path for each in tokenisers]))
 
 
 if __name__ == "__main__":

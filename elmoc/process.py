@@ -8,6 +8,9 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from elmoc.errors import InputError, is_quiet
@@ -22,6 +25,8 @@ PR_SET_PDEATHSIG = 1
 # its bars are to be told.
 PARENT_VARIABLE = "ELMOC_PARENT"
 PROGRESS_VARIABLE = "ELMOC_PROGRESS"
+# A process of several waits for the others as long as their parts may take.
+LONGEST_WAIT = timedelta(days=7)
 _STARTED_IN = os.getpid()
 
 
@@ -114,6 +119,23 @@ def torchrun_numbers() -> dict[str, int]:
             "torchrun, and unset its variables for a single one"
         )
     return {name.lower(): int(text) for name, text in texts.items()}
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Connect the processes that `torchrun` has started, if any, while the block
+    runs.
+    """
+    if torchrun_numbers()["world_size"] == 1:
+        yield
+        return
+    from torch import distributed
+
+    distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:

@@ -13,7 +13,8 @@ all of it is written:
     documents.bin   int64, the positions of the first `<s>` of every document
     lexicon.txt     the types; id = line
     piece.npz       `ends`, int64, where its shards end; `left_out`, how many sentences
-                    were left out
+                    were left out; `rows` and `without_text`, how many rows were read,
+                    and how many of them have no text
 """
 
 import json
@@ -34,6 +35,7 @@ from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_directory
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
+    RowCount,
     TextRange,
     lines_of,
     read_documents,
@@ -68,9 +70,18 @@ class TextPiece:
     shard_tokens: int
     source: str = ""
 
+    @property
+    def text_bytes(self) -> int:
+        """About how many bytes of text it has."""
+        whole = (reader_of(part.path).text_bytes(part.path) for part in self.parts)
+        return sum(
+            min(size, part.end) - part.start
+            for size, part in zip(whole, self.parts, strict=True)
+        )
+
 
 def cut_pieces(
-    files: Sequence[AnyPath], shard_tokens: int, held_out: bool, source: str = ""
+    texts: Sequence[TextRange], shard_tokens: int, held_out: bool, source: str = ""
 ) -> list[TextPiece]:
     """Divide files, all of one source, into pieces of about a shard each, in the order
     of the files.
@@ -82,9 +93,10 @@ def cut_pieces(
     pieces: list[list[TextRange]] = []
     # Bytes of the last piece; infinite where no small file may follow in it.
     last = math.inf
-    for file in files:
-        parts = reader_of(file).divide(TextRange(file), piece_bytes)
-        size = math.inf if len(parts) > 1 else reader_of(file).text_bytes(file)
+    for text in texts:
+        reader = reader_of(text.path)
+        parts = reader.divide(text, piece_bytes)
+        size = math.inf if len(parts) > 1 else reader.text_bytes(text.path)
         if last + size <= 1.25 * piece_bytes:
             pieces[-1] += parts
             last += size
@@ -103,6 +115,7 @@ class NumberedPiece:
     text: the piece.
     folder: where its ids and its lexicon are.
     left_out: the number of sentences that were left out.
+    rows: how many rows were read, and how many of them have no text.
     shards: planned, in their order.
     """
 
@@ -111,6 +124,7 @@ class NumberedPiece:
         self.folder = folder
         with np.load(folder / "piece.npz") as arrays:
             self.left_out = int(arrays["left_out"])
+            self.rows = RowCount(int(arrays["rows"]), int(arrays["without_text"]))
             self.shards = [
                 PlannedShard(self, start, end, text.held_out)
                 for start, end in pairwise([0, *arrays["ends"].tolist()])
@@ -125,6 +139,11 @@ class NumberedPiece:
     def documents(self) -> np.ndarray:
         """int64, memory-mapped: where documents begin."""
         return _mapped(self.folder / "documents.bin", np.dtype(np.int64))
+
+    @property
+    def tokens(self) -> int:
+        """The number of its ids."""
+        return (self.folder / "ids.bin").stat().st_size // ID_DTYPE.itemsize
 
     @property
     def lexicon(self) -> list[str]:
@@ -206,6 +225,7 @@ def _piece_key(
                 stat.st_mtime_ns,
                 part.start,
                 part.end,
+                part.field,
                 tokeniser and [tokeniser.wrapped, tokeniser.keep],
             ]
         )
@@ -236,13 +256,14 @@ def number_piece(
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     with atomic_directory(folder) as partial:
+        rows = RowCount()
         tokens = 0
         left_out = 0
         with (
             open(partial / "ids.bin", "wb") as ids_file,
             open(partial / "documents.bin", "wb") as documents_file,
         ):
-            blocks = _numbered_blocks(piece, local_ids, leave_out, tokenisers)
+            blocks = _numbered_blocks(piece, local_ids, leave_out, tokenisers, rows)
             for ids, begins, missing in blocks:
                 ids_file.write(np.ascontiguousarray(ids).data)
                 documents_file.write((begins + tokens).data)
@@ -257,6 +278,8 @@ def number_piece(
             partial / "piece.npz",
             ends=np.array(ends, dtype=np.int64),
             left_out=left_out,
+            rows=rows.rows,
+            without_text=rows.without_text,
         )
     return folder
 
@@ -266,8 +289,10 @@ def _numbered_blocks(
     local_ids: defaultdict[str, int],
     leave_out: Overlap | None,
     tokenisers: Tokenisers,
+    rows: RowCount,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yield the text of a piece in blocks of sentences; `local_ids` get its new words.
+    """Yield the text of a piece in blocks of sentences; `local_ids` get its new words,
+    and `rows` counts.
 
     A block is its ids, uint32 [n]; the positions in it where documents begin, int64;
     and how many sentences are left out of it.
@@ -282,14 +307,15 @@ def _numbered_blocks(
     document = -1
     for part in piece.parts:
         tokeniser = tokenisers.get(part.path)
-        for words, sentences in _blocks(_sentences(part, tokeniser)):
+        for words, sentences in _blocks(_sentences(part, tokeniser, rows)):
             known = len(local_ids)
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
             new_words = list(islice(reversed(local_ids), len(local_ids) - known))
             has_mark = np.count_nonzero(ids <= _END_ID) > 2 * sentences
             if has_mark or any("\0" in word for word in new_words):
-                line = " ".join(next(filter(_has_mark, _sentences(part, tokeniser))))
+                again = _sentences(part, tokeniser, RowCount())
+                line = " ".join(next(filter(_has_mark, again)))
                 raise InputError(
                     f"{part.path} holds {BEGIN}, {END} or a zero byte, which mark an "
                     f"end, in the line {line!r:.200}"
@@ -309,11 +335,13 @@ def _numbered_blocks(
             yield ids, starts, sentences - np.count_nonzero(ends_document | kept)
 
 
-def _sentences(part: TextRange, tokeniser: Tokeniser | None) -> Iterator[list[str]]:
+def _sentences(
+    part: TextRange, tokeniser: Tokeniser | None, rows: RowCount
+) -> Iterator[list[str]]:
     """Yield the words of each sentence of a part of a file; no words where a document
     ends.
     """
-    lines = lines_of(read_documents(part))
+    lines = lines_of(read_documents(part, count=rows))
     if tokeniser is not None:
         lines = tokeniser.lines(lines)
     sentences = map(str.split, chain(lines, [""]))

@@ -12,24 +12,24 @@ is refused, unless it is divided into words by spaces: then it counts as tokenis
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError
+from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
+    RowCount,
     TextRange,
     first_lines,
     lines_of,
     read_documents,
     reader_of,
 )
-from elmoc.text.named_files import AnyPath
 from elmoc.text.scripts import Unspaced, unspaced_part
 from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
@@ -50,6 +50,8 @@ Keep = Annotated[
         extra={"metavar": "REGEX", "repeat": True},
     ),
 ]
+# Characters of a printed list of files.
+_LONGEST_LIST = 300
 # Characters of the beginning: enough to learn a language's abbreviations from.
 SAMPLE_CHARACTERS = 1_000_000
 # Characters that a worker is given at once.
@@ -65,7 +67,7 @@ class Tokeniser:
     """What the lines of one file become; abbreviations are learned from its beginning.
 
     Args:
-        path: the file.
+        text: the file.
         tokenised: whether its text is tokenised already.
         wrapped: whether its lines are wrapped to a width.
         keep: see `Keep`.
@@ -74,6 +76,7 @@ class Tokeniser:
         InputError: the file cannot be read, or is not of the kind that it seems to be;
             it is raw text without spaces between words; a pattern cannot be used.
 
+    text: the file.
     tokenised: its lines pass as they are.
     wrapped: its lines are joined, where they are not tokenised.
     keep: what it was made with.
@@ -81,65 +84,64 @@ class Tokeniser:
 
     def __init__(
         self,
-        path: AnyPath,
+        text: TextRange,
         *,
         tokenised: Answer = "auto",
         wrapped: Answer = "auto",
         keep: Sequence[str] = (),
     ) -> None:
-        self._path = path
+        self.text = text
         self._patterns = list(map(_pattern, keep))
         self.keep = keep
-        reader = reader_of(path)
-        text = TextRange(path)
+        reader = reader_of(text.path)
         reader.check(text, warn=tokenised == "yes")
-        lines = lines_of(read_documents(text))
-        sample = list(map(_without_markup, first_lines(lines, SAMPLE_CHARACTERS)))
-        self._sample = "\n".join(sample)
+        sample = _sample(text)
+        joined = "\n".join(sample)
         unspaced = None
         if tokenised != "yes":
-            unspaced = self._divided_part(self._sample)
+            unspaced = self._divided_part(joined)
         is_divided = unspaced is not None and unspaced.share > 0.5
         self.tokenised = tokenised == "yes" or (
             tokenised == "auto"
-            and (
-                reader.is_tokenised(text) or is_divided or looks_tokenised(self._sample)
-            )
+            and (reader.is_tokenised(text) or is_divided or looks_tokenised(joined))
         )
         # Lines of such text are sentences, though few have a mark at their end.
         self.wrapped = wrapped == "yes" or (
             wrapped == "auto" and unspaced is None and looks_wrapped(sample)
         )
 
-    def lines(self, lines: Iterable[str], *, workers: int = 1) -> Iterator[str]:
-        """The tokenised lines that lines of the file become: a sentence each, and a
-        blank line between documents.
+    def lines(self, lines: Iterable[str]) -> Iterator[str]:
+        """The tokenised lines that lines of the file, or of a part of it, become."""
+        return self.joined(map(self.tokenise, self.blocks(lines)))
 
-        Args:
-            lines: of the file, or of a part of it.
-            workers: processes.
-        """
+    def blocks(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Lines of the file in blocks, each of which can be tokenised by itself."""
         lines = map(_without_markup, lines)
-        if self.tokenised:
-            return lines
-        blocks = buffered(_paragraphs(lines, self.wrapped), len, most=_BLOCK_CHARACTERS)
-        tokenised = parallel_map(self._tokenise, blocks, workers)
-        return _single_blank_lines(chain.from_iterable(tokenised))
+        if not self.tokenised:
+            lines = _paragraphs(lines, self.wrapped)
+        return buffered(lines, lambda line: len(line) + 1, most=_BLOCK_CHARACTERS)
+
+    def joined(self, blocks: Iterable[list[str]]) -> Iterator[str]:
+        """The lines of tokenised blocks: a sentence each, and a blank line between
+        documents; those of text that is tokenised already as they were.
+        """
+        lines = chain.from_iterable(blocks)
+        return lines if self.tokenised else _single_blank_lines(lines)
 
     @cached_property
     def _split(self) -> Callable[[str], Sequence[str]]:
         """Cuts a paragraph into sentences. It is made where it is first needed, since
         learning takes seconds.
         """
-        return sentence_splitter(self._sample)
+        return sentence_splitter("\n".join(_sample(self.text)))
 
-    def _tokenise(self, paragraphs: Sequence[str]) -> list[str]:
-        """The sentences of paragraphs, as lines; "" for an empty one, where a document
-        ends.
-        """
-        self._divided_part("\n".join(paragraphs))
+    def tokenise(self, block: list[str]) -> list[str]:
+        """The sentences of a block, as lines; "" where a document ends."""
+        if self.tokenised:
+            return block
+        self._divided_part("\n".join(block))
         lines = []
-        for paragraph in paragraphs:
+        for paragraph in block:
             sentences: list[list[str]] = [[]]
             if paragraph:
                 sentences = tokenise_paragraph(paragraph, self._split, self._patterns)
@@ -153,7 +155,7 @@ class Tokeniser:
         unspaced = unspaced_part(text)
         if unspaced is not None and not unspaced.divided:
             raise InputError(
-                f"{self._path} {unspaced.problem}, and pass what it writes with "
+                f"{self.text.path} {unspaced.problem}, and pass what it writes with "
                 "--tokenised yes"
             )
         return unspaced
@@ -167,6 +169,21 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise InputError(
             f"--keep {text!r} is no regular expression: {error}"
         ) from error
+
+
+def listed(files: Collection[AnyPath]) -> str:
+    """The names of files; as many as fit in a line, and the number of all."""
+    names = ", ".join(map(str, files))
+    fits = len(names) <= _LONGEST_LIST
+    return names if fits else f"{names[:_LONGEST_LIST]}… ({len(files):,} files)"
+
+
+def _sample(text: TextRange) -> list[str]:
+    """The lines at the beginning of a file, by which it is judged."""
+    # Rows without text are counted where all of the file is read.
+    documents = read_documents(text, count=RowCount())
+    lines = first_lines(lines_of(documents), SAMPLE_CHARACTERS)
+    return list(map(_without_markup, lines))
 
 
 def _without_markup(line: str) -> str:

@@ -4,6 +4,7 @@ processes?
 
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +14,8 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
-from elmoc.process import end_with_parent
+from elmoc.errors import InputError
+from elmoc.process import end_with_parent, torchrun_numbers
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -59,6 +61,43 @@ def parallel_map(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def rank_and_world_size() -> tuple[int, int]:
+    """Which of the processes that work together this is, and their number: those of
+    `torchrun`, where `torch.distributed` is initialised.
+    """
+    if torchrun_numbers()["world_size"] > 1:
+        from torch import distributed
+
+        if distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def wait_for_all() -> None:
+    """Wait until all processes that work together are here.
+
+    Raises:
+        InputError: one of them has ended.
+    """
+    if rank_and_world_size()[1] > 1:
+        from torch import distributed
+
+        try:
+            # After a plain barrier a process must not end while others are in it.
+            distributed.monitored_barrier()
+        except RuntimeError as error:
+            raise InputError(
+                "another process of this command has ended, which its lines say why: "
+                "give the same command again to go on"
+            ) from error
+
+
+def show_speed(bar: Any, words: int, started: float) -> None:
+    """Show words a second in a bar; `started` is by the monotonic clock."""
+    seconds = max(1e-3, time.monotonic() - started)
+    bar.set_postfix_str(f"{words / seconds:,.0f} words/s", refresh=False)
 
 
 def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,13 +12,11 @@ from msgspec import Meta
 from elmoc.commands import ModelOptions
 from elmoc.errors import InputError, printable, say, shortened
 from elmoc.features.options import DumpOptions
-from elmoc.process import torchrun_numbers
+from elmoc.process import connected, torchrun_numbers
 from elmoc.settings import Precision
 
 # Word types without a vector that are printed.
 SHOWN_WORDS = 5
-# A process of several waits for the others as long as their parts may take.
-LONGEST_WAIT = timedelta(days=7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +72,13 @@ def run(options: Options) -> None:
             # A second dump to the same file is told so before its model is loaded.
             for _, output in pairs:
                 stack.enter_context(locked(output))
-        if launched["world_size"] > 1:
-            # Each process would get some of the lines.
-            if options.files[0] == "-":
-                raise InputError(
-                    "several processes cannot share standard input: write it to a "
-                    "file first"
-                )
-            from torch import distributed
-
-            distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
-            stack.callback(distributed.destroy_process_group)
+        # Each process would get some of the lines.
+        if launched["world_size"] > 1 and options.files[0] == "-":
+            raise InputError(
+                "several processes cannot share standard input: write it to a file "
+                "first"
+            )
+        stack.enter_context(connected())
         from elmoc.devices import checked_device
         from elmoc.features.dump import dump_features
         from elmoc.model import ElmoC

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from data_scripts.corpus import CorpusOptions, make_corpus
-from data_scripts.tokenize import TokenizeOptions, tokenise_file
+from data_scripts.tokenize import TokenizeOptions, tokenise_files
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, quiet
 
@@ -29,7 +29,7 @@ def texts(tmp_path: Path) -> Path:
     (tmp_path / "raw.txt").write_text(RAW)
     (tmp_path / "held.txt").write_text("A last one, held out. It's short.\n")
     for name in ("raw", "held"):
-        tokenise_file(TokenizeOptions(source=f"{tmp_path}/{name}.txt", target=tmp_path / f"{name}.tok", workers=1))
+        tokenise_files(TokenizeOptions(sources=[f"{tmp_path}/{name}.txt"], target=tmp_path / f"{name}.tok", workers=1))
     return tmp_path
 
 
@@ -95,7 +95,7 @@ def test_an_interrupted_call_goes_on(texts: Path, monkeypatch: pytest.MonkeyPatc
 
 
 STEPS = {
-    "tokenize": {"source": "raw.txt", "target": "t.txt", "tokenised": "no"},
+    "tokenize": {"sources": ["raw.txt"], "target": "t.txt", "tokenised": "no"},
     "build_corpus": {"files": ["raw.tok"], "corpus": "c", "held_out": ["held.tok"], "min_count": 2},
     "train_fasttext": {"corpus": "c", "output": "v.bin", "dim": 5, "epochs": 1, "buckets": 50, "min_count": 1},
     "build_vectors": {"corpus": "c", "origin": "random:1:5", "name": "x", "transform": "whiten"},
