@@ -12,7 +12,6 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
-from downstream.readers.formats import Format
 from downstream.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
 from elmoc.files.text import open_text
@@ -65,7 +64,6 @@ class Task(ABC, Generic[Example, Prediction]):
     unit: the plural of a training example: "sentences", "pairs", "phrases".
     item: the plural of a scored example, which is an item of the bootstrap.
     suffix: the end of the name of a file of predictions, e.g. ".conll".
-    formats: of the files that `read` takes.
     reader: the default options of `read`.
     model: its arguments are `inputs`, `settings` (of the class of `published`) and the
         result of `vocabulary`.
@@ -78,7 +76,6 @@ class Task(ABC, Generic[Example, Prediction]):
     unit: str
     item: str
     suffix: str
-    formats: tuple[Format, ...] = ()
     reader: ReaderOptions = field(default_factory=ReaderOptions)
     model: type[Probe[Example, Prediction]]
     published: TrainingSettings

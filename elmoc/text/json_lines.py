@@ -40,7 +40,7 @@ class JsonRows(RowReader):
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """See `RowReader`."""
-        return _objects(text, dict[str, Any])
+        return read_objects(text, dict[str, Any])
 
 
 class JsonDocument(msgspec.Struct):
@@ -67,11 +67,11 @@ class JsonDocuments(TextReader):
 
     def read(self, text: TextRange) -> Iterator[TextDocument]:
         """See `TextReader`."""
-        for number, found in _objects(text, JsonDocument):
+        for number, found in read_objects(text, JsonDocument):
             yield TextDocument(found.doc_key, found.sentences, True, number)
 
 
-def _objects(text: TextRange, kind: type[Object]) -> Iterator[tuple[int, Object]]:
+def read_objects(text: TextRange, kind: type[Object]) -> Iterator[tuple[int, Object]]:
     """The numbers of the lines of a text that are not blank, and their objects."""
     for number, line in enumerate(read_lines(text.path, text.start, text.end), 1):
         if line.strip():

@@ -1,7 +1,7 @@
 """Tables: rows of comma- or tab-separated text, whose first line names the columns."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -29,11 +29,34 @@ class Tables(RowReader):
 def read_table(path: AnyPath, separator: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows of a table, each with the number of the line where it begins.
 
-    The first line names the columns. Cells may stand within quotation marks, and hold
-    line ends then.
+    The first line names the columns.
 
     Raises:
         InputError: a row with another number of cells than the first line.
+    """
+    cells = read_cells(path, separator)
+    _, names = next(cells, (1, []))
+    return named_rows(path, names, cells)
+
+
+def named_rows(
+    path: AnyPath, names: Sequence[str], cells: Iterator[tuple[int, list[str]]]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield rows of cells by the names of the columns; see `read_table`."""
+    for line, row in cells:
+        if len(row) != len(names):
+            raise InputError(
+                f"{path}, line {line}: it has {len(row)} cells, the first line "
+                f"{len(names)}"
+            )
+        yield line, dict(zip(names, row, strict=True))
+
+
+def read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each row that is not blank, and the number of the line where
+    it begins.
+
+    Cells may stand within quotation marks, and hold line ends then.
     """
     # A cell may be a book.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
@@ -42,26 +65,36 @@ def read_table(path: AnyPath, separator: str) -> Iterator[tuple[int, dict[str, s
     if _marks_are_text(path, separator):
         quoting = csv.QUOTE_NONE
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
-    names: list[str] = []
-    # A blank line has no cells.
     cells: list[str] | None = []
     while cells is not None:
         line = table.line_num + 1
         with reading(f"{path}, line {line}"):
             cells = next(table, None)
-            if cells and names and len(cells) != len(names):
-                raise InputError(
-                    f"it has {len(cells)} cells, the first line {len(names)}"
-                )
-        if cells and names:
-            yield line, dict(zip(names, cells, strict=True))
-        names = names or cells or []
+        if cells and quoting == csv.QUOTE_NONE:
+            cells = [unquoted(cell) for cell in cells]
+        if cells and (len(cells) > 1 or cells[0].strip()):
+            yield line, cells
+
+
+def unquoted(cell: str) -> str:
+    """The text of a cell in which a spreadsheet wrote a text with quotes: within
+    quotes, its own ones doubled.
+    """
+    inner = cell[1:-1]
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    has_pairs = '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_quoted and has_pairs else cell
 
 
 def _marks_are_text(path: AnyPath, separator: str) -> bool:
-    """Whether quotation marks enclose no cells: all lines have the cells of the first,
-    but by the marks some of them would be one cell together.
+    """Whether quotation marks enclose no cells (`unquoted` finds the others): all lines
+    have the cells of the first, and they are divided by tabs, but not named within
+    marks; or by the marks some of the lines would be one cell together.
     """
-    counts = {line.count(separator) for line in read_lines(path) if line}
+    counts = {line.count(separator) for line in read_lines(path) if line.strip()}
     is_even = len(counts) == 1 and counts != {0}
-    return is_even and any(line.count('"') % 2 for line in read_lines(path))
+    first = next(filter(str.strip, read_lines(path)), "")
+    is_plain = separator == "\t" and '\t"' not in f"\t{first}"
+    return is_even and (
+        is_plain or any(line.count('"') % 2 for line in read_lines(path))
+    )

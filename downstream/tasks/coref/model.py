@@ -6,6 +6,7 @@ Its character CNN and its second word vectors for the head attention (GloVe of a
 of 2 words) are left out.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,10 @@ from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss
 from downstream.tasks.coref.scorer import Mention, chain_numbers
 from downstream.tasks.coref.spans import CorefSettings, SpanScorer
 
+# Names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes),
+# `GUM_academic_art`.
+_GENRE = re.compile(r"#begin document \((?:GUM_([^_/)]+)_|([^/)]+)/)")
+
 
 @dataclass(frozen=True)
 class CorefDocument:
@@ -30,14 +35,18 @@ class CorefDocument:
     through the whole document.
 
     speakers: of each word.
-    genre: "" where the document's name does not tell.
     """
 
     document: Document
     sentences: list[TaskSentence]
     speakers: list[str]
-    genre: str
     chains: list[list[Mention]]
+
+    @property
+    def genre(self) -> str:
+        """What the document's name tells of its genre; "" where it does not."""
+        match = _GENRE.match(self.document.heading)
+        return "" if match is None else match[1] or match[2]
 
 
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):

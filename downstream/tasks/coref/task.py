@@ -10,7 +10,6 @@ Where a corpus does (LitBank), the same mean with the singletons in the key is r
 beside it.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +31,7 @@ from downstream.readers.conll2012 import (
     read_documents,
 )
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
-from downstream.tasks.coref.formats import FORMATS
+from downstream.tasks.coref.json_documents import read_json_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
     METRICS,
@@ -43,17 +42,27 @@ from downstream.tasks.coref.scorer import (
 )
 from downstream.tasks.coref.spans import CorefSettings
 from elmoc.errors import InputError
-
-# Names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes),
-# `GUM_academic_art`.
-_GENRE = re.compile(r"#begin document \((?:GUM_([^_/)]+)_|([^/)]+)/)")
+from elmoc.files.text import read_lines
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[CorefDocument]:
-        """Read a file of CoNLL-2012 columns, each part of a document an example."""
+        """Read a file of CoNLL-2012 columns, each part of a document an example, or of
+        JSON lines, each an example.
+        """
+        lines = read_lines(path)
+        marks = ("#begin document", '"clusters"')
+        start = next((line for line in lines if any(m in line for m in marks)), "")
+        if '"clusters"' in start:
+            return read_json_documents(path)
+        if not start:
+            raise InputError(
+                f"{path}: coref reads CoNLL-2012 columns between `#begin document "
+                "(NAME); part 000` and #end document, or JSON lines with doc_key, "
+                "sentences and clusters"
+            )
         return [_read_document(each) for each in read_documents(path, arguments=False)]
 
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:
@@ -166,11 +175,8 @@ def _read_document(document: Document) -> CorefDocument:
         # Files of coreference alone have no column of speakers.
         has_speakers = len(sentence.rows[0]) > SPEAKER + 1
         speakers += [row[SPEAKER] if has_speakers else NOTHING for row in sentence.rows]
-    match = _GENRE.match(document.heading)
-    genre = "" if match is None else match[1] or match[2]
-    return CorefDocument(
-        document, sentences, speakers, genre, [sorted(each) for each in chains.values()]
-    )
+    in_order = [sorted(each) for each in chains.values()]
+    return CorefDocument(document, sentences, speakers, in_order)
 
 
 PUBLISHED = CorefSettings(
@@ -185,7 +191,6 @@ PUBLISHED = CorefSettings(
 
 TASK = CorefTask(
     name="coref",
-    formats=FORMATS,
     metric="mean F1",
     unit="documents",
     item="documents",

@@ -11,26 +11,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import torch
 from msgspec import Meta
 from torch import Tensor
 
-from downstream.inputs.sentence import make_sentence
+from downstream.readers.label_sets import TWO_CLASSES
 from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
     Size,
     TrainingSettings,
 )
-from downstream.tasks.imdb.formats import FORMATS
-from downstream.tasks.sst5.task import Phrase, PhraseTask, Sst5Probe
-from elmoc.errors import InputError, reading
-from elmoc.files.text import read_lines
-from elmoc.process import progress_bar
+from downstream.tasks.sst5.task import Phrase, PhraseTask, Sst5Probe, read_phrases
 from elmoc.text.tokenizer import sentence_splitter, tokenise_paragraph
-
-LABELS = ("neg", "pos")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +48,7 @@ class LastStateClassifier(torch.nn.Module):
     def __init__(self, *, input_size: int, settings: ImdbSettings) -> None:
         super().__init__()
         self.lstm = torch.nn.LSTM(input_size, settings.hidden_size, batch_first=True)
-        self.output = torch.nn.Linear(settings.hidden_size, len(LABELS))
+        self.output = torch.nn.Linear(settings.hidden_size, len(TWO_CLASSES.names))
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] → scores of the classes before softmax, [B, 2]."""
@@ -67,7 +60,7 @@ class LastStateClassifier(torch.nn.Module):
 class ImdbProbe(Sst5Probe):
     """Puts a review into one of the two classes."""
 
-    labels = range(len(LABELS))
+    labels = range(len(TWO_CLASSES.names))
     network = LastStateClassifier
 
 
@@ -75,29 +68,17 @@ class ImdbTask(PhraseTask):
     def read(
         self, path: Path, options: ImdbReaderOptions, *, training: bool
     ) -> list[Phrase]:
-        """Read JSON lines with `text` (raw, with `<br />`) and `label` (`pos` or
-        `neg`): each review is one phrase.
+        """Read labelled rows with raw texts (with `<br />`): each review is one
+        phrase.
         """
         split = sentence_splitter("")
-        reviews = []
-        lines = progress_bar(
-            iterable=read_lines(path), desc="reading", leave=False, delay=2
-        )
-        for number, line in enumerate(lines, 1):
-            with reading(f"{path}, line {number}"):
-                record = msgspec.json.decode(line)
-                text = record["text"].replace("<br />", " ")
-                words = list(chain.from_iterable(tokenise_paragraph(text, split)))
-                if not words:
-                    raise InputError("a review without words")
-                # Only the first words are read, as in the paper.
-                kept = words[: options.words]
-                sentence = make_sentence(kept, file=path, line=number)
-                label = LABELS.index(record["label"])
-                reviews.append(Phrase(sentence, label, root=True))
-        if not reviews:
-            raise InputError(f"{path} holds no reviews: JSON lines are expected")
-        return reviews
+
+        def first_words(review: str) -> list[str]:
+            sentences = tokenise_paragraph(review.replace("<br />", " "), split)
+            # Only the first words are read, as in the paper.
+            return list(chain.from_iterable(sentences))[: options.words]
+
+        return read_phrases(path, TWO_CLASSES, first_words)
 
 
 # Batch size and learning rate are not in the paper.
@@ -107,7 +88,6 @@ PUBLISHED = ImdbSettings(
 
 TASK = ImdbTask(
     name="imdb",
-    formats=FORMATS,
     metric="accuracy",
     unit="reviews",
     item="reviews",

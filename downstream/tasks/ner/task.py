@@ -39,7 +39,6 @@ from downstream.settings import (
     Size,
     TrainingSettings,
 )
-from downstream.tasks.ner.formats import FORMATS
 from downstream.tasks.ner.tags import TAG, bio_to_bioul, read_tags, to_bio
 from elmoc.errors import InputError
 
@@ -207,7 +206,6 @@ PUBLISHED = NerSettings(
 
 TASK = NerTask(
     name="ner",
-    formats=FORMATS,
     metric="entity F1",
     unit="sentences",
     item="sentences",

@@ -27,6 +27,7 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.modules.lstm import BiLstm
 from downstream.printing import counted
+from downstream.readers.label_sets import NLI
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
     MOST_UNITS,
@@ -41,7 +42,6 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
-from downstream.tasks.snli.formats import FORMATS
 
 # How weights start, as published, by a part of their names: the first one counts. Of an
 # LSTM's two biases, one is 1 at the forget gate.
@@ -185,17 +185,11 @@ class Esim(torch.nn.Module):
         return masked_mean(states, words, dim=1), masked_max(states, words, dim=1)
 
 
-# SNLI's labels, in the order of the scores where the data has no others.
-LABELS = ("entailment", "neutral", "contradiction")
-
-
 class SnliTask(ClassificationTask[SentencePair]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[SentencePair]:
-        """Read JSON lines or tab-separated text; pairs without a gold label are left
-        out.
-        """
+        """Read labelled rows; pairs without a gold label are left out."""
         return read_sentence_pairs(path)
 
     def sentences(self, example: SentencePair) -> list[TaskSentence]:
@@ -211,7 +205,7 @@ class SnliTask(ClassificationTask[SentencePair]):
     def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
         """SNLI's three labels, or, where there are others, the labels of `train`."""
         found = {example.label for example in train}
-        return {"labels": list(LABELS) if found <= set(LABELS) else sorted(found)}
+        return {"labels": list(NLI.names) if found <= set(NLI.names) else sorted(found)}
 
     def record(
         self, example: SentencePair, best: str, probabilities: Probabilities
@@ -237,7 +231,6 @@ PUBLISHED = SnliSettings(
 
 TASK = SnliTask(
     name="snli",
-    formats=FORMATS,
     metric="accuracy",
     unit="pairs",
     item="pairs",

@@ -40,7 +40,6 @@ from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
 )
-from downstream.tasks.srl.formats import FORMATS
 from downstream.tasks.srl.model import (
     Proposition,
     Roles,
@@ -201,7 +200,6 @@ PUBLISHED = SrlSettings(
 
 TASK = SrlTask(
     name="srl",
-    formats=FORMATS,
     metric="argument F1",
     unit="sentences",
     item="sentences",

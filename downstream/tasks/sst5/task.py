@@ -7,7 +7,7 @@ all nodes and is scored on whole sentences; its model is the biattentive classif
 network of McCann et al. (2017) with the hyper-parameters published for ELMo.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +20,8 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import counted
+from downstream.readers.label_sets import FIVE_CLASSES, LabelSet
+from downstream.readers.labelled_rows import beginning, read_labelled_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
@@ -30,11 +32,12 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
-from downstream.tasks.sst5.formats import FORMATS
 from downstream.tasks.sst5.network import CLASSES, BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.trees import parse_tree
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
+from elmoc.process import progress_bar
+from elmoc.text.tokenizer import tokenise_sentence
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,23 @@ class Sst5ReaderOptions(ReaderOptions):
     ] = "all"
 
 
+def read_phrases(
+    path: Path, labels: LabelSet, words_of: Callable[[str], list[str]]
+) -> list[Phrase]:
+    """The texts of labelled rows, each a whole sentence; `words_of` divides them."""
+    phrases = []
+    rows = progress_bar(
+        iterable=read_labelled_rows(path, labels), desc="reading", leave=False, delay=2
+    )
+    for row in rows:
+        words = words_of(row.texts[0])
+        if not words:
+            raise InputError(f"{path}, line {row.line}: a text without words")
+        sentence = make_sentence(words, file=path, line=row.line)
+        phrases.append(Phrase(sentence, labels.names.index(row.label), root=True))
+    return phrases
+
+
 class PhraseTask(ClassificationTask[Phrase]):
     """A task whose examples are phrases, the labels of which are numbers from 0."""
 
@@ -109,8 +129,10 @@ class Sst5Task(PhraseTask):
         self, path: Path, options: Sst5ReaderOptions, *, training: bool
     ) -> list[Phrase]:
         """Read trees: whole sentences, each before its phrases, which training reads
-        too.
+        too. Or read labelled rows, each a whole sentence.
         """
+        if not beginning(path).startswith(b"("):
+            return read_phrases(path, FIVE_CLASSES, tokenise_sentence)
         phrases = []
         for number, line in enumerate(read_lines(path), 1):
             with reading(f"{path}, line {number}"):
@@ -121,11 +143,6 @@ class Sst5Task(PhraseTask):
             for node in kept:
                 own = replace(sentence, words=sentence.words[node.begin : node.end])
                 phrases.append(Phrase(own, node.label, root=node is nodes[0]))
-        if not phrases:
-            raise InputError(
-                f"{path} holds no trees: one a line is expected, like "
-                "(3 (2 This) (3 (3 works) (2 .)))"
-            )
         return phrases
 
     def training_examples(
@@ -156,7 +173,6 @@ PUBLISHED = Sst5Settings(
 
 TASK = Sst5Task(
     name="sst5",
-    formats=FORMATS,
     metric="accuracy",
     unit="phrases",
     item="sentences",

@@ -185,10 +185,14 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
 
+def of_genre(genre: str, document: CorefDocument) -> CorefDocument:
+    return replace(document, document=replace(document.document, heading=f"#begin document ({genre}/x)"))
+
+
 @pytest.mark.parametrize("depth", [1, 2])
 def test_no_weight_is_without_use(ten: Path, depth: int) -> None:
     (first, second, *_) = read(ten)
-    documents = [first, replace(second, genre="bn", speakers=["A"] * len(second.speakers))]
+    documents = [first, replace(of_genre("bn", second), speakers=["A"] * len(second.speakers))]
     probe = tiny_probe(documents, depth=depth)
     assert len(probe.antecedents.features) == 3
     probe.loss(documents).backward()
@@ -198,8 +202,8 @@ def test_no_weight_is_without_use(ten: Path, depth: int) -> None:
 def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, second, *_) = read(ten)
     speakers = [*"XYZXYZX", *"ABBA", *"ABCCB", "A"]  # of sentences of 7, 4, 5 words and one
-    document = replace(first, genre="nw", speakers=speakers)
-    other = replace(second, genre="bn")
+    document = replace(of_genre("nw", first), speakers=speakers)
+    other = of_genre("bn", second)
     probe = tiny_probe([document, other], span_ratio=3.0, training_sentences=2)
     assert probe.training
     seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
@@ -212,6 +216,6 @@ def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPat
     assert seen[0][2].tolist() == [numbers[start] for start, _ in mentions]
     probe.loss([document])
     assert set(seen[1][2].tolist()) == {0, 1, 2}, "the window that training draws"
-    for one in (other, replace(document, genre="xx")):
+    for one in (other, of_genre("xx", document)):
         probe.score(one, range(1))
     assert [arguments[3] for arguments in seen] == [2, 2, 1, 0], "bn, nw, and 0 for others"

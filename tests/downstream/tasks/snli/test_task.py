@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import re
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 import torch
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
-from downstream.readers.sentence_pairs import LONGEST, SentencePair, unquoted
+from downstream.readers.sentence_pairs import LONGEST, SentencePair
 from downstream.tasks.snli.task import PUBLISHED, TASK, SnliProbe
 
 # the label lies in neither sentence alone
@@ -79,7 +77,7 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert {pair.hypothesis.file for pair in examples} == {str(path)}
     assert examples[0].texts == ["He can't; he said “no”.", "It's (maybe) 5% of -LRB-."]
     assert TASK.describe(examples) == "2 pairs (1 entailment, 1 neutral), 27 words"
-    assert "4 pairs without a gold label" in capsys.readouterr().err
+    assert "4 rows without a gold label" in capsys.readouterr().err
     assert [sentence.words[0] for sentence in TASK.sentences(examples[1])] == ["A", '"']
 
 
@@ -112,14 +110,14 @@ def test_missing_labels_of_data_hubs_are_left_out_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     assert summary(written(tmp_path / "pairs", text)) == [("1", "A man , he .", "B")]
-    assert "3 pairs without a gold label" in capsys.readouterr().err
+    assert "3 rows without a gold label" in capsys.readouterr().err
 
 
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "long.tsv", f"{HEADING}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
     assert [len(sentence.words) for pair in examples for sentence in TASK.sentences(pair)] == [LONGEST, 1, 1, LONGEST]
-    assert "1 sentences cut to 300 words" in capsys.readouterr().err
+    assert "1 sentence cut to 300 words" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -134,7 +132,7 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsy
         ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
         ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", ", line 2"),
         ("neutral\ta\tb\nneutral\ta\tc\n", ", line 1"),
-        ("text1\ttext2\tlabel\na\tb\tneutral\n", ", line 1"),
+        ("first\tsecond\tlabel\na\tb\tneutral\n", ", line 1"),
         ("yes, he did, or not\n", ", line 1"),
         ("premise,hypothesis,label\na,b,neutral\na,b, c,neutral\n", ", line 3"),
         ("A man sleeps .\tHe is awake .\tneutral\n", ", line 1"),
@@ -152,7 +150,8 @@ def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: P
 
     assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
     assert labels("not_entailment", "entailment") == ["entailment", "not_entailment"]
-    assert labels("1", "0", "2", "1") == ["0", "1", "2"]
+    assert labels("1", "0", "1") == ["0", "1"], "as of RTE"
+    assert labels("1", "0", "2", "1") == ["entailment", "neutral", "contradiction"], "as data hubs number them"
 
 
 def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
@@ -194,12 +193,3 @@ def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Pa
     assert [sum(row.values()) for row in predictions] == pytest.approx([1.0] * 10)
     expected = np.mean([-np.log(row[pair.label]) for pair, row in zip(examples, predictions, strict=True)])
     assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
-    pattern = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
-    for length in range(9):
-        for cell in map("".join, product('"a', repeat=length)):
-            expected = cell[1:-1].replace('""', '"') if pattern.fullmatch(cell) else cell
-            assert unquoted(cell) == expected
-    assert unquoted('"' + '""' * 1_000_000 + 'x"y"') == '"' + '""' * 1_000_000 + 'x"y"', "in linear time"

@@ -1,0 +1,174 @@
+"""Formats: how the files of each task may look, by examples.
+
+The table of docs/probes.md is made of them, and a test has every example read.
+
+python -m downstream.formats docs/probes.md
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+# Lines of an example that the page shows, and the head of its table.
+SHOWN = 3
+HEAD = "| task | file | first three lines (⇥ is a tab) |\n|---|---|---|\n"
+
+
+class Format(NamedTuple):
+    """A form of the files of a task.
+
+    name: as the page names it.
+    example: the text of a small file.
+    suffix: at the end of the file's name.
+    options: of the task's reader, without which it does not read the file.
+    """
+
+    name: str
+    example: str
+    suffix: str = ".txt"
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+FORMATS: dict[str, tuple[Format, ...]] = {
+    "snli": (
+        Format(
+            "SNLI's and MultiNLI's JSON lines",
+            '{"gold_label": "neutral", "sentence1": "A dog ran", "sentence2": "Rain"}\n'
+            '{"gold_label": "-", "sentence1": "A dog ran", "sentence2": "It slept"}\n',
+            ".jsonl",
+        ),
+        Format(
+            "tab-separated",
+            "gold_label\tsentence1\tsentence2\n"
+            "neutral\tA dog ran.\tIt is big.\n"
+            "entailment\tA dog ran.\tIt moved.\n",
+        ),
+        Format(
+            "comma-separated",
+            "premise,hypothesis,label\n"
+            '"Well, a dog ran.",It is big.,neutral\n'
+            "A dog ran.,It moved.,entailment\n",
+            ".csv",
+        ),
+    ),
+    "ner": (
+        Format(
+            "a word, a tab, a tag: WNUT-17, Broad Twitter Corpus",
+            "Ana\tB-PER\nleft\tO\nLima\tB-LOC\n",
+        ),
+        Format(
+            "types alone, `B_PER` or `PER-B`: Few-NERD, CoreNLP",
+            "Ana\tperson-artist\nleft\tO\nLima\tlocation-GPE\n",
+        ),
+        Format(
+            "WikiANN: a language in front of each word",
+            "en:Ana\tB-PER\nen:left\tO\nen:Lima\tB-LOC\n",
+        ),
+        Format(
+            "CoNLL-2003; its lines of `-DOCSTART-` are left out",
+            "Ana NNP B-NP B-PER\nleft VBD B-VP O\nLima NNP B-NP B-LOC\n",
+        ),
+        Format(
+            "GermEval 2014: two layers of entities, the outer one",
+            "# http://a.org\n1\tAna\tB-PER\tO\n2\tfehlt\tO\tO\n",
+            options={"column": 2},
+        ),
+        Format(
+            "LitBank: layers of entities, the outer one",
+            "Ana\tB-PER\tO\tO\tO\nleft\tO\tO\tO\tO\n",
+            options={"column": 1},
+        ),
+        Format(
+            "OntoNotes, CoNLL-2012: brackets",
+            "#begin document (bn/a); part 000\n"
+            "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) * -\n"
+            "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
+            "\n"
+            "#end document\n",
+            options={"column": 10},
+        ),
+    ),
+    "sst5": (
+        Format(
+            "trees of the Stanford Sentiment Treebank",
+            "(3 (2 This) (3 (3 works) (2 .)))\n"
+            "(1 (2 It) (1 (1 (2 is) (1 dull)) (2 .)))\n"
+            "(2 (2 It) (2 ends))\n",
+        ),
+    ),
+    "imdb": (
+        Format(
+            "JSON lines",
+            '{"text": "Superb.<br />I liked it!", "label": "pos"}\n'
+            '{"text": "I left.", "label": "neg"}\n',
+            ".jsonl",
+        ),
+    ),
+    "srl": (
+        Format(
+            "CoNLL-2012 `*_gold_conll` with propositions",
+            "#begin document (bn/a); part 000\n"
+            "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) (ARG0*) -\n"
+            "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
+            "\n"
+            "#end document\n",
+            ".conll",
+        ),
+        Format(
+            "PropBank's own release, its words put in",
+            "a.xml 0 0 Ana NNP (S* - - (ARG0*)\n"
+            "a.xml 0 1 left VBD *) leave leave.01 (V*)\n",
+            ".conll",
+        ),
+        Format(
+            "CoNLL-2005: words, others or none, then its `props`",
+            "Ana NNP - (A0*)\nleft VBD leave (V*)\n",
+            ".props",
+        ),
+    ),
+    "coref": (
+        Format(
+            "CoNLL-2012 `*_gold_conll`, OntoGUM, LitBank: chains in the last column",
+            "#begin document (bn/a); part 000\n"
+            "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) * (12)\n"
+            "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
+            "\n"
+            "bn/a 0 0 She PRP (TOP*) - - - Eve * (12)\n"
+            "\n"
+            "#end document\n",
+            ".conll",
+        ),
+        Format(
+            "document, part, number, word, chains",
+            "#begin document (a)\n"
+            "a\t0\t0\tAna\t(0)\n"
+            "a\t0\t1\tleft\t-\n"
+            "\n"
+            "a\t0\t0\tShe\t(0)\n"
+            "#end document\n",
+            ".conll",
+        ),
+    ),
+}
+
+
+def page(text: str) -> str:
+    """The page with the table of the formats as they are now."""
+    rows = []
+    for task, formats in FORMATS.items():
+        for each in formats:
+            options = [f": `--{key} {value}`" for key, value in each.options.items()]
+            # Cells of a table have no bars of their own.
+            lines = each.example.replace("\t", "⇥").replace("|", "\\|").splitlines()
+            shown = "<br>".join(f"`{line}`" for line in lines[:SHOWN])
+            rows.append(f"| `{task}` | {each.name}{''.join(options)} | {shown} |\n")
+    table = HEAD + "".join(rows)
+    return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table, text)
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")

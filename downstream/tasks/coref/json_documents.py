@@ -1,0 +1,87 @@
+"""Documents with chains as JSON lines, as e2e-coref reads them and `elmoc
+dump-features` takes them: an object a line.
+
+| key | what it holds |
+|---|---|
+| `doc_key` | the document's name |
+| `sentences` | lists of words |
+| `clusters` | lists of mentions `[first, last]`, words counted through the document |
+| `speakers` | a list like `sentences`, of the speaker of each word; may be missing |
+"""
+
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from downstream.inputs.sentence import make_sentence
+from downstream.readers.columns import ColumnSentence
+from downstream.readers.conll2012 import NOTHING, Document
+from downstream.tasks.coref.model import CorefDocument
+from downstream.tasks.coref.scorer import Mention
+from elmoc.errors import InputError, reading
+from elmoc.text.documents import TextRange
+from elmoc.text.json_lines import read_objects
+
+
+class _Record(Struct):
+    """A line. A cell of a column can hold the name."""
+
+    doc_key: Annotated[str, Meta(pattern=r"^[^\0\t\r\n]+$")]
+    sentences: list[list[str]]
+    clusters: list[list[Mention]]
+    speakers: list[list[str]] = []
+    # It says that the words are pieces of words.
+    subtoken_map: Any = None
+
+
+def read_json_documents(path: Path) -> list[CorefDocument]:
+    """The documents of a file (plain or compressed).
+
+    They have the columns of a file of coreference alone, in which predictions are
+    written. Chains are in the order in which they begin; of those that begin at one
+    word, one with a mention of this word alone comes first.
+
+    Raises:
+        InputError: a line is no such object, has pieces of words, or a mention that is
+            not in the document.
+    """
+    documents = []
+    for line, record in read_objects(TextRange(path), _Record):
+        words = list(chain.from_iterable(record.sentences))
+        speakers = list(chain.from_iterable(record.speakers)) or [NOTHING] * len(words)
+        chains = [sorted(set(cluster)) for cluster in record.clusters if cluster]
+        chains.sort(key=lambda own: min((a, a < b) for a, b in own))
+        with reading(f"{path}, line {line}"):
+            if record.subtoken_map is not None:
+                raise InputError(
+                    "its words are pieces of words, as subtoken_map says: give the "
+                    "file that it was made of"
+                )
+            if len(speakers) != len(words):
+                raise InputError(f"{len(speakers):,} speakers for {len(words):,} words")
+            for first, last in chain.from_iterable(chains):
+                if not 0 <= first <= last < len(words):
+                    raise InputError(
+                        f"the mention [{first}, {last}] is not in the document, whose "
+                        f"words are 0 to {len(words) - 1}"
+                    )
+        sentences = list(filter(None, record.sentences))
+        documents.append(
+            CorefDocument(
+                Document(
+                    f"#begin document ({record.doc_key}); part 000",
+                    [_in_columns(record.doc_key, own, path) for own in sentences],
+                ),
+                [make_sentence(own, file=path, line=line) for own in sentences],
+                [speaker or NOTHING for speaker in speakers],
+                chains,
+            )
+        )
+    return documents
+
+
+def _in_columns(name: str, words: list[str], path: Path) -> ColumnSentence:
+    rows = [[name, "0", str(place), word, NOTHING] for place, word in enumerate(words)]
+    return ColumnSentence(path, rows, [])

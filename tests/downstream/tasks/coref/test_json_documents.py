@@ -1,0 +1,84 @@
+"""Documents of coreference as JSON lines: those of columns in another form, whose features are dumped from the file."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from downstream.inputs.sources import FeatureStates
+from downstream.tasks.coref.task import TASK
+from elmoc.__main__ import main as elmoc
+from tests.downstream.tasks.coref.test_task import conll, read
+
+DOCUMENT: dict[str, Any] = {
+    "doc_key": "bn/cnn_0001_0",
+    "sentences": [["Bo", "and", "Al", "met", "."], [], ["They", "said", "Bo", "lost", "his", "hat", "."]],
+    "speakers": [["A"] * 5, [], ["", *["B"] * 6]],
+    "clusters": [[[9, 10]], [[7, 7], [0, 0], [9, 9], [0, 0]], [[0, 2], [5, 5]]],
+    "constituents": [],
+}
+
+
+def written(path: Path, *documents: dict[str, Any]) -> Path:
+    path.write_text("\n".join(map(json.dumps, documents)) + "\n\n")
+    return path
+
+
+def test_json_lines_are_the_documents_of_columns(tmp_path: Path) -> None:
+    text = conll(
+        "bn/cnn_0001_0", "Bo/(1)|(2 and Al/2) met .\nThey/(2) said Bo/(1) lost his/(1)|(3 hat/3) .", speakers="AB"
+    )
+    columns = tmp_path / "a.conll"
+    columns.write_text(text.replace("They\tXX\t*\t-\t-\t-\tB", "They\tXX\t*\t-\t-\t-\t-"))
+    [expected] = read(columns)
+    [document] = read(written(tmp_path / "a.jsonlines", DOCUMENT))
+    for field in ("chains", "speakers", "genre"):
+        assert getattr(document, field) == getattr(expected, field)
+    assert [each.words for each in document.sentences] == [each.words for each in expected.sentences]
+    assert TASK.describe([document]) == TASK.describe([expected])
+    assert document.chains == [[(0, 0), (7, 7), (9, 9)], [(0, 2), (5, 5)], [(9, 10)]]
+    own, theirs = (TASK.format_prediction(each, [[(0, 2), (5, 5)]]).splitlines() for each in (document, expected))
+    assert own[0] == theirs[0] == "#begin document (bn/cnn_0001_0); part 000"
+    assert [line.split()[-1:] for line in own] == [line.split()[-1:] for line in theirs]
+
+
+def test_documents_without_speakers_in_a_packed_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    lines = [{key: DOCUMENT[key] for key in ("clusters", "sentences", "doc_key")}, DOCUMENT | {"doc_key": "b c"}]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    documents = read(path)
+    assert [document.genre for document in documents] == ["bn", ""]
+    assert documents[0].speakers == ["-"] * 12
+    assert [each.line for document in documents for each in document.sentences] == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"clusters": [[[3, 12]]]}, "line 2: the mention .3, 12. is not in the document, whose words are 0 to 11"),
+        ({"clusters": [[[3, 2]]]}, "line 2: the mention"),
+        ({"clusters": [[[3, 3, 3]]]}, "line 2 cannot be read"),
+        ({"clusters": None}, "line 2 cannot be read"),
+        ({"speakers": [["A"]]}, "line 2: 1 speakers for 12 words"),
+        ({"subtoken_map": [0, 1]}, "line 2: .* pieces of words"),
+        ({"doc_key": "a\tb"}, "line 2 cannot be read"),
+    ],
+)
+def test_damaged_documents(tmp_path: Path, fails: Callable[..., str], change: dict[str, Any], said: str) -> None:
+    path = written(tmp_path / "a.jsonlines", DOCUMENT, DOCUMENT | change)
+    assert re.search(f"a.jsonlines, {said}", fails("sentences", "coref", path))
+
+
+def test_features_of_the_file_are_those_of_its_documents(tmp_path: Path, subword_model: Path) -> None:
+    path = written(
+        tmp_path / "a.jsonlines",
+        DOCUMENT | {"sentences": [["A", "cat", "."], ["It", "(", "she", ")", "ran"]], "clusters": []},
+    )
+    path.write_text(path.read_text().replace(', "speakers": ', ', "others": '))
+    assert elmoc(["dump-features", str(subword_model), str(path), str(tmp_path / "f.h5")]) == 0
+    sentences = [each for document in read(path) for each in document.sentences]
+    states = FeatureStates(tmp_path / "f.h5", sentences=sentences).lookup(sentences)
+    assert [state.shape[1] for state in states] == [3, 5]

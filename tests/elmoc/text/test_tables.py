@@ -1,0 +1,49 @@
+"""Tables: rows of comma- and tab-separated text, with quotation marks as people and programs write them."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from elmoc.errors import InputError
+from elmoc.text.tables import read_table, unquoted
+
+
+@pytest.mark.parametrize(
+    ("separator", "text", "expected"),
+    [
+        # marks are a part of tab-separated text, as SNLI and MultiNLI have it
+        ("\t", 'a\tb\n"Stop\tx\n"Go" on"\t"y"\n6" long\t""\n', ['"Stop|x', '"Go" on"|"y"', '6" long|""']),
+        # but for cells that pandas wrote, within marks because there are marks inside
+        ("\t", 'a\tb\n"6"" long"\tx\n"""no"""\ty\n', ['6" long|x', '"no"|y']),
+        # or tabs and line ends, or that R wrote, with marks around all strings
+        ("\t", 'a\tb\n"Two\nlines"\tx\n"a\ttab"\ty\n', ["Two\nlines|x", "a\ttab|y"]),
+        ("\t", '"a"\t"b"\n"Yes"\t1\n', ["Yes|1"]),
+        (",", 'a,b\n"Well, yes",x\n"no",y\n"Two\r\nlines","z"\n', ["Well, yes|x", "no|y", "Two\nlines|z"]),
+        (",", 'a,b\n"Stop,x\nno,"y\n', ['"Stop|x', 'no|"y']),
+        (",", 'a\n"Two\nlines"\n\n', ["Two\nlines"]),
+    ],
+)
+def test_quotation_marks(tmp_path: Path, separator: str, text: str, expected: list[str]) -> None:
+    (tmp_path / "table").write_text(text + " \n", newline="")
+    rows = dict(read_table(tmp_path / "table", separator))
+    assert ["|".join(row.values()) for row in rows.values()] == expected
+    assert min(rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a,b\n1,2\n1,2,3\n", 3), ('a,b\n"x" y,2\n"u, v",2\n', 2), ('a,b\n1,2\n"u, v,2\n', 3)]
+)
+def test_a_damaged_table_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "table").write_text(text)
+    with pytest.raises(InputError, match=f"table, line {line}"):
+        list(read_table(tmp_path / "table", ","))
+
+
+def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
+    pattern = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+    for length in range(9):
+        for cell in map("".join, product('"a', repeat=length)):
+            expected = cell[1:-1].replace('""', '"') if pattern.fullmatch(cell) else cell
+            assert unquoted(cell) == expected
+    assert unquoted('"' + '""' * 1_000_000 + 'x"y"') == '"' + '""' * 1_000_000 + 'x"y"', "in linear time"
