@@ -26,8 +26,8 @@ _OTHERS = re.compile(
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
-# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset, and that
-# of the folders of several.
+# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset, and
+# that of the folders of several.
 _SAVED = "state.json"
 _SPLITS = "dataset_dict.json"
 
