@@ -32,15 +32,20 @@ from elmoc.errors import InputError, reading
 from elmoc.text.arrow_files import ColumnFiles
 from elmoc.text.json_lines import JsonDocuments, JsonRows
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
-from elmoc.text.plain import PlainText
 from elmoc.text.reader import (
+    PlainText,
     TextDocument,
     TextRange,
     TextReader,
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents
+from elmoc.text.rows import (
+    TEXT,
+    RowCount,
+    choose_column,
+    row_documents,
+)
 from elmoc.text.tables import Tables
 
 __all__ = [

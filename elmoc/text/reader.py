@@ -1,4 +1,4 @@
-"""Readers: what a kind of text is to the rest of the project, and what they share."""
+"""Readers: what a kind of text is to the project, and how plain text is read."""
 
 import os
 import re
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 from elmoc.batches import buffered
-from elmoc.errors import say
+from elmoc.errors import InputError, say
 from elmoc.files.compression import AnyPath, compression
-from elmoc.files.text import MAX_LINE_BYTES
+from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.scripts import unspaced_part
 from elmoc.text.tokenizer import looks_raw
 
@@ -21,6 +21,8 @@ COMPRESSION = 2.7
 SAMPLE_CHARACTERS = 10_000
 # Bytes behind a wanted cut in which the end of a document is looked for, at most.
 _MOST_LOOKED_AT = 1 << 20
+# A row of columns: fields divided by tabs, or a tag of an entity or a chunk at its end.
+_COLUMNS = re.compile(r"\t|\s(?:O|[BIES]-\S+)$")
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,39 @@ class TextReader(ABC):
                 cuts.add(file.tell())
         ranges = pairwise(sorted(cuts))
         return [replace(text, start=start, end=end) for start, end in ranges]
+
+
+class PlainText(TextReader):
+    """Lines of text, plain or compressed."""
+
+    document_end = re.compile(rb"\n[ \t\r]*\n")
+
+    def takes(self, path: AnyPath) -> bool:
+        """Whatever is of no other kind is text."""
+        return True
+
+    def read(self, text: TextRange) -> Iterator[TextDocument]:
+        """See `TextReader`. A part of a file begins a document."""
+        lines = enumerate(read_lines(text.path, text.start, text.end), 1)
+        for number, line in lines:
+            document = until_blank(line, lines)
+            yield TextDocument(str(text.path), document, line=number)
+            # Lines that the caller left belong to this document all the same.
+            for _ in document:
+                pass
+
+    def check(self, text: TextRange, *, warn: bool = True) -> None:
+        """See `TextReader`. Columns are refused."""
+        sample = first_lines(read_lines(text.path), SAMPLE_CHARACTERS)
+        rows = [line.strip() for line in sample if line.strip()]
+        # Comments of CoNLL-U have no columns.
+        rows = [row for row in rows if not row.startswith("#")]
+        if 2 * len(list(filter(_COLUMNS.search, rows))) > len(rows):
+            raise InputError(
+                f"{text.path} has columns: give the sentences alone, which `python -m "
+                "downstream sentences` prints"
+            )
+        super().check(text, warn=warn)
 
 
 def until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:

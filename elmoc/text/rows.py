@@ -21,7 +21,12 @@ import msgspec
 
 from elmoc.errors import InputError, say, shortened
 from elmoc.files.compression import AnyPath
-from elmoc.text.reader import TextDocument, TextRange, TextReader, until_blank
+from elmoc.text.reader import (
+    TextDocument,
+    TextRange,
+    TextReader,
+    until_blank,
+)
 
 # Rows at the beginning of a file by which its column of text is chosen.
 SAMPLE_ROWS = 100

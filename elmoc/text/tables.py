@@ -72,7 +72,7 @@ def read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]]
             cells = next(table, None)
         if cells and quoting == csv.QUOTE_NONE:
             cells = [unquoted(cell) for cell in cells]
-        if cells and (len(cells) > 1 or cells[0].strip()):
+        if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells
 
 
