@@ -68,6 +68,7 @@ TABLES: dict[str, tuple[str, bytes, Any]] = {
         b'text\tn\n"I went\t1\nand came .\t1\nhome ."\t0\n',
         [[['"I', "went"]], [["and", "came", "."]], [["home", '."']]],
     ),
+    "an empty cell": ("a.csv", b'text\na\n\n""\n \nb', [[["a"]], [["b"]]]),
     "zero byte": ("a.csv", b"n,text\n1,a\0b\n", [[["a\0b"]]]),
     "too few cells": ("a.csv", b'n,text\n1,"a\nb"\n2\n', "a.csv, line 4: it has 1 cells, the first line 2"),
     "not closed": ("a.csv", b'n,text\n1,"a\n2,b,c\n', "a.csv, line 2 cannot be read"),
@@ -80,7 +81,7 @@ TABLES: dict[str, tuple[str, bytes, Any]] = {
 
 
 @pytest.mark.parametrize("case", TABLES)
-def test_files_of_rows(tmp_path: Path, case: str) -> None:
+def test_files_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
     name, content, expected = TABLES[case]
     (tmp_path / name).write_bytes(content)
     if isinstance(expected, str):
@@ -88,3 +89,4 @@ def test_files_of_rows(tmp_path: Path, case: str) -> None:
             list(read_documents(tmp_path / name))
     else:
         assert [list(document.sentences()) for document in read_documents(tmp_path / name)] == expected
+        assert ("1 of 3 rows have no text in text" in capsys.readouterr().out) == (case == "an empty cell")
