@@ -35,22 +35,23 @@ class Format(NamedTuple):
 FORMATS: dict[str, tuple[Format, ...]] = {
     "snli": (
         Format(
-            "SNLI's and MultiNLI's JSON lines",
+            "JSON lines of SNLI and MultiNLI",
             '{"gold_label": "neutral", "sentence1": "A dog ran", "sentence2": "Rain"}\n'
             '{"gold_label": "-", "sentence1": "A dog ran", "sentence2": "It slept"}\n',
             ".jsonl",
         ),
         Format(
-            "tab-separated",
+            "tabs: SNLI, MultiNLI, XNLI",
             "gold_label\tsentence1\tsentence2\n"
             "neutral\tA dog ran.\tIt is big.\n"
             "entailment\tA dog ran.\tIt moved.\n",
         ),
         Format(
-            "comma-separated",
+            "exports of hubs: tables, JSON lines, Parquet",
             "premise,hypothesis,label\n"
-            '"Well, a dog ran.",It is big.,neutral\n'
-            "A dog ran.,It moved.,entailment\n",
+            '"Well, a dog ran.",It is big.,1\n'
+            "A dog ran.,It moved.,0\n"
+            "A dog ran.,It slept.,2\n",
             ".csv",
         ),
     ),
@@ -98,13 +99,25 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             "(1 (2 It) (1 (1 (2 is) (1 dull)) (2 .)))\n"
             "(2 (2 It) (2 ends))\n",
         ),
+        Format(
+            "exports of hubs: JSON lines, tables, Parquet",
+            '{"text": "This works .", "label": 3, "label_text": "positive"}\n'
+            '{"text": "It ends .", "label": 2, "label_text": "neutral"}\n',
+            ".jsonl",
+        ),
+        Format("a label and a sentence", "3\tThis works .\n1\tIt is dull .\n", ".tsv"),
     ),
     "imdb": (
         Format(
-            "JSON lines",
+            "JSON lines, tables, Parquet",
             '{"text": "Superb.<br />I liked it!", "label": "pos"}\n'
             '{"text": "I left.", "label": "neg"}\n',
             ".jsonl",
+        ),
+        Format(
+            "exports of hubs: tables, JSON lines, Parquet",
+            'review,sentiment\n"Superb, I liked it!",positive\nI left.,negative\n',
+            ".csv",
         ),
     ),
     "srl": (
@@ -150,6 +163,12 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             "a\t0\t0\tShe\t(0)\n"
             "#end document\n",
             ".conll",
+        ),
+        Format(
+            "JSON lines of e2e-coref, which `elmoc dump-features` takes, too",
+            '{"doc_key": "bn/a", "sentences": [["Ana", "left"], ["She", "ran"]], '
+            '"clusters": [[[0, 0], [2, 2]]]}\n',
+            ".jsonlines",
         ),
     ),
 }

@@ -29,7 +29,7 @@ class SentencesCommand:
     ]
     files: Annotated[
         list[Path],
-        Meta(description="plain or .gz", extra={"metavar": "FILE"}),
+        Meta(description="plain or compressed", extra={"metavar": "FILE"}),
     ]
     reader: Annotated[Values, Meta(description="how the data is read")] = field(
         default_factory=dict

@@ -69,7 +69,7 @@ class LabelSet:
 NLI = LabelSet(
     task="snli",
     wanted="snli reads gold_label (or label), sentence1 (premise) and sentence2 "
-    "(hypothesis) in JSON, or columns that the first line names so",
+    "(hypothesis) in JSON lines, or columns that the first line names so",
     columns=(
         ("gold_label", "label_text", "label", "labels"),
         ("sentence1", "premise", "text1"),
@@ -82,9 +82,9 @@ NLI = LabelSet(
 )
 FIVE_CLASSES = LabelSet(
     task="sst5",
-    wanted="sst5 reads trees like (3 (2 This) (3 works)), or text and label in JSON or "
-    "in columns; labels are 0 to 4, very negative to very positive, or scores from 0 "
-    "to 1",
+    wanted="sst5 reads trees like (3 (2 This) (3 works)), or text and label in JSON "
+    "lines or in columns; labels are 0 to 4, very negative to very positive, or scores "
+    "from 0 to 1",
     columns=(
         ("label", "labels", "sentiment", "label_text"),
         ("text", "sentence", "review"),
@@ -101,8 +101,8 @@ FIVE_CLASSES = LabelSet(
 )
 TWO_CLASSES = LabelSet(
     task="imdb",
-    wanted="imdb reads text and label in JSON or in columns; labels are neg and pos, "
-    "negative and positive, or 0 and 1",
+    wanted="imdb reads text and label in JSON lines or in columns; labels are neg and "
+    "pos, negative and positive, or 0 and 1",
     columns=(
         ("label_text", "label", "labels", "sentiment"),
         ("text", "sentence", "review"),

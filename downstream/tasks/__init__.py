@@ -8,12 +8,12 @@ from elmoc.errors import InputError
 # Name → what it is, as the help of the command says it. Tables have the tasks in this
 # order.
 TASKS = {
-    "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
+    "snli": "natural language inference (pairs of sentences; accuracy)",
     "ner": "named entities (CoNLL columns; entity F1)",
-    "sst5": "sentiment in five classes (PTB-style trees; accuracy)",
-    "imdb": "sentiment of whole reviews in two classes (jsonl; accuracy)",
+    "sst5": "sentiment in five classes (trees or sentences; accuracy)",
+    "imdb": "sentiment of whole reviews in two classes (accuracy)",
     "srl": "semantic role labelling (CoNLL-2012 columns; F1 as srl-eval counts)",
-    "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
+    "coref": "coreference (CoNLL-2012 columns or JSON; mean F1 of MUC, B³ and CEAFφ4)",
 }
 
 
