@@ -91,6 +91,13 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             "#end document\n",
             options={"column": 10},
         ),
+        Format(
+            "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); names of "
+            "numbers are in a `dataset_info.json` beside them, or in `--tag-names`",
+            '{"tokens": ["Ana", "left", "Lima"], '
+            '"ner_tags": ["B-PER", "O", "B-LOC"]}\n',
+            ".jsonl",
+        ),
     ),
     "sst5": (
         Format(

@@ -69,12 +69,13 @@ class Span(NamedTuple):
 @dataclass(frozen=True)
 class ColumnSentence:
     """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1)
-    of `file`.
+    of `file`, or in a `unit` of another name.
     """
 
     file: Path
     rows: list[list[str]]
     lines: list[int]
+    unit: str = "line"
 
     def column(self, index: int) -> list[str]:
         """One column, from top to bottom, as the file spells it; raises `InputError`
@@ -93,7 +94,8 @@ class ColumnSentence:
 
     def error(self, word: int, what: str) -> InputError:
         """An error about one of its words, with file and line."""
-        return InputError(f"{self.file}, line {self.lines[word]}: {reason(what)}")
+        place = f"{self.file}, {self.unit} {self.lines[word]}"
+        return InputError(f"{place}: {reason(what)}")
 
     def bracketed(self, index: int, *, clusters: bool = False) -> list[Span]:
         """The spans of a column of brackets in the order in which they open, so that
@@ -257,8 +259,8 @@ def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
     if len(words) > _LONG or (inner and len(sentences) == 1):
         warn(
             f"{path}, line {longest.lines[0]}: one sentence has {len(words):,} words, "
-            f"{inner:,} of which end one, as a full stop does: blank lines after "
-            "sentences may be missing"
+            f"{inner:,} of which end one, as a full stop does: ends of sentences, such "
+            "as blank lines, may be missing"
         )
 
 

@@ -32,6 +32,7 @@ from downstream.readers.columns import (
     read_columns,
     relabelled,
 )
+from downstream.readers.tagged_rows import name_numbers, read_tagged_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
     Dropout,
@@ -127,27 +128,43 @@ class NerReaderOptions(ReaderOptions):
     word_column: Annotated[
         int, Meta(ge=-1, description="the column of the words, from 0; -1 finds it")
     ] = -1
+    tag_names: Annotated[
+        str,
+        Meta(
+            description="the names of tags that are numbers, from 0, with commas "
+            "between them (default: those of a dataset_info.json beside the file)",
+            extra={"metavar": "O,B-PER,…", "rare": True},
+        ),
+    ] = ""
 
 
 class NerTask(Task[TaggedSentence, list[str]]):
     def read(
         self, path: Path, options: NerReaderOptions, *, training: bool
     ) -> list[TaggedSentence]:
-        """Read a file of columns; tags (see `tags`) become BIO."""
-        columns, _ = read_columns(path, labels=TAG, column=options.column)
-        word_column = find_words(columns, options.word_column)
-        check_words(columns, word_column)
-        width = len(columns[0].rows[0])
-        if options.column in (word_column, word_column - width):
-            raise columns[0].error(
+        """Read a file of columns or rows; tags (see `tags`) become BIO."""
+        names = [name.strip() for name in options.tag_names.split(",") if name]
+        column = 1
+        word_column = 0
+        sentences = read_tagged_rows(path, names)
+        if not sentences:
+            column = options.column
+            sentences, _ = read_columns(path, labels=TAG, column=column)
+            word_column = find_words(sentences, options.word_column)
+        check_words(sentences, word_column)
+        width = len(sentences[0].rows[0])
+        if column in (word_column, word_column - width):
+            raise sentences[0].error(
                 0,
                 f"column {word_column} has the words: tags are needed in another "
                 "(--column), which a tab or a blank divides from it",
             )
-        tags = read_tags(columns, options.column)
+        if names:
+            name_numbers(sentences, column, names)
+        tags = read_tags(sentences, column)
         return [
             TaggedSentence(each.sentence(word_column), own)
-            for each, own in zip(columns, tags, strict=True)
+            for each, own in zip(sentences, tags, strict=True)
         ]
 
     def labels(self, example: TaggedSentence) -> Sequence[str]:

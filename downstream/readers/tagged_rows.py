@@ -1,0 +1,145 @@
+"""Tagged sentences as rows, as data hubs export them: a list of words and a list of
+tags in each; JSON lines, a JSON array, Parquet or Arrow files.
+
+Tags may be numbers of names, which stand in the features of the data set: in a file of
+JSON beside the rows, or in Parquet's own metadata.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from downstream.printing import counted, note
+from downstream.readers.columns import ColumnSentence
+from elmoc.errors import InputError, reading
+from elmoc.files.compression import open_binary
+from elmoc.files.records import read_json
+from elmoc.text.arrow_files import PARQUET, ColumnFiles
+from elmoc.text.documents import TextRange, reader_of
+from elmoc.text.json_lines import JsonRows
+
+# Keys of a row; the first of each that it has is read.
+WORDS = ("tokens", "words", "token", "text", "sentence")
+TAGS = ("ner_tags", "tags", "labels", "ner", "ner_labels", "bio_tags", "label")
+# Files of a data set's features, beside its rows.
+FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
+
+# How JSON begins; in columns a label stands behind a word `[`.
+_JSON = re.compile(rb"\s*[\[{]\s*[\[{\"]")
+_NUMBER = re.compile(r"-?\d{1,9}")
+
+
+def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
+    """The sentences of a file of rows, in columns: word, tag; none where the file is of
+    another kind.
+
+    Args:
+        path: the file.
+        names: of tags that are numbers; by default those of the data set's features.
+
+    Raises:
+        InputError: a row without words and as many tags, or a number without a name.
+    """
+    reader = reader_of(path)
+    with open_binary(path) as file:
+        is_json = _JSON.match(file.read(1_000)) is not None
+    unit = "row"
+    if isinstance(reader, (JsonRows, ColumnFiles)):
+        unit = reader.unit
+        rows = reader.rows(TextRange(path))
+    elif is_json:
+        rows = _array(path)
+    else:
+        return []
+    sentences = []
+    empty = 0
+    keys: list[str] = []
+    for number, row in rows:
+        keys = keys or [
+            next((key for key in each if isinstance(row.get(key), list)), "")
+            for each in (WORDS, TAGS)
+        ]
+        with reading(f"{path}, {unit} {number}"):
+            if not row.keys() >= set(keys):
+                raise InputError(
+                    f"JSON and Parquet need a list of words ({', '.join(WORDS)}) and "
+                    f"one of tags ({', '.join(TAGS)}), not {', '.join(row)}"
+                )
+            words = msgspec.convert(row[keys[0]], list[str])
+            tags = msgspec.convert(row[keys[1]], list[int | str])
+            if len(words) != len(tags):
+                raise InputError(f"{len(words)} words have {len(tags)} tags")
+        columns = [[word, str(tag)] for word, tag in zip(words, tags, strict=True)]
+        if columns:
+            lines = [number] * len(columns)
+            sentences.append(ColumnSentence(path, columns, lines, unit))
+        empty += not columns
+    if empty:
+        note(f"{path}: {counted(empty, 'row')} without words are left out")
+    if not sentences:
+        raise InputError(f"{path} holds no sentences")
+    name_numbers(sentences, 1, names or _class_names(path, keys[1]))
+    return sentences
+
+
+def name_numbers(
+    sentences: Sequence[ColumnSentence], column: int, names: Sequence[str]
+) -> None:
+    """Put names in the place of tags where all tags of a file are numbers.
+
+    Raises:
+        InputError: there are no names, or there is none for a number.
+    """
+    tags = [tag for each in sentences for tag in each.column(column)]
+    if not all(map(_NUMBER.fullmatch, tags)):
+        return
+    for each in sentences:
+        for place, row in enumerate(each.rows):
+            if int(row[column]) not in range(len(names)):
+                raise each.error(
+                    place,
+                    f"the tag {row[column]} is a number without a name: no JSON of "
+                    f"features ({FEATURES[0]}) is beside the file, or it has others: "
+                    "give the names by --tag-names O,B-PER,… in their order",
+                )
+            row[column] = names[int(row[column])]
+
+
+def _array(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the rows of a JSON array with their numbers."""
+    with reading(f"{path}, a JSON array of rows,"), open_binary(path) as file:
+        rows = msgspec.json.decode(file.read(), type=list[dict[str, Any]])
+    yield from enumerate(rows, 1)
+
+
+def _class_names(path: Path, key: str) -> list[str]:
+    """The names of the numbers that a feature of a data set has; none where they are
+    not known, or are others in parts of the data set.
+    """
+    beside = [path.with_name(name) for name in FEATURES]
+    described = [read_json(each) for each in beside if each.is_file()]
+    with open(path, "rb") as file:
+        is_parquet = file.read(4) == PARQUET
+    if is_parquet:
+        from pyarrow import parquet
+
+        with reading(path):
+            metadata = parquet.read_schema(path).metadata or {}
+            described.append(msgspec.json.decode(metadata.get(b"huggingface", b"{}")))
+    features = [value for name, value in _fields(described) if name == key]
+    found = [value for name, value in _fields(features) if name == "names"]
+    is_one = bool(found) and all(each == found[0] for each in found)
+    return list(map(str, found[0])) if is_one else []
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield all names and values of the objects in a JSON value."""
+    if isinstance(value, Mapping):
+        yield from value.items()
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _fields(each)

@@ -1,0 +1,91 @@
+"""Tagged sentences as rows: read from every file of data hubs, and damage named with its row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from downstream.readers.tagged_rows import FEATURES
+from downstream.tasks.ner.task import TASK, NerReaderOptions
+from elmoc.errors import InputError
+
+WORDS = [["Bo", "met", "Al", "Xu"], ["Rain"], []]
+NUMBERS = [[2, 0, 1, 1], [0], []]
+TAGS = [["I-PER", "O", "B-PER", "B-PER"], ["O"], []]
+NAMES = ["O", "B-PER", "I-PER"]
+# as `datasets` writes them, of two versions
+SEQUENCE = {"feature": {"names": NAMES, "_type": "ClassLabel"}, "_type": "Sequence"}
+OLD = [{"num_classes": 3, "names": NAMES, "_type": "ClassLabel"}]
+OTHER = {"feature": {"names": ["O", "B-X"]}}
+
+
+def rows(words_key: str, tags_key: str, tags: list[Any]) -> list[dict[str, Any]]:
+    pairs = zip(WORDS, tags, strict=True)
+    return [{"id": "7", words_key: words, tags_key: own, "pos_tags": [9] * len(own)} for words, own in pairs]
+
+
+def lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def read(path: Path, **options: Any) -> tuple[str, str]:
+    examples = TASK.read(path, NerReaderOptions(**options), training=True)
+    words = " | ".join(" ".join(each.sentence.words) for each in examples)
+    return words, " | ".join(" ".join(each.tags) for each in examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "features", "options"),
+    [
+        ("a.jsonl", lines(rows("words", "labels", TAGS)), {}, {}),
+        ("a", lines(rows("tokens", "ner_tags", NUMBERS)), {}, {"tag_names": "O, B-PER, I-PER"}),
+        ("a.json", json.dumps(rows("tokens", "tags", TAGS), indent=2), {}, {}),
+        ("a.json", json.dumps(rows("tokens", "ner_tags", NUMBERS)), {FEATURES[0]: {"ner_tags": SEQUENCE}}, {}),
+        ("a.jsonl", lines(rows("tokens", "tags", NUMBERS)), {FEATURES[1]: {"v1": {"features": {"tags": OLD}}}}, {}),
+        ("a.tsv", "Bo\t2\nmet\t0\nAl\t1\nXu\t1\n\nRain\t0\n", {}, {"tag_names": "O,B-PER,I-PER"}),
+    ],
+)  # fmt: skip
+def test_rows_of_data_hubs(
+    tmp_path: Path, name: str, text: str, features: dict[str, Any], options: dict[str, Any]
+) -> None:
+    (tmp_path / name).write_text(text)
+    for file, content in features.items():
+        (tmp_path / file).write_text(json.dumps(content))
+    assert read(tmp_path / name, **options) == ("Bo met Al Xu | Rain", "B-PER O B-PER B-PER | O")
+
+
+def test_parquet_has_the_names_of_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pylist(rows("tokens", "ner_tags", NUMBERS))
+    described = {"huggingface": json.dumps({"info": {"features": {"ner_tags": SEQUENCE, "pos_tags": OTHER}}})}
+    parquet.write_table(table.replace_schema_metadata(described), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet") == ("Bo met Al Xu | Rain", "B-PER O B-PER B-PER | O")
+    assert "1 row without words are left out" in capsys.readouterr().err
+    parquet.write_table(table, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b.parquet, row 1: the tag 2 is a number without a name: .*--tag-names"):
+        read(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "said"),
+    [
+        ('{"tokens": ["a"], "ner_tags": [1]}', {}, "a, line 1: the tag 1 is a number without .*--tag-names"),
+        ('{"tokens": ["a"], "tags": [-100]}', {"tags": SEQUENCE}, "a, line 1: the tag -100 is a number without a name"),
+        ('{"tokens": ["a"], "tags": [1]}', {"x": {"tags": SEQUENCE}, "y": {"tags": OTHER}}, "or it has others"),
+        ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O"]}', {}, "line 2: 2 words have 1 tags"),
+        ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}', {}, "line 2: .* a list of words .tokens, .*not tokens"),
+        ('{"text": "Bo met Al", "entities": [[0, 2, "PER"]]}', {}, "a, line 1: .*one of tags .*, not text, entities"),
+        ('{"tokens": ["a", null], "tags": ["O", "O"]}', {}, "a, line 1.*`str`, got `null`"),
+        ('{"tokens": ["a"], "tags": ["O", "O"]', {}, "a, line 1 cannot be read"),
+        ('{\n "tokens": ["a"], "tags": ["O"]}', {}, "a, a JSON array of rows, cannot be read .*got `object`"),
+        ('[{"tokens": [], "tags": []}]', {}, "a holds no sentences"),
+        ('{"tokens": ["a", "b"], "tags": ["O", "_"]}', {}, "a, line 1: '_' is no tag"),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_read(tmp_path: Path, text: str, features: dict[str, Any], said: str) -> None:
+    (tmp_path / "a").write_text(text)
+    (tmp_path / "features.json").write_text(json.dumps(features))
+    with pytest.raises(InputError, match=said):
+        read(tmp_path / "a")
