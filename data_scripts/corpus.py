@@ -49,7 +49,7 @@ from data_scripts.parts.workers import (
 )
 from elmoc.corpus import Corpus, finish_corpus
 from elmoc.errors import InputError, quiet, say
-from elmoc.files.checksums import fingerprint_file
+from elmoc.files.checksums import FileChecksum
 from elmoc.files.writing import locked
 from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
@@ -304,7 +304,7 @@ def _finish(plan: _Plan, out: Path, options: CorpusOptions) -> None:
     rows.tell(out)
     if plan.leave_out:
         settings["leave_out"] = {
-            str(file): fingerprint_file(Path(file)) for file in plan.leave_out
+            str(file): FileChecksum.of(file).whole for file in plan.leave_out
         }
         left_out = dict.fromkeys(settings["shard_tokens"], 0)
         for piece in numbered:

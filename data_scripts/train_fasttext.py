@@ -152,7 +152,10 @@ def train_fasttext(options: FastTextOptions) -> None:
     say(f"{words:,} words; {', '.join(f'{name} {sizes[name]:,}' for name in sizes)}")
     with locked(output):
         refuse_existing(output)
-        with temporary_path(output, "text") as text, atomic_path(output) as model:
+        with (
+            temporary_path(output, "text") as text,
+            atomic_path(output, checksum=True) as model,
+        ):
             with open_text(text) as file:
                 for line, _ in sentences(corpus, corpus.train):
                     file.write(line.removeprefix("\n"))

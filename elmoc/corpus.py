@@ -29,7 +29,7 @@ from elmoc.files.text import open_text
 from elmoc.files.writing import locked
 
 FORMAT = "elmoc-corpus"
-VERSION = 1
+VERSION = 2
 BEGIN = "<s>"
 END = "</s>"
 UNKNOWN = "<unk>"
@@ -113,7 +113,6 @@ class Corpus:
             file that is missing, truncated, or damaged in its first or last block.
 
     train_tokens: of the training shards, sentence boundaries included.
-    checksums: those that the corpus was written with, by file.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -132,11 +131,8 @@ class Corpus:
         self.train = record.train
         self.held_out = record.held_out
         self.train_tokens = record.train_tokens
-        self.checksums = {
-            self.path / name: checksum for name, checksum in record.checksums.items()
-        }
-        for file, checksum in self.checksums.items():
-            checksum.check_ends(file)
+        for name, checksum in record.checksums.items():
+            checksum.check_ends(self.path / name)
 
     @property
     def marks(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.compression import require_file
 from elmoc.files.records import read_record, write_record
-from elmoc.files.writing import atomic_directory
+from elmoc.files.writing import atomic_directory, remove
 from elmoc.settings import convert
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
@@ -59,7 +59,7 @@ from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-model"
-VERSION = 3
+VERSION = 4
 WEIGHTS = "model.safetensors"
 OUTPUT_LAYERS = "heads.safetensors"
 CARD = "README.md"
@@ -135,7 +135,8 @@ class OutputLayerRecord:
         """Whether both are of one kind and for the same targets, wherever the files of
         the targets are.
         """
-        return self.config | {"origin": None} == other.config | {"origin": None}
+        same = {"origin": None, "checksum": None}
+        return self.config | same == other.config | same
 
     def target_vectors(self, where: str) -> VectorSource | None:
         """The vectors that the encoder was trained against; None where `config` names
@@ -243,14 +244,14 @@ def write_model_directory(
         source = model.word_vectors
         bundled = folder / source.file_name
         if vectors is not None and not (bundled.exists() and bundled.samefile(vectors)):
-            bundled.unlink(missing_ok=True)
+            remove(bundled)
             shutil.copyfile(vectors, bundled)
         stored = model.stored_vectors
         if isinstance(stored, Path):
             shutil.copyfile(stored, folder / stored.name)
         elif stored is not None:
             stored.write(folder / stored.file_name)
-            source = replace(source, origin=stored.file_name)
+            source = replace(source, origin=stored.file_name, checksum=None)
         # What is inside is found inside, wherever the directory is moved.
         if (folder / source.file_name).is_file():
             source = replace(source, origin=source.file_name)
@@ -427,7 +428,7 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
     vectors = _read_config(path).word_vectors.file_name
     is_needed = with_vectors or vectors in STORED_FILES
     own = [vectors] if is_needed else []
-    return ["config.json", CARD, WEIGHTS, OUTPUT_LAYERS, *own]
+    return ["config.json", "config.json.xxh3", CARD, WEIGHTS, OUTPUT_LAYERS, *own]
 
 
 def bundled_vectors(path: Path | str) -> Path | None:

@@ -96,7 +96,7 @@ def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors
     """A model with random weights throughout (norms and biases, too); it reads `random:3:6` unless told otherwise."""
     vectors = vectors or RandomVectors(seed=3, size=6)
     config = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=2), word_vector_size=vectors.size)
-    source = VectorSource(vectors.origin, vectors.fingerprint, vectors.size, "none")
+    source = VectorSource.of(vectors, "none")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(11)
         encoder = BidirectionalEncoder(config, directions=directions)

@@ -311,7 +311,7 @@ def _rebuilt(
                 "the probe was trained with another encoder, "
                 f"{encoder_facts(trained.features or {})}"
             )
-        record.weights.check_whole(path / WEIGHTS)
+        record.checksums[WEIGHTS].check_whole(path / WEIGHTS)
         probe = task.model(
             inputs=ProbeInputs(sources, settings),
             settings=settings,

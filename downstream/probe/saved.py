@@ -31,13 +31,13 @@ class ProbeRecord:
     vocabulary: what the task's model has to know of the training data.
     labels: label → its number in the training data.
     result: of the training, with one seed and without counts of items.
-    weights: the checksum of their file.
+    checksums: of the file of weights, by name.
     """
 
     vocabulary: Facts
     labels: dict[str, int]
     result: Result
-    weights: FileChecksum
+    checksums: dict[str, FileChecksum]
 
 
 def save_probe(
@@ -57,7 +57,7 @@ def save_probe(
             # Counts of many items would make the record larger than what is read.
             result=replace(result, counts=[[]]),
             # Damaged weights may still be read: only their numbers would be wrong.
-            weights=FileChecksum.of(partial / WEIGHTS),
+            checksums={WEIGHTS: FileChecksum.of(partial / WEIGHTS)},
         )
         write_record(partial / RECORD, record, format=FORMAT, version=FORMAT_VERSION)
 

@@ -16,7 +16,7 @@ from downstream.inputs.options import AS_THEY_ARE
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
-from elmoc.files.writing import locked, writing
+from elmoc.files.writing import locked, renewed_checksum, writing
 
 # Seconds to wait for other runs that append a line, which takes a moment.
 LOCK_SECONDS = 60.0
@@ -201,6 +201,7 @@ def append_result(path: Path, record: Mapping[str, Any]) -> None:
     with (
         locked(path, seconds=LOCK_SECONDS),
         writing(path),
+        renewed_checksum(path),
         open(path, "ab", buffering=0) as file,
     ):
         size = file.tell()

@@ -7,7 +7,7 @@ the baseline folder, which all encoders share.
 """
 
 import json
-import os
+import shutil
 import signal
 import subprocess
 import time
@@ -24,6 +24,7 @@ from downstream.results.records import encoder_identity
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import atomic_path, remove
 from elmoc.jobs import start_job
 from elmoc.process import progress_bar
 from elmoc.stopping import handled_signals
@@ -156,10 +157,12 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     bar.update()
                     # Only a whole line of results gets the name that is looked for.
                     if process.returncode == 0:
-                        os.replace(_partial(job), job.result)
+                        with atomic_path(job.result, checksum=True) as whole:
+                            shutil.copyfile(_partial(job, logs), whole)
+                    remove(_partial(job, logs))
+                    if process.returncode == 0:
                         continue
                     failed += 1
-                    _partial(job).unlink(missing_ok=True)
                     bar.clear()
                     say(_failure(job, process.returncode, logs))
         finally:
@@ -168,12 +171,14 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                 process.send_signal(signal.SIGINT)
             for process, job in running.items():
                 process.wait()
-                _partial(job).unlink(missing_ok=True)
+                remove(_partial(job, logs))
     return failed
 
 
 def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
-    options = {**job.command["options"], "out": _partial(job)}
+    partial = _partial(job, logs)
+    remove(partial)
+    options = {**job.command["options"], "out": partial}
     with open(logs / f"{job.name}.log", "wb") as log:
         return start_job(
             "downstream",
@@ -195,6 +200,10 @@ def _failure(job: Job, status: int, logs: Path) -> str:
     return f"{job.name} failed ({reason}): see {log}"
 
 
-def _partial(job: Job) -> Path:
-    """The file of a result until it is whole; then it takes the result's place."""
-    return job.result.with_name(f".{job.result.stem}.{os.getpid()}.jsonl")
+def _partial(job: Job, logs: Path) -> Path:
+    """The file of a result until it is whole; then it is copied to its place.
+
+    It is in a folder of this suite alone, whose next run removes what a killed one has
+    left.
+    """
+    return logs / f"{job.name}.jsonl"

@@ -36,7 +36,7 @@ from elmoc.errors import InputError, reading, say
 from elmoc.features.dump import DumpOptions
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
-from elmoc.files.writing import locked, refuse_existing
+from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import checked
@@ -224,7 +224,8 @@ def _report(
             if line["features"] and model is not None:
                 line["features"]["directory"] = os.path.abspath(model)
         lines.append(json.dumps(line))
-    write_sentences(out / "results.jsonl", lines)
+    with atomic_path(out / "results.jsonl", checksum=True) as partial:
+        partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     rows = compared_rows([out / "results.jsonl"])
     merit = figure_of_merit(rows)
     all_notes = explanations(rows) + list(notes)

@@ -1,15 +1,16 @@
 """Checksums: the hashes by which content is known again, and by which damage to a file
-is found.
+is found. All of them are XXH3.
 
-Two hashes are in use, since released files hold both: XXH3 (64 bits) in the checksums
-of files and in the tables of compact word vectors, and BLAKE2b in the fingerprints of
-models and word vectors.
+A record of ours (`config.json`, …) holds the checksums of the files that belong to it.
+A file that stands alone, such as the record itself, has `FILE.xxh3` beside it: the line
+that `xxhsum -H3 FILE` prints and `xxhsum -c` verifies.
 """
 
 import hashlib
+import mmap
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +18,9 @@ import xxhash
 
 from elmoc.errors import InputError, reading
 
-# The size of the first and of the last block of a file, which are checked wherever it
-# is opened: most damage is there, and they are read at once.
-_END_BYTES = 1 << 16
+# The size of a block. The first and the last of a file are checked wherever it is
+# opened: most damage is there, and they are read at once.
+_BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class FileChecksum:
     @classmethod
     def of(cls, path: Path | str) -> "FileChecksum":
         """The checksum of a file as it is now. All of the file is read."""
-        with open(path, "rb", buffering=0) as file:
-            whole = hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
-        return cls(os.path.getsize(path), _ends(path), whole)
+        return cls(os.path.getsize(path), _ends(path), _whole(path))
 
     def check_ends(self, path: Path | str) -> None:
         """Check the size of a file, and its first and last block. No more is read.
@@ -62,6 +61,34 @@ class FileChecksum:
         """
         if self.of(path) != self:
             raise InputError(f"{path} is damaged: its content is not what was written")
+
+
+def checksum_path(path: Path | str) -> Path:
+    """Where the checksum of a file that stands alone is: `FILE.xxh3`."""
+    path = Path(path)
+    return path.with_name(f"{path.name}.xxh3")
+
+
+def checksum_line(path: Path | str, name: str) -> bytes:
+    """What `FILE.xxh3` says of a file as it is now, whose name is or will be `name`."""
+    return b"XXH3_%b  %b\n" % (_whole(path).encode(), os.fsencode(name))
+
+
+def check_beside(path: Path | str) -> bool:
+    """Check all of a file by `FILE.xxh3`; returns whether there is one.
+
+    Raises:
+        InputError: the file is not as it was written, or has another name.
+    """
+    written = checksum_path(path)
+    if not written.exists():
+        return False
+    if written.read_bytes() != checksum_line(path, Path(path).name):
+        raise InputError(
+            f"{path} is damaged: it is not what {written.name} says (where you have "
+            f"changed or renamed it yourself, remove {written.name})"
+        )
+    return True
 
 
 def check_archive(path: Path | str) -> None:
@@ -86,14 +113,20 @@ def check_archive(path: Path | str) -> None:
             raise ValueError(f"{damaged} is not what was written")
 
 
+def _whole(path: Path | str) -> str:
+    """A hash of all of a file."""
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
+
+
 def _ends(path: Path | str) -> str:
     """A hash of the first and the last block of a file."""
     with open(path, "rb") as file:
-        digest = xxhash.xxh3_64(file.read(_END_BYTES))
+        digest = xxhash.xxh3_64(file.read(_BLOCK_BYTES))
         # In a small file the last block is the rest, which may be empty.
-        start = max(file.tell(), os.path.getsize(path) - _END_BYTES)
+        start = max(file.tell(), os.path.getsize(path) - _BLOCK_BYTES)
         file.seek(start)
-        digest.update(file.read(_END_BYTES))
+        digest.update(file.read(_BLOCK_BYTES))
     return digest.hexdigest()
 
 
@@ -103,7 +136,7 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     Args:
         parts: the byte strings; an iterator may make them one at a time.
     """
-    digest = hashlib.blake2b(digest_size=8)
+    digest = xxhash.xxh3_64()
     for part in parts:
         # The length is hashed, too, so that the same bytes in other parts have another
         # hash.
@@ -112,27 +145,23 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_file(
-    path: Path | str, blocks: int = 64, block_bytes: int = 1 << 16
-) -> str:
-    """A content hash of a file that is quick for large ones.
-
-    It covers the size and blocks spread evenly over the file, first and last included;
-    a file smaller than all the blocks together is covered whole.
-
-    Args:
-        path: the file.
-        blocks: the number of blocks.
-        block_bytes: the size of a block.
+def fingerprint_file(path: Path | str) -> str:
+    """A content hash of a file, which is not empty, that is quick for large ones: of 64
+    of its blocks, see `spread_blocks`.
     """
-    size = os.path.getsize(path)
     with open(path, "rb") as file:
-        if size <= blocks * block_bytes:
-            return fingerprint([file.read()])
-        parts = [size.to_bytes(8, "little")]
-        for index in range(blocks):
-            # The first block starts at 0, and the last one ends with the file.
-            start = (size - block_bytes) * index // (blocks - 1)
-            file.seek(start)
-            parts.append(file.read(block_bytes))
-    return fingerprint(parts)
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with content:
+        return fingerprint(spread_blocks(content, 64))
+
+
+def spread_blocks(content: mmap.mmap | memoryview, blocks: int) -> Iterator[bytes]:
+    """Yield what stands for bytes of which not all are to be read: their number, and
+    blocks of 64 KiB spread evenly over them, first and last included.
+
+    If all blocks together are larger than the content, they cover all of it.
+    """
+    yield b"%d" % len(content)
+    last = max(0, len(content) - _BLOCK_BYTES)
+    for start in sorted({last * index // (blocks - 1) for index in range(blocks)}):
+        yield content[start : start + _BLOCK_BYTES]

@@ -34,7 +34,7 @@ def read_record(path: Path | str, kind: type[T], *, format: str, version: int) -
 
 
 def write_record(path: Path | str, record: Any, *, format: str, version: int) -> None:
-    """Write a dataclass as `read_record` reads it, atomically."""
+    """Write a dataclass as `read_record` reads it, see `write_json`."""
     write_json(path, {"format": format, "version": version, **asdict(record)})
 
 
@@ -46,9 +46,9 @@ def read_json(path: Path | str) -> Any:
 
 
 def write_json(path: Path | str, value: Any) -> None:
-    """Write `value` as indented JSON, atomically."""
+    """Write `value` as indented JSON, atomically, and its checksum."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    with atomic_path(path) as partial:
+    with atomic_path(path, checksum=True) as partial:
         # What is not UTF-8 in names of files becomes escapes of JSON.
         partial.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, SoftFileLock, Timeout
 
 from elmoc.errors import InputError, say
+from elmoc.files.checksums import checksum_line, checksum_path
 
 # What a system call for a lock says on a file system that has none, as on NFS without
 # its daemon, and on Lustre.
@@ -144,7 +145,9 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_path(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
+def atomic_path(
+    path: Path | str, *, sync: bool = True, checksum: bool = False
+) -> Iterator[Path]:
     """Yield a path beside `path` to write a file to; it is renamed to `path` when the
     block ends well, else removed.
 
@@ -152,7 +155,11 @@ def atomic_path(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
         path: the file; it gets the permissions that the umask leaves.
         sync: whether the content is on disk before the rename. Files that are only
             worked with can do without.
+        checksum: whether the file stands alone, and gets `FILE.xxh3`. Others are in a
+            record with checksums, or are texts and pictures that people may change.
     """
+    path = Path(path)
+    beside = checksum_path(path)
     with temporary_path(path) as partial:
         partial.touch()
         # Of a new file, whatever writes it: a library may make it private.
@@ -160,8 +167,34 @@ def atomic_path(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
         yield partial
         os.chmod(partial, mode)
         if sync:
-            _to_disk(partial)
+            to_disk(partial)
+        line = checksum_line(partial, path.name) if checksum else b""
+        # An older file's would call the new one damaged.
+        beside.unlink(missing_ok=True)
         os.replace(partial, path)
+        if checksum:
+            with atomic_path(beside) as written:
+                written.write_bytes(line)
+
+
+@contextmanager
+def renewed_checksum(path: Path) -> Iterator[None]:
+    """Write `FILE.xxh3` anew when the block ends, which appends to a file.
+
+    Where the file was damaged before, the old checksum stays, and tells of it.
+    """
+    beside = checksum_path(path)
+    # An older file of this name may have left one.
+    if not path.exists() or path.stat().st_size == 0:
+        beside.unlink(missing_ok=True)
+    line = checksum_line(path, path.name) if beside.exists() else b""
+    is_damaged = beside.exists() and beside.read_bytes() != line
+    if not is_damaged:
+        beside.unlink(missing_ok=True)
+    yield
+    if not is_damaged:
+        with atomic_path(beside) as partial:
+            partial.write_bytes(checksum_line(path, path.name))
 
 
 @contextmanager
@@ -192,7 +225,7 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
             # A file with two names, or a link, is also another's.
             if file.is_file() and is_own:
                 os.chmod(file, mode)
-                _to_disk(file)
+                to_disk(file)
         remove(old)
         if path.exists():
             os.replace(path, old)
@@ -200,16 +233,18 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
         remove(old)
 
 
-def _to_disk(file: Path) -> None:
+def to_disk(file: Path) -> None:
+    """Have all of a file on the disk."""
     with open(file, "rb") as written:
         os.fsync(written.fileno())
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a directory, where it is there."""
+    """Remove a file and its checksum, or a directory, where it is there."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
+        checksum_path(path).unlink(missing_ok=True)
         path.unlink(missing_ok=True)
 
 

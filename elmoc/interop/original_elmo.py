@@ -370,7 +370,7 @@ def export_original_elmo(
             tensor = weight.write(*(ours[name] for name in weight.ours))
             array = tensor.contiguous().numpy()
             file.create_dataset(weight.theirs, data=array, track_times=False)
-    with atomic_path(weights) as partial_path:
+    with atomic_path(weights, checksum=True) as partial_path:
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())
     # The last: where there are options, both files are whole.

@@ -1,9 +1,11 @@
 """Compiled libraries: how a C++ file of ours is compiled on this machine, once for a
 processor, and kept.
 
-The library is kept in the user's cache directory.
+The library is kept in the user's cache directory, with its checksum: one that was cut,
+by a full disk perhaps, would end every process that loads it.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -12,7 +14,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from elmoc.files.checksums import fingerprint
+from elmoc.errors import InputError
+from elmoc.files.checksums import (
+    check_beside,
+    checksum_line,
+    checksum_path,
+    fingerprint,
+)
+from elmoc.files.writing import remove, to_disk
 
 # Flags are tried in this order: not every compiler and processor takes all of them.
 # Without OpenMP one thread runs.
@@ -69,12 +78,13 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
                 f"others may write to {library.parent}: `chmod go-w` it, or set "
                 "XDG_CACHE_HOME"
             )
-        try:
-            return ctypes.CDLL(str(library))
-        except OSError:
-            # it is not there yet, or not whole
-            build(source, command, library)
-            return ctypes.CDLL(str(library))
+        _remove_leftovers(library.parent)
+        # It may not be there yet, not be whole, or be of another system.
+        with contextlib.suppress(OSError, InputError):
+            if check_beside(library):
+                return ctypes.CDLL(str(library))
+        build(source, command, library)
+        return ctypes.CDLL(str(library))
     # a RuntimeError says that there is no home directory, a ValueError that the command
     # has an open quote
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
@@ -98,18 +108,39 @@ def build(source: Path, command: list[str], library: Path) -> None:
     Raises:
         KernelBuildError: the compiler takes none of the flags.
     """
-    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
+    with tempfile.TemporaryDirectory(
+        dir=library.parent, prefix="build-", suffix=f".{os.getpid()}.{platform.node()}"
+    ) as scratch:
         output = Path(scratch) / library.name
         for flags in FLAGS:
             files = [str(source), "-o", str(output)]
             run = _run(command, COMMON_FLAGS + flags + files)
             if run.returncode == 0:
                 output.chmod(0o700)
-                # a library has its name once it is whole
-                output.replace(library)
+                _keep(output, library)
                 return
     said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
     raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
+
+
+def _keep(output: Path, library: Path) -> None:
+    """Give a compiled library its name, once it is whole, and its checksum."""
+    checksum = checksum_path(output)
+    checksum.write_bytes(checksum_line(output, library.name))
+    # No library has the checksum of another, whatever comes between.
+    remove(library)
+    for new in (output, checksum):
+        to_disk(new)
+        new.replace(library.with_name(new.name))
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the folders of compilations on this machine that were killed."""
+    for left in folder.glob(f"build-*.{platform.node()}"):
+        try:
+            os.kill(int(left.name.split(".")[1]), 0)
+        except ProcessLookupError:
+            remove(left)
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

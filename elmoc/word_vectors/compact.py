@@ -22,7 +22,7 @@ from torch import Tensor
 
 from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
-from elmoc.files.checksums import fingerprint
+from elmoc.files.checksums import fingerprint, spread_blocks
 from elmoc.settings import convert
 from elmoc.weights import prefixed, taken
 from elmoc.word_vectors.coded_rows import (
@@ -43,7 +43,6 @@ _MOST_WORDS = 1024
 # Blocks of a tensor that a fingerprint covers. Each may bring megabytes of a file into
 # memory.
 _BLOCKS = 4
-_BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -217,11 +216,8 @@ class CompactVectors(StoredVectors):
         parts = [repr(self.description()).encode()]
         for name, tensor in sorted(self.tensors().items()):
             content = tensor.numpy().reshape(-1).view(np.uint8)
-            parts.append(f"{name} {len(content)}".encode())
-            last = max(0, len(content) - _BLOCK_BYTES)
-            # A small tensor has all blocks at 0, and one of them counts.
-            for start in np.unique(np.linspace(0, last, _BLOCKS).astype(np.int64)):
-                parts.append(content[start : start + _BLOCK_BYTES].tobytes())
+            parts.append(name.encode())
+            parts += spread_blocks(content.data, _BLOCKS)
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Sources of word vectors: the `WordVectors` protocol, text files, random vectors."""
 
-import hashlib
 import os
 import re
 from array import array
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Literal, Protocol, get_args
 
 import numpy as np
+import xxhash
 from msgspec import Meta
 
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
-from elmoc.files.checksums import fingerprint_file
+from elmoc.files.checksums import FileChecksum, fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.word_vectors.fasttext_file import MAX_SIZE
 
@@ -51,12 +51,23 @@ class WordVectors(Protocol):
 class VectorSource:
     """Which word vectors a model reads, or is trained against, as model directories
     record it.
+
+    checksum: of their file when it was first read; None where they have none, or it
+        goes with the model. A fingerprint does not cover all of a large file.
     """
 
     origin: str
     fingerprint: str
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE)]
     post_processing: TransformKind
+    checksum: FileChecksum | None = None
+
+    @classmethod
+    def of(cls, vectors: WordVectors, post_processing: TransformKind) -> "VectorSource":
+        """The source of vectors; all of their file is read, if they have one."""
+        origin = vectors.origin
+        checksum = FileChecksum.of(origin) if os.path.isfile(origin) else None
+        return cls(origin, vectors.fingerprint, vectors.size, post_processing, checksum)
 
     @property
     def file_name(self) -> str:
@@ -67,7 +78,7 @@ class VectorSource:
         """Whether both are the same vectors, transformed in the same way, wherever the
         files are.
         """
-        return replace(self, origin=other.origin) == other
+        return replace(self, origin=other.origin, checksum=other.checksum) == other
 
 
 def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
@@ -195,12 +206,9 @@ class RandomVectors:
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
         vectors = np.empty((len(words), self.size), dtype=np.float32)
-        seed = str(self.seed).encode()
         for vector, word in zip(vectors, words, strict=True):
+            name = f"{self.seed} {word}".encode("utf-8", "surrogatepass")
             # Another hash would draw other vectors than models were trained with.
-            digest = hashlib.blake2b(
-                word.encode("utf-8", "surrogatepass"), digest_size=16, key=seed
-            ).digest()
-            bits = np.random.Philox(key=int.from_bytes(digest, "little"))
+            bits = np.random.Philox(key=xxhash.xxh3_128_intdigest(name))
             np.random.Generator(bits).standard_normal(out=vector, dtype=np.float32)
         return vectors

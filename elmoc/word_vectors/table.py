@@ -19,12 +19,12 @@ from elmoc.errors import InputError, reading
 from elmoc.files.arrays import all_finite, check_array, load_array
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
-from elmoc.files.writing import atomic_path, locked
+from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.word_vectors.sources import TransformKind, VectorSource, WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-vectors"
-VERSION = 1
+VERSION = 2
 Dtype = Literal["float16", "float32"]
 
 
@@ -32,16 +32,14 @@ Dtype = Literal["float16", "float32"]
 class TableRecord:
     """What `vectors/NAME.json` holds.
 
-    checksums: of `rows`, and of `transform` where it has a file.
+    vectors: what the rows are made of.
+    checksums: of the other files, by name.
     """
 
-    size: Annotated[int, Meta(ge=1)]
     dtype: Dtype
     zero_rows: Annotated[int, Meta(ge=0)]
-    origin: str
-    vectors_fingerprint: str
+    vectors: VectorSource
     lexicon_fingerprint: str
-    post_processing: TransformKind
     boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum]
 
@@ -49,8 +47,6 @@ class TableRecord:
 class VectorTable:
     """A vector table opened for reading; `rows` is memory-mapped.
 
-    checksums: the checksums that it was written with, by file: its rows and, where
-        there is one, the file of its transform.
     transform: what its vectors have been through, for words outside the table.
 
     Raises:
@@ -74,34 +70,27 @@ class VectorTable:
             )
         self.name = name
         self.path = description.with_suffix(".npy")
-        self.size = record.size
         self.zero_rows = record.zero_rows
-        self.source = VectorSource(
-            record.origin,
-            record.vectors_fingerprint,
-            record.size,
-            record.post_processing,
-        )
-        files = {"rows": self.path}
-        if record.post_processing != "none":
-            files["transform"] = self.path.with_suffix(".post.npz")
-        with reading(description):
-            self.checksums = {
-                file: record.checksums[part] for part, file in files.items()
-            }
-        for file, checksum in self.checksums.items():
+        self.source = record.vectors
+        self.size = self.source.size
+        files = [self.path]
+        if self.source.post_processing != "none":
+            files.append(self.path.with_suffix(".post.npz"))
+        for file in files:
+            with reading(description):
+                checksum = record.checksums[file.name]
             checksum.check_ends(file)
         self.rows = load_array(
             self.path,
-            shape=(corpus.types, record.size),
+            shape=(corpus.types, self.size),
             dtype=record.dtype,
             mmap=True,
         )
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
         arrays = {}
-        if "transform" in files:
-            with reading(files["transform"]), np.load(files["transform"]) as stored:
+        if len(files) > 1:
+            with reading(files[1]), np.load(files[1]) as stored:
                 arrays = dict(stored)
         # A number that is too large for float32 becomes infinite, and is refused.
         with reading(description), np.errstate(over="ignore"):
@@ -133,34 +122,32 @@ def write_vector_table(
         post_processing: its kind.
     """
     description = corpus.path / "vectors" / f"{name}.json"
+    rows_file = description.with_suffix(".npy")
     transform_file = description.with_suffix(".post.npz")
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
     with locked(description):
         # Files get their names where the stack ends, all of them after the last byte.
         with ExitStack() as stack:
-            rows_file = atomic_path(description.with_suffix(".npy"))
-            partials = {"rows": stack.enter_context(rows_file)}
-            with open(partials["rows"], "wb") as file:
+            partial = stack.enter_context(atomic_path(rows_file))
+            with open(partial, "wb") as file:
                 np.save(file, rows)
+            checksums = {rows_file.name: FileChecksum.of(partial)}
             if arrays:
-                partials["transform"] = stack.enter_context(atomic_path(transform_file))
-                with open(partials["transform"], "wb") as file:
+                partial = stack.enter_context(atomic_path(transform_file))
+                with open(partial, "wb") as file:
                     np.savez(file, **arrays)  # type: ignore[arg-type]
-            checksums = {part: FileChecksum.of(each) for part, each in partials.items()}
-            description.unlink(missing_ok=True)
+                checksums[transform_file.name] = FileChecksum.of(partial)
+            remove(description)
         if not arrays:
             transform_file.unlink(missing_ok=True)
         write_record(
             description,
             TableRecord(
-                size=rows.shape[1],
                 dtype="float16" if rows.dtype == np.float16 else "float32",
                 zero_rows=int((~rows.any(axis=1)).sum()),
-                origin=vectors.origin,
-                vectors_fingerprint=vectors.fingerprint,
+                vectors=VectorSource.of(vectors, post_processing),
                 lexicon_fingerprint=corpus.lexicon_fingerprint,
-                post_processing=post_processing,
                 boundary_vectors=boundary.tolist(),
                 checksums=checksums,
             ),

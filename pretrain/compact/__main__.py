@@ -42,7 +42,7 @@ def learn_and_write(options: CompactOptions) -> None:
         words, rows = read_rows(options)
         learned, told = learn(words, rows, options)
         vectors = CompactVectors.of_words(words, learned)
-        with atomic_path(out) as partial:
+        with atomic_path(out, checksum=True) as partial:
             vectors.write(partial)
     size = human_bytes(out.stat().st_size)
     say(f"{out}: {len(words):,} words, {size} (as float32 {human_bytes(rows.nbytes)})")

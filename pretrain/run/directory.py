@@ -16,7 +16,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ import torch
 from elmoc.errors import InputError, reading, say
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import check_version, read_json, write_json
-from elmoc.files.writing import atomic_path, locked, remove
+from elmoc.files.writing import atomic_path, locked, remove, renewed_checksum
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import convert
 from pretrain.config import (
@@ -41,7 +41,7 @@ from pretrain.config import (
 from pretrain.step import DirectionStep
 
 CHECKPOINT = "elmoc-checkpoint"
-CHECKPOINT_VERSION = 3
+CHECKPOINT_VERSION = 4
 # The update of a checkpoint in the name of its file, which sorts as the number does.
 UPDATE_DIGITS = 9
 
@@ -205,7 +205,7 @@ class RunDirectory:
             best: the update of another one that is kept.
         """
         written = self.checkpoint_path(update)
-        with atomic_path(written) as partial:
+        with atomic_path(written, checksum=True) as partial:
             torch.save(
                 {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial
             )
@@ -213,7 +213,7 @@ class RunDirectory:
         paths = self.checkpoint_paths()
         kept = {written, self.checkpoint_path(best)}.union(paths[-keep:])
         for path in set(paths) - kept:
-            path.unlink()
+            remove(path)
 
 
 class MetricsLog:
@@ -225,7 +225,9 @@ class MetricsLog:
     """
 
     def __init__(self, path: Path, *, size: int) -> None:
-        self._file = open(path, "ab")  # noqa: SIM115 (closed by close)
+        self._stack = ExitStack()
+        self._stack.enter_context(renewed_checksum(path))
+        self._file = self._stack.enter_context(path.open("ab"))
         self._file.truncate(path.read_bytes()[:size].rfind(b"\n") + 1)
 
     def write(
@@ -246,8 +248,8 @@ class MetricsLog:
         return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, and write its checksum."""
+        self._stack.close()
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -1,15 +1,23 @@
-"""Checks: sound directories pass, and damage anywhere in a file is found and named."""
+"""Checks: sound directories pass, damage anywhere in a file is found and named, and what has no checksum is said."""
 
 import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
+from elmoc.model import ElmoC
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors
-from tests.tiny import add_table, learnable_sentences, write_corpus
+from elmoc.word_vectors.stored import LexiconVectors
+from tests.elmoc.features.sentences import write_lines
+from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
+from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 Fails = Callable[[int], str]
 
@@ -49,7 +57,7 @@ def test_all_that_is_damaged_or_missing_is_listed(
         assert f"    {corpus.path / file} is damaged" in printed.out
     assert f"{missing}: 1 damaged\n    {missing} " in printed.out
     assert f"{session_model}: sound\n" in printed.out, "what comes after it is checked all the same"
-    assert "train-0.bin" in printed.err
+    assert "held_out-0.bin" in printed.err
 
 
 def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,14 +68,71 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     with zipfile.ZipFile(checkpoint, "w") as archive:
         archive.writestr("data", bytes(1000))
     assert main(["check", str(model_path), str(run)]) == 0
-    assert capsys.readouterr().out == f"{model_path}: sound\n{run}: sound\n"
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{model_path}: sound\n{run}: 1 without a checksum\n    {checkpoint} has no checksum")
     flip_a_bit_in_the_middle(checkpoint)
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     checkpoint.write_bytes(checkpoint.read_bytes()[:-40])
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     flip_a_bit_in_the_middle(run / "model" / "model.safetensors")
-    line = error_line(main(["check", str(run)]))
-    assert "model.safetensors" in line
-    assert "and 1 more" in line
+    assert "and 1 more" in error_line(main(["check", str(run)]))
+    checkpoint.unlink()
+    assert "model.safetensors" in error_line(main(["check", str(run)]))
     (run / "model" / "heads.safetensors").write_bytes(b"")
     assert "heads.safetensors" in error_line(main(["check", str(run)]))
+
+
+@pytest.fixture
+def fasttext_model(tmp_path: Path) -> Path:
+    """A model that was trained with a fastText file of 6 MB, which is beside it."""
+    vectors = tmp_path / "words.bin"
+    vectors.write_bytes(fasttext_bytes(bucket=100_000, dim=15))
+    model = tiny_model(vectors=FastTextVectors(vectors))
+    write_model_directory(tmp_path / "model", model)
+    return tmp_path / "model"
+
+
+def test_word_vectors_of_another_are_checked_whole_wherever_they_are(
+    fasttext_model: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = fasttext_model.with_name("words.bin")
+    moved = vectors.with_name("moved.bin")
+    shutil.copy(vectors, moved)
+    command = ["check", str(fasttext_model)]
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith("model: sound\n")
+    flip_a_bit_in_the_middle(moved)
+    assert main(command) == 0
+    assert "moved.bin is damaged" in error_line(main([*command, "--vectors", str(moved)]))
+    ElmoC.from_pretrained(fasttext_model, vectors=str(moved))  # opening reads blocks of it
+    shutil.copy(moved, fasttext_model / "words.bin")
+    assert "model/words.bin is damaged" in error_line(main(command))
+    shutil.copy(vectors, fasttext_model / "words.bin")
+    assert main(command) == 0
+
+
+def test_stored_vectors_that_are_given(tmp_path: Path, error_line: Fails) -> None:
+    stored = LexiconVectors(torch.rand(30_000, 6), [f"w{number}" for number in range(30_000)])
+    model = replace(tiny_model(vectors=stored), stored_vectors=stored)
+    write_model_directory(tmp_path / "model", model)
+    given = shutil.copy(tmp_path / "model/lexicon.safetensors", tmp_path / "given.safetensors")
+    command = ["check", str(tmp_path / "model"), "--vectors", str(given)]
+    assert main(command) == 0
+    flip_a_bit_in_the_middle(given)
+    assert "given.safetensors" in error_line(main(command))
+
+
+def test_files_alone(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(tmp_path / "new.h5")
+    shutil.copy(tmp_path / "new.h5", tmp_path / "copied.h5")
+    assert main(["check", str(tmp_path / "new.h5"), str(tmp_path / "copied.h5")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{tmp_path}/new.h5: sound\n{tmp_path}/copied.h5: 1 without a checksum\n")
+    flip_a_bit_in_the_middle(tmp_path / "new.h5")
+    assert "new.h5" in error_line(main(["check", str(tmp_path)]))
+    (tmp_path / "new.h5").unlink()
+    write_lines(tmp_path / "new.h5")  # in place of an older file that left its checksum
+    assert main(["check", str(tmp_path)]) == 0
+    for name in ("new.h5", "new.h5.xxh3"):
+        (tmp_path / name).rename(tmp_path / name.replace("new", "other"))
+    assert "renamed" in error_line(main(["check", str(tmp_path / "other.h5")]))

@@ -1,4 +1,5 @@
 """Damaged files: a reader gives what was written, or one error that names the file; never a crash, a hang or gigabytes.
+`elmoc check` finds every flipped byte of what we write.
 
 FUZZ_EXAMPLES sets the number of damaged files a reader (25); `FUZZ_EXAMPLES=1000 pytest tests/fuzz` tries 20,000.
 """
@@ -7,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,13 +18,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data_scripts.train_fasttext import FastTextOptions, train_fasttext
 from downstream.__main__ import main as downstream
+from downstream.results.records import append_result
 from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.snli.task import TASK as SNLI
 from downstream.tasks.srl.task import TASK as SRL
 from downstream.tasks.sst5.task import TASK as SST5
+from elmoc.commands.check import read_files
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
@@ -215,6 +220,8 @@ READERS = [
     Reader("similar.txt", similar),
     *(Reader(f"texts/{name}", texts(name)) for name in [*FORMS, "saved/state.json", "saved/data-00000-of-00002.arrow"]),
 ]
+WRITTEN = ["corpus", "model", "run", "probe", "trained.bin", "results.jsonl"]
+WRITTEN += ["allennlp.h5", "bilm.h5", "e2e-coref.h5", "flat.h5"]
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +254,8 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
         "".join(json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
     )
     lines = [ner_line("features", WORSE), ner_line("vectors", BETTER), ner_line("vectors", {3: BETTER[1]})]
-    (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for line in lines:
+        append_result(folder / "results.jsonl", line)
     files = ["--train", folder / "entities.conll", "--dev", folder / "entities.conll", "--save", folder / "probe"]
     run("ner", *files, "--vectors", "random:1:6", "--seeds", 1, "--hidden-size", 4, "--layers", 1, "--epochs", 1)
     for name in ("lexicon", "subwords", "character CNN of bytes"):
@@ -264,6 +272,8 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
         source = folder / ("lines.jsonl" if layout == "e2e-coref" else "lines.txt")
         command = ["dump-features", session_model, source, folder / f"{layout}.h5", "--format", layout]
         assert elmoc(list(map(str, command))) == 0
+    sizes = {"dim": 4, "epochs": 1, "buckets": 20, "min_count": 1, "workers": 1}
+    train_fasttext(FastTextOptions(corpus=tiny_corpus.path, output=folder / "trained.bin", **sizes))
     return folder
 
 
@@ -297,3 +307,23 @@ def test_a_damaged_file_is_read_right_or_told(reader: Reader, sample: Path, tmp_
             assert not reader.exact or found == expected
 
     read_damaged()
+
+
+@pytest.mark.parametrize("flips", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_flipped_byte_is_found(name: str, flips: int, sample: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(sample, tmp_path / "copy") / name
+    files = sorted(each for each in path.rglob("*") if each.is_file()) or [path, path.with_name(f"{name}.xxh3")]
+    assert read_files(str(path), None) == ([], [])
+    choose = random.Random(name)
+    for file in choose.choices(files, k=flips):
+        whole = file.read_bytes()
+        content = bytearray(whole)
+        content[choose.randrange(len(content))] ^= choose.randrange(1, 256)
+        file.unlink()  # a file that is mapped keeps its content
+        file.write_bytes(content)
+        damage, unknown = read_files(str(path), None)
+        # a model's card is its user's to change
+        said = unknown if file.name == "README.md" else damage
+        assert any(str(file).removesuffix(".xxh3") in sentence for sentence in said), file
+        file.write_bytes(whole)

@@ -76,7 +76,7 @@ def test_an_interrupt_saves_and_the_same_call_goes_on(
     monkeypatch.setattr(TrainStep, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train_encoder(config, tmp_path / "run")
-    assert [path.stem for path in (tmp_path / "run/checkpoints").iterdir() if int(path.stem)] == ["000000005"]
+    assert [path.stem for path in (tmp_path / "run/checkpoints").glob("*.pt") if int(path.stem)] == ["000000005"]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
     assert not (tmp_path / "run/.config.json.lock").exists()
     assert train_encoder(config, tmp_path / "run").updates == 12

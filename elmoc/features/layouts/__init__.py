@@ -183,7 +183,10 @@ class LayoutWriter(ABC):
             "single": shape.single,
         }
         refuse_existing(path)
-        with atomic_path(path) as partial, DiskFile(partial, "w+") as disk:
+        with (
+            atomic_path(path, checksum=True) as partial,
+            DiskFile(partial, "w+") as disk,
+        ):
             try:
                 output = HdfOutput(disk, shape.dtype)
                 with output.file:

@@ -106,5 +106,5 @@ def test_probes_that_cannot_be_scored(
     weights.write_bytes(whole_bytes[:-9] + b"\1" + whole_bytes[-8:])
     assert f"{weights} is damaged" in fails(*whole)
     save_file(tensors | {"output.bias": tensors["output.bias"][:1]}, weights)
-    record.write_text(json.dumps(content | {"weights": vars(FileChecksum.of(weights))}))
+    record.write_text(json.dumps(content | {"checksums": {weights.name: vars(FileChecksum.of(weights))}}))
     assert "output.bias" in fails(*whole)

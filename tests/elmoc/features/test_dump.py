@@ -46,7 +46,7 @@ def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences
         assert file.attrs["model"] == model.fingerprint
         assert file.attrs["word_vectors"] == "random:3:6"
         assert list(file.attrs["layers"]) == ["0", "1", "2"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "model", "sentences.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "f.h5.xxh3", "model", "sentences.txt"]
 
 
 @pytest.mark.parametrize(

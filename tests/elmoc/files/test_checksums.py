@@ -4,8 +4,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import xxhash
 from elmoc.errors import InputError
-from elmoc.files.checksums import FileChecksum, check_archive, fingerprint, fingerprint_file
+from elmoc.files.checksums import FileChecksum, check_archive, fingerprint, fingerprint_file, spread_blocks
 
 
 def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
@@ -13,14 +14,22 @@ def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
     path = tmp_path / "file"
     data = bytearray(range(256)) * 40  # 10,240 bytes
     path.write_bytes(data)
-    small = {"blocks": 4, "block_bytes": 100}
-    first, sampled = fingerprint_file(path), fingerprint_file(path, **small)
+    first = fingerprint_file(path)
+    assert first == xxhash.xxh3_64_hexdigest(
+        b"".join(len(part).to_bytes(8, "little") + part for part in (b"10240", data))
+    )
     data[-1] ^= 1
     path.write_bytes(data)
     assert fingerprint_file(path) != first
-    assert fingerprint_file(path, **small) != sampled
-    path.write_bytes(data[:-1])
-    assert len({first, sampled, fingerprint_file(path), fingerprint_file(path, **small)}) == 4
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(1, 1), (70_000, 4), (4 * 65_536, 4), (500_000, 4)])
+def test_blocks_are_spread_from_the_first_byte_to_the_last(size: int, blocks: int) -> None:
+    content = memoryview(bytes(number % 251 for number in range(size)))
+    length, *found = spread_blocks(content, 4)
+    assert int(length) == size
+    assert len(found) == blocks
+    assert (found[0], found[-1]) == (content[:65_536], content[-65_536:])
 
 
 @pytest.mark.parametrize("size", [0, 1, 70_000, 1_000_000])

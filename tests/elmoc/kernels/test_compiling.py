@@ -1,9 +1,15 @@
 """Compiled kernels: compiled once and kept, made again where they are damaged, and what stands in the way is said."""
 
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from elmoc.files.checksums import check_beside, checksum_path
 from elmoc.kernels.compiling import KernelBuildError, build, load_library
 
 
@@ -22,23 +28,67 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "elmoc"
 
 
-def test_a_library_is_compiled_once_and_again_when_it_is_damaged(
-    source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_is_compiled_once(source: Path, fresh_cache: Path) -> None:
     def made() -> Path:
         assert load_library(source, "c++ -O1").seven() == 7
-        (library,) = fresh_cache.iterdir()  # nothing is left beside it
+        library, checksum = sorted(fresh_cache.iterdir())  # nothing is left beside them
+        assert checksum == checksum_path(library)
         return library
 
     compiled = made().stat().st_mtime_ns
-    library = made()
-    assert library.stat().st_mtime_ns == compiled
+    assert made().stat().st_mtime_ns == compiled
+
+
+def truncate(library: Path) -> None:
+    os.truncate(library, library.stat().st_size // 2)
+
+
+def flip(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 1
+    library.write_bytes(content)
+
+
+def replace_by_a_directory(library: Path) -> None:
+    library.unlink()
+    (library / "some").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        truncate,
+        flip,
+        lambda library: os.truncate(library, 0),
+        lambda library: library.unlink(),
+        lambda library: checksum_path(library).unlink(),
+        lambda library: os.truncate(checksum_path(library), 0),
+        replace_by_a_directory,
+    ],
+)
+def test_a_damaged_library_is_compiled_again(
+    damage: Callable[[Path], object], source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_library(source, "c++ -O1")
     other = fresh_cache.parent / "other/elmoc"  # of the first this process has it open
-    other.mkdir(mode=0o700, parents=True)
-    (other / library.name).write_bytes(b"damaged")
+    shutil.copytree(fresh_cache, other)
+    [library] = other.glob("*.so")
+    damage(library)
     monkeypatch.setenv("XDG_CACHE_HOME", str(other.parent))
     assert load_library(source, "c++ -O1").seven() == 7
-    assert [each.read_bytes() for each in other.iterdir()] == [library.read_bytes()]
+    assert check_beside(library)
+    assert len(list(other.iterdir())) == 2
+
+
+def test_what_killed_compilations_left_is_removed(source: Path, fresh_cache: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    fresh_cache.mkdir(mode=0o700)
+    for process, machine in ((ended.pid, platform.node()), (os.getpid(), platform.node()), (ended.pid, "elsewhere")):
+        (fresh_cache / f"build-abc.{process}.{machine}").mkdir()
+    load_library(source, "c++")
+    left = {path.name for path in fresh_cache.glob("build-*")}
+    assert left == {f"build-abc.{os.getpid()}.{platform.node()}", f"build-abc.{ended.pid}.elsewhere"}
 
 
 def test_whatever_keeps_kernels_from_being_compiled_is_said(
@@ -68,4 +118,5 @@ def test_two_that_compile_at_once(source: Path, fresh_cache: Path, tmp_path: Pat
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda _: build(source, [str(compiler)], library), range(2)))
     assert library.read_text() == "library\n"
-    assert list(fresh_cache.iterdir()) == [library]
+    assert sorted(fresh_cache.iterdir()) == [library, checksum_path(library)]
+    assert check_beside(library)
