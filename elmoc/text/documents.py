@@ -130,17 +130,20 @@ def read_documents(
             file and line.
     """
     counted = count or RowCount()
+    name: object = GIVEN
     if isinstance(source, TextRange):
+        name = source.path
         documents = reader_of(source.path).read(source)
         yield from counted.with_text(documents, source.field)
     elif isinstance(source, str | os.PathLike):
+        name = source
         with rereadable(source) as path:
             for text in whole_files(find_named_files([path]), field):
                 yield from read_documents(text, count=counted)
     else:
         yield from counted.with_text(_documents_of_items(source, field), field)
     if count is None:
-        counted.tell(source if isinstance(source, str | os.PathLike) else GIVEN)
+        counted.tell(name)
 
 
 def _documents_of_items(

@@ -112,22 +112,25 @@ class TextReader(ABC):
         first = next(with_text, None)
         return first is not None and first.tokenised
 
-    def check(self, text: TextRange, *, warn: bool = True) -> None:
+    def check(self, text: TextRange, *, warn: bool = True) -> bool:
         """Warn on standard error, with `warn`, of text that does not look tokenised,
-        which may be meant.
+        which may be meant; returns whether it did.
         """
         lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
         sample = "\n".join(lines)
         unspaced = unspaced_part(sample)
-        if warn and unspaced is not None and not unspaced.divided:
-            say(f"warning: {text.path} {unspaced.problem}", file=sys.stderr)
-        elif warn and looks_raw(sample):
-            say(
-                f"warning: {text.path} looks like text that is not tokenised, as most "
-                "of its commas and the like touch a word: give what `python -m "
-                "data_scripts.tokenize` makes of it",
-                file=sys.stderr,
+        problem = ""
+        if unspaced is not None and not unspaced.divided:
+            problem = unspaced.problem
+        elif looks_raw(sample):
+            problem = (
+                "looks like text that is not tokenised, as most of its commas and the "
+                "like touch a word: give what `python -m data_scripts.tokenize` makes "
+                "of it"
             )
+        if warn and problem:
+            say(f"warning: {text.path} {problem}", file=sys.stderr)
+        return warn and problem != ""
 
     def text_bytes(self, path: AnyPath) -> int:
         """About how many bytes of text a file holds (exact for a plain file)."""
@@ -179,7 +182,7 @@ class PlainText(TextReader):
             for _ in document:
                 pass
 
-    def check(self, text: TextRange, *, warn: bool = True) -> None:
+    def check(self, text: TextRange, *, warn: bool = True) -> bool:
         """See `TextReader`. Columns are refused."""
         sample = first_lines(read_lines(text.path), SAMPLE_CHARACTERS)
         rows = [line.strip() for line in sample if line.strip()]
@@ -190,7 +193,7 @@ class PlainText(TextReader):
                 f"{text.path} has columns: give the sentences alone, which `python -m "
                 "downstream sentences` prints"
             )
-        super().check(text, warn=warn)
+        return super().check(text, warn=warn)
 
 
 def until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:

@@ -161,8 +161,10 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             sentence of more than `MOST_WORDS`; two documents with one key (`:` and `/`
             count as the same there, as for e2e-coref); columns in place of text.
     """
+    to_warn = warn
     for text in source.texts:
-        reader_of(text.path).check(text, warn=warn)
+        # Of a folder, one warning is enough.
+        to_warn &= not reader_of(text.path).check(text, warn=to_warn)
     digest = xxhash.xxh3_64()
     keys = set[str]()
     sentences = 0

@@ -22,8 +22,12 @@ class Tables(RowReader):
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, str]]]:
         """See `RowReader`."""
-        is_tsv = unpacked_name(text.path).endswith(".tsv")
-        return read_table(text.path, "\t" if is_tsv else ",")
+        separator = "\t"
+        if not unpacked_name(text.path).endswith(".tsv"):
+            # Spreadsheets of half of Europe write semicolons.
+            first = next(read_lines(text.path), "")
+            separator = max(",;\t", key=first.count)
+        return read_table(text.path, separator)
 
 
 def read_table(path: AnyPath, separator: str) -> Iterator[tuple[int, dict[str, str]]]:
