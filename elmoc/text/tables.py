@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -93,12 +94,19 @@ def unquoted(cell: str) -> str:
 def _marks_are_text(path: AnyPath, separator: str) -> bool:
     """Whether quotation marks enclose no cells (`unquoted` finds the others): all lines
     have the cells of the first, and they are divided by tabs, but not named within
-    marks; or by the marks some of the lines would be one cell together.
+    marks; or else rows have others if marks are taken to enclose some.
     """
     counts = {line.count(separator) for line in read_lines(path) if line.strip()}
-    is_even = len(counts) == 1 and counts != {0}
     first = next(filter(str.strip, read_lines(path)), "")
     is_plain = separator == "\t" and '\t"' not in f"\t{first}"
-    return is_even and (
-        is_plain or any(line.count('"') % 2 for line in read_lines(path))
-    )
+    is_even = len(counts) == 1 and counts != {0}
+    return is_even and (is_plain or not _has_even_rows(path, separator))
+
+
+def _has_even_rows(path: AnyPath, separator: str) -> bool:
+    """Whether all rows have as many cells, where quotation marks enclose cells."""
+    lines = (f"{line}\n" for line in read_lines(path) if line.strip())
+    table = csv.reader(lines, delimiter=separator, strict=True)
+    with suppress(csv.Error):
+        return len({len(cells) for cells in table if cells}) == 1
+    return False

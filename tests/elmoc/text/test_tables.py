@@ -21,6 +21,7 @@ from elmoc.text.tables import read_table, unquoted
         ("\t", '"a"\t"b"\n"Yes"\t1\n', ["Yes|1"]),
         (",", 'a,b\n"Well, yes",x\n"no",y\n"Two\r\nlines","z"\n', ["Well, yes|x", "no|y", "Two\nlines|z"]),
         (",", 'a,b\n"Stop,x\nno,"y\n', ['"Stop|x', 'no|"y']),
+        (",", 'a,b\n"Go, he\nsaid",x\n"No, she\ndid",y\n', ["Go, he\nsaid|x", "No, she\ndid|y"]),
         (",", 'a\n"Two\nlines"\n\n', ["Two\nlines"]),
     ],
 )
