@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from elmoc.batches import buffered
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
     RowCount,
@@ -30,7 +30,7 @@ from elmoc.text.documents import (
     read_documents,
     reader_of,
 )
-from elmoc.text.scripts import Unspaced, unspaced_part
+from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
     SENTENCE_ENDS,
@@ -91,24 +91,21 @@ class Tokeniser:
         keep: Sequence[str] = (),
     ) -> None:
         self.text = text
-        self._patterns = list(map(_pattern, keep))
         self.keep = keep
+        with reading(f"--keep {' '.join(keep)}"):
+            joined = "|".join(f"(?:{pattern})" for pattern in keep)
+            self._keep = re.compile(joined) if keep else None
         reader = reader_of(text.path)
         reader.check(text, warn=tokenised == "yes")
-        sample = _sample(text)
-        joined = "\n".join(sample)
-        unspaced = None
+        lines = _sample(text)
+        sample = "\n".join(lines)
         if tokenised != "yes":
-            unspaced = self._divided_part(joined)
-        is_divided = unspaced is not None and unspaced.share > 0.5
+            self._require_spaces(sample)
         self.tokenised = tokenised == "yes" or (
             tokenised == "auto"
-            and (reader.is_tokenised(text) or is_divided or looks_tokenised(joined))
+            and (reader.is_tokenised(text) or looks_tokenised(sample))
         )
-        # Lines of such text are sentences, though few have a mark at their end.
-        self.wrapped = wrapped == "yes" or (
-            wrapped == "auto" and unspaced is None and looks_wrapped(sample)
-        )
+        self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(lines))
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """The tokenised lines that lines of the file, or of a part of it, become."""
@@ -139,36 +136,23 @@ class Tokeniser:
         """The sentences of a block, as lines; "" where a document ends."""
         if self.tokenised:
             return block
-        self._divided_part("\n".join(block))
+        self._require_spaces("\n".join(block))
         lines = []
         for paragraph in block:
             sentences: list[list[str]] = [[]]
             if paragraph:
-                sentences = tokenise_paragraph(paragraph, self._split, self._patterns)
+                sentences = tokenise_paragraph(paragraph, self._split, self._keep)
             lines += [" ".join(words) for words in sentences]
         return lines
 
-    def _divided_part(self, text: str) -> Unspaced | None:
-        """The part of a text in scripts without spaces between words; an `InputError`
-        where it is not divided all the same.
-        """
-        unspaced = unspaced_part(text)
-        if unspaced is not None and not unspaced.divided:
+    def _require_spaces(self, text: str) -> None:
+        """Raise an `InputError` where spaces do not divide a text into words."""
+        problem = unspaced_problem(text)
+        if problem:
             raise InputError(
-                f"{self.text.path} {unspaced.problem}, and pass what it writes with "
+                f"{self.text.path} {problem}, and pass what it writes with "
                 "--tokenised yes"
             )
-        return unspaced
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    """The pattern of an option; an `InputError` where it is none."""
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise InputError(
-            f"--keep {text!r} is no regular expression: {error}"
-        ) from error
 
 
 def listed(files: Collection[AnyPath]) -> str:

@@ -12,7 +12,7 @@ from elmoc.batches import buffered
 from elmoc.errors import InputError, say
 from elmoc.files.compression import AnyPath, compression
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
-from elmoc.text.scripts import unspaced_part
+from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import looks_raw
 
 # Bytes of text for each compressed byte.
@@ -118,11 +118,8 @@ class TextReader(ABC):
         """
         lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
         sample = "\n".join(lines)
-        unspaced = unspaced_part(sample)
-        problem = ""
-        if unspaced is not None and not unspaced.divided:
-            problem = unspaced.problem
-        elif looks_raw(sample):
+        problem = unspaced_problem(sample)
+        if not problem and looks_raw(sample):
             problem = (
                 "looks like text that is not tokenised, as most of its commas and the "
                 "like touch a word: give what `python -m data_scripts.tokenize` makes "

@@ -2,84 +2,55 @@
 words.
 """
 
-from collections import Counter
-from itertools import chain
-from typing import NamedTuple
-from unicodedata import category, name
+import re
+from unicodedata import name
 
 from elmoc.errors import shortened
 
-_CHINESE_OR_JAPANESE = "jieba (Chinese) or fugashi (Japanese)"
-# ICU knows the words of all these languages.
-_OTHER = "BreakIterator of PyICU"
-# Tools that find words, by script: the first word of the names that Unicode gives to
-# its characters. They are the scripts of Unicode's line break class SA, those of
-# ideographs, and Tibetan.
-SEGMENTERS = {
+# In classes of patterns, the blocks of scripts without spaces between words: those of
+# Unicode's line break class SA (Thai, Lao, Myanmar, Khmer, Tai, Ahom), Tibetan, kana,
+# bopomofo and ideographs.
+UNSPACED = (
+    r"\u0e00-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005\u3007\u3041-\u312f"
+    r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff\uaa60-\uaadf"
+    r"\uf900-\ufaff\uff66-\uff9d\U00011700-\U0001174f\U0001aff0-\U0001b16f"
+    r"\U00020000-\U0003ffff"
+)
+_LETTER = re.compile(f"[{UNSPACED}]")
+# By the first word of the names of its letters: a tool that finds the words of a
+# script, and their length in divided text, at most, on average.
+_CHINESE_OR_JAPANESE = ("jieba (Chinese) or fugashi (Japanese)", 3)
+_SEGMENTERS = {
     "CJK": _CHINESE_OR_JAPANESE,
     "HIRAGANA": _CHINESE_OR_JAPANESE,
     "KATAKANA": _CHINESE_OR_JAPANESE,
-    "BOPOMOFO": _CHINESE_OR_JAPANESE,
-    "THAI": "pythainlp",
-    "LAO": "laonlp",
-    "KHMER": "khmernltk",
-    "TIBETAN": "botok",
-    "MYANMAR": _OTHER,
-    "AHOM": _OTHER,
-    "TAI": _OTHER,
-    "NEW": _OTHER,
+    "THAI": ("pythainlp", 8),
+    "LAO": ("laonlp", 8),
+    "KHMER": ("khmernltk", 8),
+    "TIBETAN": ("botok", 8),
 }
-# Characters of such scripts among those of a text of which they are a considerable
+# ICU knows words of other languages.
+_OTHER = ("BreakIterator of PyICU", 8)
+# Share of such letters in the characters of a text of which they are a considerable
 # part.
 _CONSIDERABLE = 0.1
-# Letters and vowel signs for each space, above which spaces do not divide words. In
-# divided text these are 5 on average, in Burmese phrases 12, elsewhere more.
-_LETTERS_A_SPACE = 8
 
 
-class Unspaced(NamedTuple):
-    """A considerable part of a text, in scripts without spaces between words.
-
-    share: of the characters of the text.
-    divided: whether spaces divide it into words all the same.
-    problem: what to tell of the text where they do not.
+def unspaced_problem(text: str) -> str:
+    """What to tell of a text of which a considerable part is in scripts without spaces
+    between words, unless spaces divide it all the same; else "".
     """
-
-    share: float
-    divided: bool
-    problem: str
-
-
-def unspaced_part(text: str) -> Unspaced | None:
-    """The part of a text that is in scripts without spaces between words, if it is a
-    considerable one. A zero-width space divides words, too.
-    """
-    counts: Counter[str] = Counter()
-    own = set()
-    for each in set(text):
-        segmenter = SEGMENTERS.get(name(each, "").partition(" ")[0])
-        # Letters and marks: neither digits nor punctuation.
-        if segmenter is not None and category(each)[0] in "LM":
-            counts[segmenter] += text.count(each)
-            own.add(each)
-    if not own:
-        return None
-    lines = [line.split() for line in text.replace("\u200b", " ").splitlines()]
-    share = counts.total() / sum(map(len, chain.from_iterable(lines)))
-    if share < _CONSIDERABLE:
-        return None
-    spaces = 0
-    longest = ""
-    for line in lines:
-        pieces = [piece for piece in line if not own.isdisjoint(piece)]
-        spaces += max(0, len(pieces) - 1)
-        longest = max([longest, *pieces], key=len)
-    # A word of Chinese has half as many letters as one of Thai.
-    letters = counts.total() + counts[_CHINESE_OR_JAPANESE]
-    return Unspaced(
-        share=share,
-        divided=letters <= _LETTERS_A_SPACE * (spaces + 1),
-        problem="holds text of a script without spaces between words, such as "
-        f"{shortened(longest, 20)!r}: divide it into words first, e.g. by "
-        f"{max(counts, key=counts.__getitem__)}",
+    letters = _LETTER.findall(text)
+    if len(letters) <= _CONSIDERABLE * len(text):
+        return ""
+    pieces = filter(_LETTER.search, text.replace("\u200b", " ").split())
+    longest, *others = sorted(pieces, key=len, reverse=True)
+    script = name(letters[len(letters) // 2], "").partition(" ")[0]
+    segmenter, length = _SEGMENTERS.get(script, _OTHER)
+    # One word more, since a name or a quotation is no text.
+    if len(letters) <= length * (len(others) + 2):
+        return ""
+    return (
+        "holds text of a script without spaces between words, such as "
+        f"{shortened(longest, 20)!r}: divide it into words first, e.g. by {segmenter}"
     )

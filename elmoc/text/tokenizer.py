@@ -18,6 +18,8 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import chain, pairwise
 
+from elmoc.text.scripts import UNSPACED
+
 
 def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -177,8 +179,10 @@ _WITH_DOTS = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 _LETTER = rf"[^\s!-/:-@\[-`{{-~{_MARKS}]"
 # Full stops of other scripts stand apart in raw text, too.
 _APART = re.compile(r"(?:^|\s)[,.،؛，、。](?=\s|$)")
-# These stand apart in raw French, too.
-_APART_IN_FRENCH = re.compile(r"(?:^|\s)[;:!?\"](?=\s|$)")
+# These stand apart in raw French, and spaces in raw Thai, too.
+_APART_IN_SOME = re.compile(
+    rf"(?:^|\s)[;:!?\"](?=\s|$)|(?<=[{UNSPACED}])\s(?=[{UNSPACED}])"
+)
 _ATTACHED = re.compile(
     rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)"
     rf"|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)",
@@ -194,33 +198,25 @@ def plain_text(text: str) -> str:
     return text
 
 
-def tokenise_sentence(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[str]:
+def tokenise_sentence(text: str, keep: re.Pattern[str] | None = None) -> list[str]:
     """The words of one sentence of raw text; [] for white space.
 
     Args:
         text: the sentence.
-        keep: patterns. What matches one, and does not overlap with an earlier match, is
-            a word, with `_` for white space in it.
+        keep: what matches it is a word, with `_` for white space in it.
     """
     return _words_of(*_without_kept(plain_text(text), keep))
 
 
-def _without_kept(text: str, keep: Sequence[re.Pattern[str]]) -> tuple[str, list[str]]:
+def _without_kept(text: str, keep: re.Pattern[str] | None) -> tuple[str, list[str]]:
     """A text with `_KEPT` for each word that is kept, and these words in order."""
-    if not keep:
-        return text, []
-    text = text.replace(_KEPT[-1], "")
     kept = []
-    parts = []
-    end = 0
-    matches = chain.from_iterable(pattern.finditer(text) for pattern in keep)
-    for match in sorted(matches, key=lambda each: (each.start(), -each.end())):
-        if match.start() >= end and match[0].strip():
-            kept.append("_".join(match[0].split()))
-            parts += [text[end : match.start()], _KEPT]
-            end = match.end()
-    parts.append(text[end:])
-    return " ".join(parts), kept
+
+    def hide(match: re.Match[str]) -> str:
+        kept.append("_".join(match[0].split()))
+        return f" {_KEPT} " if kept[-1] else kept.pop()
+
+    return keep.sub(hide, text.replace(_KEPT[-1], "")) if keep else text, kept
 
 
 def _words_of(text: str, kept: list[str]) -> list[str]:
@@ -268,15 +264,14 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
 def tokenise_paragraph(
     text: str,
     split: Callable[[str], Sequence[str]],
-    keep: Sequence[re.Pattern[str]] = (),
+    keep: re.Pattern[str] | None = None,
 ) -> list[list[str]]:
     """The sentences of a paragraph of raw text, as words.
 
     Args:
         text: the paragraph.
         split: cuts it into sentences (see `sentence_splitter`).
-        keep: patterns of words (see `tokenise_sentence`), within which no sentence
-            ends.
+        keep: see `tokenise_sentence`; no sentence ends inside.
     """
     sentences: list[list[str]] = []
     text, kept = _without_kept(plain_text(text), keep)
@@ -360,8 +355,9 @@ def looks_tokenised(sample: str) -> bool:
     apart than touch a word.
 
     Of `; : ! ? "` that stand apart, which they do in raw French, ten count as one: they
-    decide in text of short questions alone. Marks of other scripts count where they
-    touch a word, and their commas where they stand apart, too. Text without any such
+    decide in text of short questions alone. So do spaces between letters of scripts
+    without spaces between words. Marks of other scripts count where they touch a word,
+    and their commas where they stand apart, too. Text without any such
     mark counts as raw (tokenising it again changes nothing).
     """
     return _apart(sample) > len(_ATTACHED.findall(sample))
@@ -377,7 +373,7 @@ def looks_raw(sample: str) -> bool:
 
 
 def _apart(sample: str) -> float:
-    return len(_APART.findall(sample)) + len(_APART_IN_FRENCH.findall(sample)) / 10
+    return len(_APART.findall(sample)) + len(_APART_IN_SOME.findall(sample)) / 10
 
 
 def looks_wrapped(lines: Sequence[str]) -> bool:

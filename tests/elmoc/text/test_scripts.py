@@ -1,7 +1,12 @@
 """Scripts: text without spaces between words is found by its script, unless spaces divide it all the same."""
 
+import re
+import unicodedata
+
 import pytest
-from elmoc.text.scripts import unspaced_part
+import regex
+from elmoc.text.scripts import UNSPACED, unspaced_problem
+from elmoc.text.tokenizer import looks_tokenised
 
 # Raw text with its words divided by |.
 WORDS = {
@@ -19,17 +24,24 @@ WORDS = {
 def test_divided_and_undivided_text(language: str) -> None:
     words = WORDS[language]
     for raw in (words.replace("|", ""), words.replace("|", "") + " The rest is English, as it happens."):
-        part = unspaced_part(raw)
-        assert part is not None and not part.divided
-        assert part.problem.split("such as '")[1][:5] in raw
+        assert unspaced_problem(raw).split("such as '")[1][:5] in raw
     for space in (" ", "\u200b"):
-        part = unspaced_part(words.replace("|", space))
-        assert part is not None and part.divided and part.share > 0.5
+        assert not unspaced_problem(words.replace("|", space))
+    assert looks_tokenised(words.replace("|", " "))
 
 
 def test_phrases_are_not_words() -> None:
-    part = unspaced_part("ကျွန်တော်သည် မနက်တိုင်း ကော်ဖီသောက်သည်။ ထို့နောက် အလုပ်သို့ သွားသည်။ ညနေတွင် အိမ်ပြန်သည်။")
-    assert part is not None and not part.divided and "ICU" in part.problem
+    text = "ကျွန်တော်သည် မနက်တိုင်း ကော်ဖီသောက်သည်။ ထို့နောက် အလုပ်သို့ သွားသည်။ ညနေတွင် အိမ်ပြန်သည်။"
+    assert "ICU" in unspaced_problem(text)
+
+
+def test_letters_are_those_of_unicode() -> None:
+    scripts = "Thai Lao Tibetan Myanmar Khmer Tai_Le New_Tai_Lue Tai_Tham Tai_Viet Ahom Han Hiragana Katakana Bopomofo"
+    own = regex.compile("|".join(rf"\p{{Script={script}}}" for script in scripts.split()))
+    for number in range(0x10000):
+        is_letter = unicodedata.category(chr(number)) in ("Lo", "Mn", "Mc")
+        if is_letter and regex.match(r"\p{Script=Common}|\p{Script=Inherited}", chr(number)) is None:
+            assert bool(re.match(f"[{UNSPACED}]", chr(number))) == bool(own.match(chr(number))), hex(number)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +56,4 @@ def test_phrases_are_not_words() -> None:
     ],
 )
 def test_other_text(text: str) -> None:
-    assert unspaced_part(text) is None
+    assert not unspaced_problem(text)

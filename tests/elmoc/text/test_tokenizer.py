@@ -203,9 +203,10 @@ def test_ends_are_those_of_unicode() -> None:
     ],
 )
 def test_what_is_kept(text: str, sentences: list[str]) -> None:
-    keep = [re.compile(pattern) for pattern in (r"\(\(.*?\)\)", r"\[\*\*.*?\*\*\]", "<<.*?>>", "q*")]
+    keep = re.compile(r"\(\(.*?\)\)|\[\*\*.*?\*\*\]|<<.*?>>|q*")
     assert [" ".join(words) for words in tokenise_paragraph(text, sentence_splitter(""), keep)] == sentences
     assert " ".join(tokenise_sentence(sentences[0].replace("_", " "), keep)) == sentences[0]
+    assert tokenise_sentence("X\uffff is no word.") == ["X\uffff", "is", "no", "word", "."]
 
 
 def test_long_rows_of_marks_take_no_square_of_their_length() -> None:
