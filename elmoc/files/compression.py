@@ -77,6 +77,16 @@ _BEGINNINGS: dict[bytes, Any] = {
     b'\4"M\x18': "lz4",
     b"Rar!": "rar",
 }
+_UNPACKERS = {
+    "gz": "gunzip -k",
+    "bz2": "bunzip2 -k",
+    "xz": "unxz -k",
+    "zst": "unzstd",
+    "zip": "unzip",
+    "7z": "7z x",
+    "lz4": "unlz4",
+    "rar": "unrar x",
+}
 # The beginnings of those that are read.
 PACKED = tuple(magic for magic, kind in _BEGINNINGS.items() if callable(kind))
 
@@ -108,7 +118,8 @@ def compression(path: AnyPath) -> Opener | None:
     found = next(kinds, None)
     if isinstance(found, str):
         raise InputError(
-            f"{path} is compressed by {found}, which is not read here: unpack it"
+            f"{path} is compressed by {found}, which is not read here: "
+            f"{unpacking_advice(path, found)}"
         )
     return found
 
@@ -122,3 +133,10 @@ def open_binary(path: AnyPath) -> IO[bytes]:
 def unpacked_name(path: AnyPath) -> str:
     """The path of a compressed file without the ending that says so."""
     return re.sub(r"\.(gz|bz2|xz|lzma|zst)$", "", str(path))
+
+
+def unpacking_advice(path: AnyPath, kind: str | None = None) -> str:
+    """`unpack it (unzip FILE)`: by a kind of compression, or the ending of the path."""
+    ending = os.path.splitext(path)[1].removeprefix(".")
+    command = _UNPACKERS.get(kind or ending)
+    return f"unpack it ({command} {path})" if command else "unpack it"

@@ -11,9 +11,13 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from elmoc.errors import InputError
+
 # The widest word vectors that are read: a damaged number can say any width.
 MAX_SIZE = 1 << 16
 _MAGIC = 793712314
+# How a file begins.
+BEGINNING = struct.pack("<i", _MAGIC)
 # Among the kinds of model.
 _SUPERVISED = 3
 # A file begins with its magic, its version, and the fields of `Header` among others.
@@ -27,6 +31,11 @@ _BEHIND_WORD = 10
 _MATRIX = struct.Struct("<?2q")
 BAD_DICTIONARY = (
     "its dictionary is truncated, or has other words and labels than its header says"
+)
+_QUANTISED = (
+    "it is a quantised fastText model (.ftz), which is not read: take the .bin file "
+    "that it was made of, or have fastText write the vectors of your words (fasttext "
+    "print-word-vectors MODEL.ftz < words.txt > words.vec)"
 )
 
 # The hash FNV-1a: https://datatracker.ietf.org/doc/html/draft-eastlake-fnv
@@ -95,8 +104,8 @@ class NgramKind:
 class Header:
     """The sizes of a file, by fastText's names.
 
-    pruned: −1, a dictionary that is not pruned; others are of quantised files, which
-        are not read.
+    pruned: −1, a dictionary that is not pruned; the number of its n-grams in other
+        files, which are quantised.
     """
 
     dim: int
@@ -122,6 +131,8 @@ class Header:
 
 def read_header(content: mmap.mmap) -> Header:
     """The header of a file, if its sizes can be true: look-ups believe them."""
+    if len(content) < DICTIONARY:
+        raise ValueError("it ends inside of its header")
     magic, version, *numbers = _START.unpack_from(content)
     if magic != _MAGIC or version not in (11, 12):
         raise ValueError("it is not a fastText .bin file of version 11 or 12")
@@ -139,10 +150,12 @@ def read_header(content: mmap.mmap) -> Header:
         header.words + header.bucket < 1 << 31,
         header.entries == header.words + header.labels,
         header.entries * _BEHIND_WORD <= len(content),
-        header.pruned == -1,
     ]
     if not all(possible):
-        raise ValueError(f"its sizes cannot be true: {header}")
+        sizes = ", ".join(f"{name} {size}" for name, size in vars(header).items())
+        raise ValueError(f"the sizes in its header cannot be true: {sizes}")
+    if header.pruned != -1:
+        raise InputError(_QUANTISED)
     return header
 
 
@@ -152,11 +165,13 @@ def check_matrices(content: mmap.mmap, header: Header, position: int) -> None:
     """
     outputs = header.labels if header.model == _SUPERVISED else header.words
     for rows in (header.words + header.bucket, outputs):
+        if len(content) < position + _MATRIX.size:
+            raise ValueError("it ends before its matrices")
         quantised, *sizes = _MATRIX.unpack_from(content, position)
-        if quantised or sizes != [rows, header.dim]:
-            raise ValueError(
-                f"a matrix is quantised, or not of {rows:,} × {header.dim:,} numbers"
-            )
+        if quantised:
+            raise InputError(_QUANTISED)
+        if sizes != [rows, header.dim]:
+            raise ValueError(f"a matrix is not of {rows:,} × {header.dim:,} numbers")
         position += _MATRIX.size + 4 * rows * header.dim
     if position != len(content):
         raise ValueError(

@@ -5,16 +5,22 @@ directories record.
 import json
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, reading, shortened
-from elmoc.files.compression import require_file, unpacked_name
+from elmoc.files.compression import (
+    compression,
+    open_binary,
+    require_file,
+    unpacking_advice,
+)
 from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import FastTextVectors
-from elmoc.word_vectors.fasttext_file import MAX_SIZE
+from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 if TYPE_CHECKING:
@@ -27,6 +33,15 @@ STORED_FILES = (
     "compact.safetensors",
     "lexicon.safetensors",
 )
+# How word2vec's files begin, of text and of binary numbers: with the number and width
+# of the vectors, and a word.
+_WORD2VEC = re.compile(rb"\d{1,18} (\d{1,18}) *\r?\n[^ \n]+ ")
+_WORD2VEC_AS_TEXT = (
+    'python -c "from gensim.models import KeyedVectors as K; K.load_word2vec_format('
+    "'{0}', binary=True).save_word2vec_format('{0}.vec')\""
+)
+# Bytes by which the kind of a file is told.
+_SAMPLE_BYTES = 1 << 12
 _RANDOM = re.compile(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})")
 
 
@@ -36,28 +51,64 @@ def open_word_vectors(
     """Open word vectors of any kind.
 
     Args:
-        origin: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a
-            model's own: a `.safetensors` file, or the directory that has one.
+        origin: a fastText `.bin` file or a text file of vectors, packed or not, both by
+            their content; `random:SEED:SIZE`; or a model's own: a `.safetensors` file,
+            or the directory that has one.
         only: the words that will be asked for, where that is known: a text file then
             takes less memory.
+
+    Raises:
+        InputError: there is none, it is damaged, or of another kind, which it names.
     """
     origin = os.fspath(origin)
     random = _RANDOM.fullmatch(origin)
     if random is not None:
         return RandomVectors(seed=int(random[1]), size=int(random[2]))
-    if origin.endswith(".bin"):
-        return FastTextVectors(origin)
-    if unpacked_name(origin).endswith((".vec", ".txt")):
-        return TextVectors(origin, only)
     if os.path.isdir(origin):
         origin = _stored_in(origin)
     if origin.endswith(".safetensors"):
         return read_stored(origin)
-    raise InputError(
-        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or "
-        ".txt file (also .gz), the directory of a model with word vectors of its own, "
-        "or random:SEED:SIZE (such as random:1:300)"
-    )
+    if not os.path.exists(origin):
+        raise InputError(
+            f"{shortened(origin)} does not exist: word vectors are a fastText .bin "
+            "file, a text file (.vec, .txt, also packed), the directory of a model "
+            "with word vectors of its own, or random:SEED:SIZE (such as random:1:300)"
+        )
+    with reading(origin), open_binary(origin) as file:
+        start = file.read(_SAMPLE_BYTES)
+    if start.startswith(BEGINNING) and compression(origin) is None:
+        return FastTextVectors(origin)
+    other = _other_kind(origin, start)
+    if other is not None:
+        raise InputError(f"{origin} is {other}")
+    return TextVectors(origin, only)
+
+
+def _other_kind(origin: str, start: bytes) -> str | None:
+    """What a file is that is not read, and what to do, by how its content starts; None
+    for text.
+    """
+    if start.startswith(BEGINNING):
+        return (
+            "a packed fastText file, which is mapped into memory as it is: "
+            f"{unpacking_advice(origin)}"
+        )
+    heading = _WORD2VEC.match(start)
+    numbers = b""
+    if heading is not None:
+        # As text, each number takes a character and a space at least.
+        numbers = start[heading.end() :][: 2 * int(heading[1]) - 1]
+    if not re.fullmatch(b"[ -~\r\n]*", numbers):
+        return (
+            "a binary file of word2vec: gensim writes it as text, which is read ("
+            f"{_WORD2VEC_AS_TEXT.format(origin)})"
+        )
+    if b"\0" in start and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return (
+            "neither a fastText .bin file nor text: give word vectors in one of these "
+            "forms"
+        )
+    return None
 
 
 def _stored_in(directory: str) -> str:

@@ -151,7 +151,9 @@ class TextVectors:
                         raise InputError("a number is not finite")
                     numbers.frombytes(row.tobytes())
                     self._rows[word] = len(self._rows)
-        if read < expected or not read:
+        if not read:
+            raise InputError(f"{path} has no vectors")
+        if read < expected:
             raise InputError(
                 f"{path} has {read:,} vectors where its first line says {expected:,}: "
                 "download it again or, where this is what you want, correct its first "
@@ -165,7 +167,8 @@ class TextVectors:
         """The word of a line, and its numbers, not yet parsed."""
         if not 2 <= self.size <= MAX_SIZE:
             raise InputError(
-                f"a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces"
+                f"{shortened(line, 40)!r} stands where a word and 2 to {MAX_SIZE:,} "
+                "numbers are expected, with single spaces"
             )
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # A few words of published files hold spaces. But where everything between the
@@ -174,8 +177,8 @@ class TextVectors:
         is_wider = bool(more) and all(_NUMBER.fullmatch(each) for each in more)
         if len(fields) <= self.size or is_wider:
             raise InputError(
-                f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are "
-                "expected"
+                f"{shortened(line, 40)!r} has {len(fields) - 1 + len(more):,} numbers "
+                f"where {self.size:,} are expected, with single spaces"
             )
         return fields
 

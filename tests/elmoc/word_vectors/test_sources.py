@@ -1,6 +1,8 @@
 """Sources of word vectors: each gives the vectors of its file or seed, and damaged files are refused in words."""
 
 import gzip
+import lzma
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors
+from tests.elmoc.word_vectors.fasttext_files import DIM, KINDS
 
 
 @pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.vec.gz", "v.txt.gz"])
@@ -78,6 +81,39 @@ def test_random_vectors() -> None:
     many = RandomVectors(seed=1, size=300).lookup([str(number) for number in range(300)])
     assert abs(many.mean()) < 0.02
     assert abs(many.std() - 1) < 0.02
+
+
+TEXT = "2 3\nthe 1 2 3\ncafé 4 5 6\n".encode()
+BINARY = b"2 3\n" + b"".join(word + b" " + np.float32([0.01, 0.2, -1]).tobytes() for word in (b"the", b"\ncat"))
+FASTTEXT = KINDS["skip-gram"]
+OTHER_FILES = {
+    "cc.bin.gz": (gzip.compress(FASTTEXT), r"packed fastText file.*gunzip -k \S*cc\.bin\.gz"),
+    "cc.bin.xz": (lzma.compress(FASTTEXT), r"packed fastText file.*unxz -k"),
+    "crawl.vec.zip": (b"PK\3\4" + TEXT, r"compressed by zip.*unzip \S*crawl"),
+    "word2vec.bin": (BINARY, "word2vec.*binary=True"),
+    "word2vec.vec": (BINARY, "word2vec.*binary=True"),
+    "news.bin.gz": (gzip.compress(BINARY), "word2vec.*binary=True"),
+    "array.bin": (b"\x93NUMPY\1\0v\0{'descr'", "neither a fastText .bin file nor text"),
+    "pointer.bin": (b"version https://git-lfs\noid 1\n", "line 1: 'version https://git-lfs' stands where"),
+    "nothing.bin": (b"", "has no vectors"),
+    "cut.bin": (FASTTEXT[:50], "ends inside of its header"),
+    "quantised.vec": (FASTTEXT.replace(struct.pack("<B2q", 0, 24, 5), struct.pack("<B2q", 1, 24, 5)), "print-word-vec"),
+    "pruned.ftz": (FASTTEXT[:84] + struct.pack("<q", 3) + FASTTEXT[92:], "quantised.*print-word-vectors"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_files_of_other_kinds_are_named_with_what_to_do(tmp_path: Path, name: str) -> None:
+    content, error = OTHER_FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=f"^{tmp_path / name}.*{error}"):
+        open_word_vectors(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.bin", TEXT), ("b.vec", FASTTEXT), ("c", TEXT), ("d.ftz", FASTTEXT)])
+def test_a_file_is_known_by_its_content(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert open_word_vectors(tmp_path / name).size == (3 if content == TEXT else DIM)
 
 
 @pytest.mark.parametrize("origin", ["random:1", "random:-1:5", "random:1:0", "random:1:65537", "v.bin.gz", "v"])
