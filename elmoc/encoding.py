@@ -19,7 +19,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU
 from elmoc.encoders import CarriedState
 from elmoc.encoders.inference import InferenceEncoder
-from elmoc.encoders.pooling import POOLINGS, pooled, unit_bounds
+from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
 from elmoc.features.options import MOST_WORDS
 from elmoc.files.arrays import all_finite
@@ -28,7 +28,7 @@ from elmoc.settings import Precision
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
-from elmoc.word_vectors.transform import SentenceRows, WordRows, lengths_of
+from elmoc.word_vectors.transform import SentenceRows, WordRows
 
 # What a list is of, by the number of lists inside one another.
 _LEVELS = {1: "words", 2: "sentences", 3: "documents"}
@@ -157,8 +157,10 @@ class SentenceEncoder:
             return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
         split = self._subwords.split(lists)
         units = [[BEGIN, *chain.from_iterable(words), END] for words in split]
-        bounds = [unit_bounds(words) for words in split]
-        return self._rows.look_up(units)._replace(bounds=bounds)
+        counts = [torch.tensor([0, *map(len, words)], device=CPU) for words in split]
+        return self._rows.look_up(units)._replace(
+            bounds=[each.cumsum(0) for each in counts]
+        )
 
     def encode(
         self,
@@ -185,13 +187,12 @@ class SentenceEncoder:
         """
         # Batches are of similar length; each result goes to the place of its sentence.
         states: list[Tensor] = [rows.table] * len(rows.ids)
-        lengths_read = [len(ids) - 2 for ids in rows.ids]
+        lengths = rows.lengths
         for batch in length_bucketed(
-            lengths_read, batch_words, batch_size, padded=False
+            (lengths - 2).tolist(), batch_words, batch_size, padded=False
         ):
-            lengths = lengths_of([rows.ids[index] for index in batch])
-            ids = torch.cat([rows.ids[index] for index in batch])
-            encoded = self._inference.sentences(rows.table[ids], lengths, device=device)
+            vectors = rows.table[torch.cat([rows.ids[index] for index in batch])]
+            encoded = self._inference.sentences(vectors, lengths[batch], device=device)
             for index, read in zip(batch, encoded, strict=True):
                 words = self.words_of(rows, index, read, boundaries=boundaries)
                 states[index] = self._checked(select(words))
@@ -244,9 +245,8 @@ class SentenceEncoder:
             for number in range(len(documents[order[0]])):
                 going_on = [index for index in order if len(documents[index]) > number]
                 rows = self.look_up(documents[index][number] for index in going_on)
-                lengths = lengths_of(rows.ids)
                 vectors = rows.table[torch.cat(rows.ids)]
-                encoded = self._inference.sentences(vectors, lengths, state)
+                encoded = self._inference.sentences(vectors, rows.lengths, state)
                 for place, index in enumerate(going_on):
                     words = self.words_of(rows, place, encoded[place])
                     states[index].append(self._checked(select(words)))
@@ -294,12 +294,13 @@ def check_level(value: object, level: int, where: str = "") -> None:
     Raises:
         InputError: it is something else; it says what was found.
     """
-    if isinstance(value, list | tuple):
-        return
-    # The items of a string are letters, those of a table are the names of columns.
-    is_other = isinstance(value, str | bytes | Mapping | Set)
-    is_nested = isinstance(value, Iterable) and 1 <= getattr(value, "ndim", 1) <= level
-    if is_other or not is_nested:
+    is_nested = isinstance(value, list | tuple) or (
+        isinstance(value, Iterable)
+        # The items of a string are letters, those of a table are the names of columns.
+        and not isinstance(value, str | bytes | Mapping | Set)
+        and 1 <= getattr(value, "ndim", 1) <= level
+    )
+    if not is_nested:
         raise InputError(
             f"{where}{reprlib.repr(value)} ({type(value).__name__}) is not a list of "
             f"{_LEVELS[level]}: {_NESTING}"
@@ -327,8 +328,7 @@ def checked_sentences(
             # Of all tests for strings the quickest: 5 ns a word.
             "".join(words)
         except TypeError:
-            others = (n for n, word in enumerate(words) if not isinstance(word, str))
-            first = next(others)
+            first = [isinstance(word, str) for word in words].index(False)
             raise InputError(
                 f"{place}word {first + 1} of {reprlib.repr(words)} is "
                 f"{reprlib.repr(words[first])} ({type(words[first]).__name__}), not a "

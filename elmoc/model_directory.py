@@ -16,10 +16,10 @@
 A run directory is accepted wherever a model directory is: its `model/` is read.
 """
 
+import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -67,8 +67,9 @@ CARD = "README.md"
 # vectors that the encoder reads, and of the target vectors.
 _TRANSFORM = "recipe."
 _TARGETS = "targets."
-# What stands before the name in an absolute path, of which a kind of text may be said.
-_PATH = re.compile(r"^([^/=]*=)?/(?:.*/)?(?=.)")
+# What stands before the name in a string of JSON that is an absolute path, or a kind of
+# text with one: `KIND=PATH`.
+_PATH = re.compile(r'"([^"/=]*=)?/(?:[^"]*/)?(?=[^"])')
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a
 # busy core. A model of the paper's size has weights of 372 MB; of a larger file, such
 # as a fastText model, only the ends are checked.
@@ -182,11 +183,13 @@ class ModelDirectory:
         """
         layers = self.output_layer
         source = self.word_vectors
+        parts = [layers.config, source.origin, self.training]
+        config, origin, training = json.loads(_PATH.sub(r'"\1', json.dumps(parts)))
         return replace(
             self,
-            output_layer=replace(layers, config=_without_paths(layers.config)),
-            word_vectors=replace(source, origin=_without_paths(source.origin)),
-            training=_without_paths(self.training),
+            output_layer=replace(layers, config=config),
+            word_vectors=replace(source, origin=origin),
+            training=training,
         )
 
     @property
@@ -200,17 +203,6 @@ class ModelDirectory:
         """The word vectors that go with the model; None where there are none."""
         stored = self.stored_vectors
         return read_stored(stored) if isinstance(stored, Path) else stored
-
-
-def _without_paths(value: Any) -> Any:
-    """A part of a record with names in the place of absolute paths; `KIND=PATH` becomes
-    `KIND=NAME`.
-    """
-    if isinstance(value, Mapping):
-        return {key: _without_paths(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_paths(each) for each in value]
-    return _PATH.sub(r"\1", value) if isinstance(value, str) else value
 
 
 def write_model_directory(
@@ -413,8 +405,7 @@ def _found(vectors: VectorSource, model: Path) -> str:
     """
     name = vectors.file_name
     places = (model / name, vectors.origin, model.resolve().parent / name)
-    there = [str(place) for place in places if os.path.isfile(place)]
-    return there[0] if there else vectors.origin
+    return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 
 def model_files(path: Path, *, with_vectors: bool) -> list[str]:

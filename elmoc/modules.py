@@ -56,36 +56,28 @@ class LayerStates(nn.Module):
         """The names of what layer states depend on and the state dict lacks, as bytes:
         files of tensors hold nothing else.
         """
-        names = self._names()
-        if self.encoder is not None:
-            del names["encoder"]
-        return as_bytes(names)
+        return as_bytes(self._names())
 
     def set_extra_state(self, state: Tensor) -> None:
         """Compare the names of a state dict with those of the model.
 
         Raises:
-            InputError: they are of another model, or the encoder was trained on.
+            InputError: they are others.
         """
-        own = self._names()
         with reading("the model that a state dict names"):
-            names = from_bytes(state.cpu(), dict[str, str])
-        is_lacking = self.encoder is None and "encoder" not in names
-        if is_lacking or own != own | names:
-            [theirs, ours] = [", ".join(map(" ".join, x.items())) for x in (names, own)]
+            theirs = from_bytes(state.cpu(), str)
+        if theirs != self._names():
             raise InputError(
-                f"the state dict is of a module made from a model of {theirs}; this "
-                f"module was made from a model of {ours}: make it from that model, "
-                "with the same requires_grad"
+                f"the state dict is of a module made from a model with {theirs}; this "
+                f"module was made from a model with {self._names()}: make it from that "
+                "model, with the same requires_grad"
             )
 
-    def _names(self) -> dict[str, str]:
-        model = self._elmo
-        return {
-            "encoder": model.fingerprint,
-            "word vectors": model.word_vectors.fingerprint,
-            "pooling": model.sentence_encoder.pooling or "none",
-        }
+    def _names(self) -> str:
+        inner = self._elmo.sentence_encoder
+        encoder = inner.fingerprint if self.encoder is None else "trained on"
+        vectors = self._elmo.word_vectors.fingerprint
+        return f"encoder {encoder}, word vectors {vectors}, pooling {inner.pooling}"
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Compute the layer states of a batch.

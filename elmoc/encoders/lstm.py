@@ -8,7 +8,6 @@ projection).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -81,12 +80,13 @@ class ProjectedLstmLayer(nn.Module):
         cell = sizes.cell_size
         projection = sizes.projection_size
         # W_x and W_h, gates in the order i, f, g, o
-        empty = partial(torch.empty, dtype=torch.float32)
-        self.input_weight = nn.Parameter(empty(4 * cell, projection))
-        self.hidden_weight = nn.Parameter(empty(4 * cell, projection))
+        shape = (4 * cell, projection)
+        self.input_weight = nn.Parameter(torch.empty(shape, dtype=torch.float32))
+        self.hidden_weight = nn.Parameter(torch.empty(shape, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(4 * cell))
         # W_p
-        self.projection_weight = nn.Parameter(empty(projection, cell))
+        weight = self.input_weight.new_empty(projection, cell)
+        self.projection_weight = nn.Parameter(weight)
         self.norm = nn.LayerNorm(projection) if sizes.layer_norm else None
         with torch.no_grad():
             # W_x and W_h are orthogonal gate by gate, and W_p is uniform in ±1/√C. The

@@ -4,24 +4,11 @@ are written in.
 Letters: m units, n words, W width.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from elmoc.devices import CPU
-
 # The state of a word's first unit, of its last, or the mean of all.
 POOLINGS = ("first", "last", "mean")
-
-
-def unit_bounds(words: Sequence[Sequence[str]]) -> Tensor:
-    """int64 [n + 1]: where the units of each word begin, and where the last one ends.
-
-    Args:
-        words: the units of each.
-    """
-    return torch.tensor([0, *map(len, words)], device=CPU).cumsum(0)
 
 
 def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:

@@ -9,7 +9,6 @@ layer.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, ClassVar
 
 import torch
@@ -168,8 +167,8 @@ def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tenso
     """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1
     (Vaswani et al. 2017).
     """
-    arange = partial(torch.arange, dtype=torch.float32, device=device)
-    rates = torch.exp(arange(0, size, 2) * (-math.log(10_000) / size))
+    columns = torch.arange(0, size, 2, dtype=torch.float32, device=device)
+    rates = torch.exp(columns * (-math.log(10_000) / size))
     # [T, P / 2]
-    angles = arange(time).unsqueeze(1) * rates
+    angles = torch.arange(time, device=device).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

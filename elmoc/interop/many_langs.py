@@ -194,7 +194,8 @@ def _read_lexicon(path: Path, rows: int) -> dict[str, int]:
         InputError: a line is damaged, or the lexicon is of another model.
     """
     lexicon: dict[str, int] = {}
-    lines: dict[int, int] = {}
+    ids: set[int] = set()
+    number = 0
     for number, line in enumerate(read_lines(path), 1):
         with reading(f"{path}, line {number}"):
             entry, _, text = line.strip().rpartition("\t")
@@ -204,14 +205,12 @@ def _read_lexicon(path: Path, rows: int) -> dict[str, int]:
                     f"the id {row} is outside the table of {rows:,} rows in "
                     "token_embedder.pkl: this is the lexicon of another model"
                 )
-            if row in lines:
-                raise InputError(f"the id {row} is that of line {lines[row]}, too")
-        lines[row] = number
+        ids.add(row)
         # The ideographic space is white space, and was stripped.
         lexicon[entry.split("\t")[0] or "\u3000"] = row
-    if len(lines) != rows:
+    if not len(ids) == number == rows:
         raise InputError(
-            f"{path} has {len(lines):,} entries, but their table in "
+            f"{path} has {number:,} entries with {len(ids):,} ids, but their table in "
             f"token_embedder.pkl has {rows:,} rows: it was cut, or is of another model"
         )
     return lexicon

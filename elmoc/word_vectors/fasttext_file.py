@@ -152,8 +152,7 @@ def read_header(content: mmap.mmap) -> Header:
         header.entries * _BEHIND_WORD <= len(content),
     ]
     if not all(possible):
-        sizes = ", ".join(f"{name} {size}" for name, size in vars(header).items())
-        raise ValueError(f"the sizes in its header cannot be true: {sizes}")
+        raise ValueError("the sizes in its header cannot be true")
     if header.pruned != -1:
         raise InputError(_QUANTISED)
     return header

@@ -185,17 +185,18 @@ class SentenceRows(NamedTuple):
         ids = self.ids[index]
         return len(ids) - 2 if self.bounds is None else len(self.bounds[index]) - 1
 
+    @property
+    def lengths(self) -> Tensor:
+        """int64 [B]: the lengths of sentences, boundaries included."""
+        lengths = [len(each) for each in self.ids]
+        return torch.tensor(lengths, dtype=torch.int64, device=CPU)
+
     def padded(self) -> tuple[Tensor, Tensor]:
         """What the encoder reads: [B, T + 2, E], boundaries included, padded at the
         end, and the lengths, int [B].
         """
         ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
-        return self.table[ids], lengths_of(self.ids)
-
-
-def lengths_of(ids: Sequence[Tensor]) -> Tensor:
-    """int64 [B]: the lengths of sentences."""
-    return torch.tensor([len(each) for each in ids], dtype=torch.int64, device=CPU)
+        return self.table[ids], self.lengths
 
 
 class WordRows:

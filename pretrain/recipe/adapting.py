@@ -86,11 +86,7 @@ def material_of_model(
         texts.append(f"{GENERAL}={output / GENERAL_TEXT}")
         held_out.append(f"{GENERAL}={output / GENERAL_HELD_OUT}")
     source = model.word_vectors
-    vectors = options.vectors
-    if vectors is None:
-        assert model.path is not None
-        bundled = model.path / source.file_name
-        vectors = str(bundled) if bundled.exists() else source.origin
+    vectors = source.origin if options.vectors is None else options.vectors
     # The vectors of a packed model stand for those that it was trained against.
     packed = model.training.get("packed", {}).get("word_vectors_fingerprint")
     same = targets.fingerprint in (source.fingerprint, packed)

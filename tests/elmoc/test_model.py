@@ -1,7 +1,8 @@
 """The sentence encoder: sentences become layer states, each as if it stood alone."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,63 +111,40 @@ def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path:
         torch.set_num_threads(threads)
 
 
-class Token:
-    """A token of another library, whose text is an attribute."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-class Table:
-    """A table of pandas, as which it is told apart here: its items are the names of its columns."""
-
-    ndim = 2
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(["word", "tag"])
-
-
+TOKEN = type("Token", (), {"__repr__": lambda self: "The"})()
+TABLE = type("Table", (), {"ndim": 2, "__iter__": lambda self: iter(["word", "tag"])})()
 # What people give for the words of a sentence, and what of it is named.
 WRONG_WORDS = {
     "string": ("The cat", "'The cat' (str)"),
     "bytes": (b"The", "b'The' (bytes)"),
-    "tokens": ([Token("The"), Token("cat")], "word 1 of [The, cat] is The (Token)"),
+    "tokens": ([TOKEN, TOKEN], "word 1 of [The, The] is The (Token)"),
     "missing": (["The", None], "word 2 of ['The', None] is None (NoneType)"),
     "missing in an array": (np.array(["The", np.nan], dtype=object), "nan (float)"),
-    "numbers": ((1, 2), "is 1 (int)"),
     "encoded": (["a", b"b"], "b'b' (bytes)"),
     "too deep": ([["The"], ["cat"]], "['The'] (list)"),
     "nothing": (None, "None (NoneType)"),
-    "a number": (7, "7 (int)"),
     "a dictionary": ({"The": 1}, "{'The': 1} (dict)"),
     "a set": ({"The"}, "{'The'} (set)"),
-    "a table": (Table(), "(Table)"),
+    "a table": (TABLE, "(Table)"),
     "one word in an array": (np.array("The"), "array('The'"),
-    "rows of an array": (np.array([["The"], ["cat"]]), "(ndarray)"),
     "ids": (torch.ones(2, 50), "(Tensor)"),
     "too long": (["a"] * 40_001, "40,001 words, more than 40,000: divide it into the sentences of a document"),
 }
 
 
 @pytest.mark.parametrize(("given", "named"), WRONG_WORDS.values(), ids=WRONG_WORDS)
-def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, given: object, named: str) -> None:
+def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, given: Any, named: str) -> None:
     elmo = ElmoC.from_pretrained(session_model)
-    doors: dict[str, tuple[Callable[..., object], Any]] = {
-        "sentence 1: ": (elmo.embed, given),
-        "sentence 2: ": (elmo.embed_batch, [["a"], given]),
-        "sentence 3: ": (lambda sentences: list(elmo.embed_sentences(iter(sentences))), [["a"], [], given]),
-        "document 2: sentence 1: ": (elmo.embed_documents, [[], [given]]),
-        "": (ElmoEmbedding(elmo), [["a"], given]),
-        "sentence": (ElmoEmbedding(elmo, requires_grad=True), [given]),
-    }
-    for place, (door, value) in doors.items():
-        with pytest.raises(InputError) as raised:
+    doors: list[tuple[Callable[..., object], Any, str]] = [
+        (elmo.embed, given, "sentence 1: "),
+        (elmo.embed_batch, [["a"], given], "sentence 2: "),
+        (lambda sentences: list(elmo.embed_sentences(iter(sentences))), [["a"], [], given], "sentence 3: "),
+        (elmo.embed_documents, [[], [given]], "document 2: sentence 1: "),
+        *((ElmoEmbedding(elmo, requires_grad=each), [["a"], given], "sentence 2: ") for each in (False, True)),
+    ]
+    for door, value, place in doors:
+        with pytest.raises(InputError, match=f"^{place}.*{re.escape(named)}"):
             door(value)
-        assert str(raised.value).startswith(place)
-        assert named in str(raised.value)
 
 
 @pytest.mark.parametrize("given", [None, 7, "cat", b"cat", {"cat": 1}, ["cat"], [["a"], "b"], np.array("cat"), [7]])

@@ -100,35 +100,26 @@ def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("saved", ["first frozen", "first trained"])
 @pytest.mark.parametrize(
-    ("saved", "made", "fits"),
-    [
-        (("first", "frozen"), ("first", "frozen"), True),
-        (("first", "frozen"), ("another", "frozen"), False),
-        (("first", "frozen"), ("other vectors", "frozen"), False),
-        (("first", "frozen"), ("another", "trained"), False),
-        (("first", "trained"), ("another", "trained"), True),
-        (("first", "trained"), ("other vectors", "trained"), False),
-        (("first", "trained"), ("first", "frozen"), False),
-    ],
+    "made", ["first frozen", "another frozen", "vectors frozen", "another trained", "vectors trained"]
 )
-def test_a_state_dict_names_what_it_lacks(
-    elmo: ElmoC, tmp_path: Path, saved: tuple[str, str], made: tuple[str, str], fits: bool, strict: bool
-) -> None:
+def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: str, made: str, strict: bool) -> None:
     """The encoder where it is frozen, and the word vectors, which a state dict never holds."""
     encoder = deepcopy(elmo.encoder)
     with torch.no_grad():
         next(encoder.parameters()).add_(1.0)
     vectors = ElmoC(elmo.directory, RandomVectors(seed=99, size=6))
-    models = {"first": elmo, "another": with_encoder(elmo, encoder), "other vectors": vectors}
-    one, other = (ElmoEmbedding(models[name], requires_grad=kind == "trained") for name, kind in (saved, made))
+    models = {"first": elmo, "another": with_encoder(elmo, encoder), "vectors": vectors}
+    chosen = [models[each.split()[0]] for each in (saved, made)]
+    one, other = (ElmoEmbedding(chosen[i], requires_grad="trained" in each) for i, each in enumerate((saved, made)))
     save_file(one.state_dict(), tmp_path / "state.safetensors")
     state = load_file(tmp_path / "state.safetensors")
-    if fits:
+    if (saved, made) in (("first frozen", "first frozen"), ("first trained", "another trained")):
         other.load_state_dict(state, strict=strict)
         return
-    names = (models[saved[0]].word_vectors.fingerprint, models[made[0]].fingerprint)
-    with pytest.raises(InputError, match=".*encoder ".join(names)):
+    names = [model.word_vectors.fingerprint for model in chosen]
+    with pytest.raises(InputError, match=".*encoder .*".join(names)):
         other.load_state_dict(state, strict=strict)
 
 
