@@ -4,6 +4,7 @@ dataset of Hugging Face consists, by pyarrow.
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -40,12 +41,23 @@ class ColumnFiles(RowReader):
         read = _parquet_batches if _is_parquet(text.path) else _arrow_batches
         kind = "Parquet" if _is_parquet(text.path) else "Arrow"
         number = 0
-        with reading(f"{text.path} ({kind})"):
+        with reading(f"{text.path} ({kind})"), _enough_memory():
             for batch in read(os.fspath(text.path), text.field):
                 for start in range(0, batch.num_rows, _BATCH_ROWS):
                     for row in batch.slice(start, _BATCH_ROWS).to_pylist():
                         number += 1
                         yield number, row
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """Lack of memory is most often a damaged size."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError(
+            f"{error}: it is damaged, or its rows do not fit into memory"
+        ) from error
 
 
 def _is_parquet(path: AnyPath) -> bool:
@@ -67,7 +79,8 @@ def _arrow_batches(path: str, field: str | None) -> Iterator[Any]:
     """See `_parquet_batches`."""
     import pyarrow
 
-    with pyarrow.OSFile(path) as source:
+    # A damaged size is not read into memory.
+    with pyarrow.memory_map(path) as source:
         source.seek(max(0, source.size() - len(_STREAM_END)))
         # The library takes a stream that is cut between batches for a whole one.
         if source.read() != _STREAM_END:
