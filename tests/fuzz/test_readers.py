@@ -46,7 +46,9 @@ from hypothesis import HealthCheck, example, given, settings
 from pretrain.config import config_from_dict, config_to_dict, load_config
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 
+from tests.downstream.readers.test_labelled_rows import write as write_rows
 from tests.downstream.results.result_lines import BETTER, WORSE, ner_line
+from tests.downstream.tasks.coref.test_json_documents import DOCUMENT as CHAINS
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.elmoc.text.test_documents import FORMS, fifty_documents, save_to_disk
 from tests.elmoc.word_vectors import test_contract
@@ -215,6 +217,8 @@ READERS = [
     Reader("entities.conll", task(NER, "entities.conll")),
     Reader("trees.txt", task(SST5, "trees.txt")),
     Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
+    *(Reader(name, task(SST5, name)) for name in ("films.csv", "films.tsv", "films.parquet")),
+    Reader("chains.jsonlines", task(COREF, "chains.jsonlines")),
     Reader("documents.conll", task(COREF, "documents.conll")),
     Reader("documents.conll", task(SRL, "documents.conll")),
     Reader("similar.txt", similar),
@@ -253,6 +257,10 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     (folder / "pairs.jsonl").write_text(
         "".join(json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
     )
+    films = [{"label": label, "text": f"It {'is, ' * label}."} for label in range(5)]
+    for name in ("films.csv", "films.tsv", "films.parquet"):
+        write_rows(folder / name, films)
+    write_rows(folder / "chains.jsonlines", [CHAINS, CHAINS | {"doc_key": "b"}])
     lines = [ner_line("features", WORSE), ner_line("vectors", BETTER), ner_line("vectors", {3: BETTER[1]})]
     for line in lines:
         append_result(folder / "results.jsonl", line)

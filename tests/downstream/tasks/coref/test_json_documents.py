@@ -39,20 +39,9 @@ def test_json_lines_are_the_documents_of_columns(tmp_path: Path) -> None:
         assert getattr(document, field) == getattr(expected, field)
     assert [each.words for each in document.sentences] == [each.words for each in expected.sentences]
     assert TASK.describe([document]) == TASK.describe([expected])
-    assert document.chains == [[(0, 0), (7, 7), (9, 9)], [(0, 2), (5, 5)], [(9, 10)]]
     own, theirs = (TASK.format_prediction(each, [[(0, 2), (5, 5)]]).splitlines() for each in (document, expected))
     assert own[0] == theirs[0] == "#begin document (bn/cnn_0001_0); part 000"
     assert [line.split()[-1:] for line in own] == [line.split()[-1:] for line in theirs]
-
-
-def test_documents_without_speakers_in_a_packed_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    lines = [{key: DOCUMENT[key] for key in ("clusters", "sentences", "doc_key")}, DOCUMENT | {"doc_key": "b c"}]
-    path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
-    documents = read(path)
-    assert [document.genre for document in documents] == ["bn", ""]
-    assert documents[0].speakers == ["-"] * 12
-    assert [each.line for document in documents for each in document.sentences] == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -73,12 +62,12 @@ def test_damaged_documents(tmp_path: Path, fails: Callable[..., str], change: di
 
 
 def test_features_of_the_file_are_those_of_its_documents(tmp_path: Path, subword_model: Path) -> None:
-    path = written(
-        tmp_path / "a.jsonlines",
-        DOCUMENT | {"sentences": [["A", "cat", "."], ["It", "(", "she", ")", "ran"]], "clusters": []},
-    )
-    path.write_text(path.read_text().replace(', "speakers": ', ', "others": '))
+    sentences = [["A", "cat", "."], ["It", "-LRB-", "``", "she", "-RRB-", "ran"]]
+    path = tmp_path / "a.jsonl.gz"
+    documents = [{"doc_key": f"a/{i}", "sentences": sentences, "clusters": []} for i in range(2)]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, documents)).encode()))
     assert elmoc(["dump-features", str(subword_model), str(path), str(tmp_path / "f.h5")]) == 0
-    sentences = [each for document in read(path) for each in document.sentences]
-    states = FeatureStates(tmp_path / "f.h5", sentences=sentences).lookup(sentences)
-    assert [state.shape[1] for state in states] == [3, 5]
+    found = [each for document in read(path) for each in document.sentences]
+    assert [(each.line, each.words[1:4]) for each in found[2:]] == [(2, ("cat", ".")), (2, ("(", '"', "she"))]
+    states = FeatureStates(tmp_path / "f.h5", sentences=found).lookup(found)
+    assert [state.shape[1] for state in states] == [3, 6, 3, 6]
