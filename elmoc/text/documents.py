@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, say
 from elmoc.text.arrow_files import ColumnFiles
 from elmoc.text.json_lines import JsonDocuments, JsonRows
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
@@ -87,22 +87,27 @@ def reader_of(path: AnyPath) -> TextReader:
 
 
 def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[TextRange]:
-    """Files of text from their beginnings to their ends, with the column that holds the
-    text of rows; a printed line says which was chosen.
+    """Files of text from their beginnings to their ends, with the columns that hold the
+    text of rows; a printed line says which were chosen.
 
     Args:
         files: of any kind.
         field: the column; by default `text`, or the only one that holds text.
 
     Raises:
-        InputError: a file has no such column.
+        InputError: a file has no such column, or none has columns.
     """
-    texts = []
+    texts: list[TextRange] = []
     for file in files:
         chosen = reader_of(file).choose_field(file, field)
-        # It is chosen by the first file that has columns.
-        field = field or chosen
+        known = {None, field, *(text.field for text in texts)}
+        if chosen not in known and str(file) != GIVEN:
+            say(f"{file}: the text of rows is in the column {chosen!r}")
         texts.append(TextRange(file, field=chosen))
+    if field and not any(text.field for text in texts):
+        raise InputError(
+            f"--field {field} is for rows, and {texts[0].path} has none: leave it out"
+        )
     return texts
 
 
@@ -162,7 +167,10 @@ def _documents_of_items(
         if isinstance(item, str | os.PathLike) and os.path.isfile(item):
             raise InputError(f"{item} is a file: give its path by itself")
         if isinstance(item, Mapping):
-            field = choose_column([item], field, GIVEN)
+            chosen = choose_column([item], field, GIVEN)
+            if field is None:
+                say(f"{GIVEN}: the text of rows is in the column {chosen!r}")
+            field = chosen
     for number, item in enumerate(chain(beginning, items), 1):
         value = item.get(field) if isinstance(item, Mapping) else item
         if isinstance(value, TextDocument):
@@ -194,7 +202,7 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
                     lines = list(document.lines)
                     text = lines if document.tokenised else "\n".join(map(str, lines))
                     with reading(GIVEN):
-                        copy.write(msgspec.json.encode({TEXT: text}) + b"\n")
+                        copy.write(msgspec.json.encode({field or TEXT: text}) + b"\n")
         yield Copy(str(path), "standard input" if is_path else GIVEN)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.files.compression import AnyPath, unpacked_name
 from elmoc.files.text import read_lines
 from elmoc.text.reader import (
@@ -29,10 +29,10 @@ class JsonRows(RowReader):
     document_end = re.compile(rb"\n")
 
     def takes(self, path: AnyPath) -> bool:
-        """Files called `.jsonl`, `.jsonlines` or `.json`, compressed or not, and others
-        that begin with nothing but objects.
+        """Files called `.jsonl` or `.jsonlines`, compressed or not, and others that begin
+        with nothing but objects.
         """
-        if unpacked_name(path).endswith((".jsonl", ".jsonlines", ".json")):
+        if unpacked_name(path).endswith((".jsonl", ".jsonlines")):
             return True
         sample = first_lines(read_lines(path), SAMPLE_CHARACTERS)
         rows = [line for line in sample if line.strip()]
@@ -76,10 +76,5 @@ def read_objects(text: TextRange, kind: type[Object]) -> Iterator[tuple[int, Obj
     for number, line in enumerate(read_lines(text.path, text.start, text.end), 1):
         if line.strip():
             with reading(f"{text.path}, line {number}"):
-                if number == 1 and line.startswith("["):
-                    raise InputError(
-                        "a list begins: give an object a line, which `jq -c '.[]'` "
-                        "prints"
-                    )
                 found = msgspec.json.decode(line, type=kind)
             yield number, found

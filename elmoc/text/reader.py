@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 
 from elmoc.batches import buffered
 from elmoc.errors import InputError, say
-from elmoc.files.compression import AnyPath, compression
+from elmoc.files.compression import AnyPath, compression, unpacked_name
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import looks_raw
@@ -180,7 +180,12 @@ class PlainText(TextReader):
                 pass
 
     def check(self, text: TextRange, *, warn: bool = True) -> bool:
-        """See `TextReader`. Columns are refused."""
+        """See `TextReader`. Columns are refused, and JSON that is not a line a row."""
+        if unpacked_name(text.path).endswith(".json"):
+            raise InputError(
+                f"{text.path} is not JSON lines: give an object on each, e.g. what "
+                f"`jq -c '.[]' {text.path}` prints"
+            )
         sample = first_lines(read_lines(text.path), SAMPLE_CHARACTERS)
         rows = [line.strip() for line in sample if line.strip()]
         # Comments of CoNLL-U have no columns.

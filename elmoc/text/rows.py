@@ -109,7 +109,7 @@ def choose_column(
     Args:
         rows: at its beginning.
         field: the column that was asked for; by default `text`, or the only one that
-            holds text, which is more than numbers; a printed line names it.
+            holds text, which is more than numbers.
         source: what errors name.
 
     Raises:
@@ -127,8 +127,6 @@ def choose_column(
             f"{source} has {shortened(', '.join(columns), 300)}, and no column "
             f"{chosen!r}: name that of the text by --field (in Python field=)"
         )
-    if field is None and columns:
-        say(f"{source}: the text of rows is in the column {chosen!r}")
     return chosen
 
 
