@@ -10,7 +10,6 @@ from msgspec import Meta
 from data_scripts.corpus import TOKENISED, CorpusOptions, make_corpus
 from data_scripts.parts.tokenising import Answer
 from elmoc.command_line import run_main
-from elmoc.process import connected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +32,11 @@ class BuildCorpusCommand(CorpusOptions):
     tokenised: Annotated[Answer, TOKENISED] = "yes"
 
 
-def run(command: BuildCorpusCommand) -> None:
-    """Do what the command line says, with the other processes of `torchrun`."""
-    with connected():
-        make_corpus(command.files, command.corpus, command)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     return run_main(
         BuildCorpusCommand,
-        run,
+        lambda given: make_corpus(given.files, given.corpus, given),
         argv,
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, "

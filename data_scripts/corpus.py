@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,15 +43,13 @@ from data_scripts.parts.tokenising import Answer, Keep, Tokeniser, listed
 from data_scripts.parts.workers import (
     Workers,
     parallel_map,
-    rank_and_world_size,
     show_speed,
-    wait_for_all,
 )
 from elmoc.corpus import Corpus, finish_corpus
 from elmoc.errors import InputError, quiet, say
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.writing import locked
-from elmoc.process import available_cores, progress_bar
+from elmoc.process import available_cores, connected, progress_bar, wait_for_all
 from elmoc.settings import checked
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
@@ -138,8 +136,8 @@ def make_corpus(
     A blank line, the end of a file and the end of a row end a document. Raw text is
     tokenised as `python -m data_scripts.tokenize` does it; a printed line says which
     files are raw. A call that was interrupted goes on when it is made again. Where
-    `torch.distributed` is initialised, its processes, which share a file system, make
-    one corpus together. The corpus is described in docs/train.md, its files in
+    `torchrun` has started several processes, all of them, which share a file system,
+    make the corpus together. The corpus is described in docs/train.md, its files in
     `elmoc/corpus.py`.
 
     Args:
@@ -160,32 +158,22 @@ def make_corpus(
     """
     options = checked(options)
     out = Path(out)
-    rank, world_size = rank_and_world_size()
     given: Sequence[Any] = [sources]
     if isinstance(sources, list | tuple) and are_paths(sources[:_LOOKED_AT]):
         given = sources
     with ExitStack() as stack:
-        if rank > 0:
-            stack.enter_context(quiet())
         paths = [
             stack.enter_context(rereadable(each, field=options.field)) for each in given
         ]
+        rank, world_size = stack.enter_context(connected())
         if world_size > 1 and any(isinstance(path, Copy) for path in paths):
             raise InputError(
                 "several processes cannot share standard input, or text that is no "
                 "file: write it to a file first"
             )
-        plan = _plan(paths, out, options)
-        if rank == 0:
-            stack.enter_context(locked(out / "corpus.json"))
-            _require_own(out)
-        wait_for_all()
-        own = plan.pieces[rank::world_size]
-        _read(own, plan.number, options.workers if world_size == 1 else 1)
-        wait_for_all()
-        if rank == 0:
-            _finish(plan, out, options)
-        wait_for_all()
+        if rank > 0:
+            stack.enter_context(quiet())
+        _build(paths, out, options, rank, world_size)
     return Corpus(out)
 
 
@@ -202,37 +190,26 @@ def are_paths(items: Sequence[Any]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What a corpus is made of.
-
-    pieces: of its text, in their order.
-    number: reads a piece, and writes it to a folder, which is returned.
-    sources: the files, as they were given.
-    leave_out: the files of sentences that are left out.
-    settings: how it is made.
+def _build(
+    sources: Sequence[AnyPath],
+    out: Path,
+    options: CorpusOptions,
+    rank: int,
+    world_size: int,
+) -> None:
+    """See `make_corpus`; what is read can be read more than once. Process `rank` reads
+    the pieces `rank`, `rank + world_size`, …; the first one does all else.
     """
-
-    pieces: list[TextPiece]
-    number: Callable[[TextPiece], Path]
-    sources: list[str]
-    leave_out: list[AnyPath]
-    settings: dict[str, Any]
-
-
-def _plan(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> _Plan:
-    """Look at all text, and print what it is."""
     train_files, held_out_files = find_text(sources, options.held_out)
     files = train_files | held_out_files
     say(f"text, in this order: {listed(files)}")
     texts = dict(zip(whole_files(files, options.field), files.values(), strict=True))
-    train = {text: name for text, name in texts.items() if text.path in train_files}
-    held_out = {text: name for text, name in texts.items() if text not in train}
-    found = [
-        Tokeniser(text, tokenised=options.tokenised, keep=options.keep)
+    tokenisers = {
+        text.path: Tokeniser(text, tokenised=options.tokenised, keep=options.keep)
         for text in texts
-    ]
-    tokenisers = {each.text.path: each for each in found if not each.tokenised}
+    }
+    raw = {path: each for path, each in tokenisers.items() if not each.tokenised}
+    pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens)
     leave_out = whole_files(find_named_files(options.leave_out))
     for text in leave_out:
         reader_of(text.path).check(text)
@@ -240,23 +217,35 @@ def _plan(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> _Pla
     if leave_out:
         documents = chain.from_iterable(map(read_documents, leave_out))
         overlap = Overlap(chain.from_iterable(each.sentences() for each in documents))
-    pieces, shard_tokens = _divide(train, held_out, options.shard_tokens)
     settings: dict[str, Any] = {
         "min_count": options.min_count,
         "shard_tokens": shard_tokens,
         "held_out": _as_given(held_out_files) or "as much as a shard of each source",
     }
-    if tokenisers:
-        settings["tokenised_here"] = list(map(str, tokenisers))
+    if raw:
+        settings["tokenised_here"] = list(map(str, raw))
         settings["keep"] = options.keep
-        say(f"raw text, which is tokenised: {listed(tokenisers)}")
+        say(f"raw text, which is tokenised: {listed(raw)}")
     elif options.keep:
         say("warning: --keep acts on raw text alone", file=sys.stderr)
-    number = partial(
-        number_piece, work=out / WORK, leave_out=overlap, tokenisers=tokenisers
-    )
-    named = _as_given(files)
-    return _Plan(pieces, number, named, [text.path for text in leave_out], settings)
+    number = partial(number_piece, work=out / WORK, leave_out=overlap, tokenisers=raw)
+    with ExitStack() as stack:
+        if rank == 0:
+            stack.enter_context(locked(out / "corpus.json"))
+            _require_own(out)
+        wait_for_all(world_size)
+        workers = options.workers if world_size == 1 else 1
+        _read(pieces[rank::world_size], number, workers)
+        wait_for_all(world_size)
+        if rank == 0:
+            numbered = [NumberedPiece(number(piece), piece) for piece in pieces]
+            if leave_out:
+                settings["leave_out"] = {
+                    str(text.path): FileChecksum.of(text.path).whole
+                    for text in leave_out
+                }
+            _finish(numbered, out, options.min_count, _as_given(files), settings)
+        wait_for_all(world_size)
 
 
 def _require_own(out: Path) -> None:
@@ -279,36 +268,34 @@ def _read(
     """Read those of the pieces that are not there yet."""
     started = time.monotonic()
     words = 0
-    sizes = [piece.text_bytes for piece in pieces]
-    with progress_bar(
-        total=sum(sizes), desc="reading", unit="B", unit_scale=True
-    ) as bar:
+    size = sum(piece.text_bytes for piece in pieces)
+    with progress_bar(total=size, desc="reading", unit="B", unit_scale=True) as bar:
         folders = parallel_map(number, pieces, workers)
-        for size, folder, piece in zip(sizes, folders, pieces, strict=True):
+        for piece, folder in zip(pieces, folders, strict=True):
             words += NumberedPiece(folder, piece).tokens
             show_speed(bar, words, started)
-            bar.update(size)
+            bar.update(piece.text_bytes)
 
 
-def _finish(plan: _Plan, out: Path, options: CorpusOptions) -> None:
-    """Make the corpus of its pieces, which are all there."""
-    numbered = [NumberedPiece(plan.number(piece), piece) for piece in plan.pieces]
+def _finish(
+    numbered: Sequence[NumberedPiece],
+    out: Path,
+    min_count: int,
+    sources: Sequence[str],
+    settings: dict[str, Any],
+) -> None:
+    """Make the corpus of its pieces; the last two are for `corpus.json`."""
     planned = plan_shards(numbered)
-    lexicon = MergedLexicon(planned, options.min_count)
+    lexicon = MergedLexicon(planned, min_count)
     train, held_out = write_shards(planned, lexicon, out)
-    settings = plan.settings
     rows = RowCount()
+    left_out = dict.fromkeys(settings["shard_tokens"], 0)
     for piece in numbered:
-        rows.rows += piece.rows.rows
-        rows.without_text += piece.rows.without_text
+        left_out[piece.text.source] += piece.left_out
+        rows.rows += piece.rows
+        rows.without_text += piece.without_text
     rows.tell(out)
-    if plan.leave_out:
-        settings["leave_out"] = {
-            str(file): FileChecksum.of(file).whole for file in plan.leave_out
-        }
-        left_out = dict.fromkeys(settings["shard_tokens"], 0)
-        for piece in numbered:
-            left_out[piece.text.source] += piece.left_out
+    if "leave_out" in settings:
         settings["left_out_sentences"] = left_out
         say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
     finish_corpus(
@@ -317,7 +304,7 @@ def _finish(plan: _Plan, out: Path, options: CorpusOptions) -> None:
         counts=lexicon.counts,
         train=train,
         held_out=held_out,
-        sources=plan.sources,
+        sources=sources,
         settings=settings,
     )
     shutil.rmtree(out / WORK)
@@ -351,25 +338,24 @@ def find_text(
 
 
 def _divide(
-    train: NamedTexts, held_out: NamedTexts, shard_tokens: int | None
+    texts: NamedTexts, held_out: Collection[AnyPath], shard_tokens: int | None
 ) -> tuple[list[TextPiece], dict[str, int]]:
     """The pieces of all files, and the size of a shard of each source."""
-    both = train | held_out
     sizes: dict[str, int] = {}
-    for source in dict.fromkeys(both.values()):
-        files = [text.path for text in _of_source(both, source)]
+    for source in dict.fromkeys(texts.values()):
+        files = [text.path for text, name in texts.items() if name == source]
         tokens = estimate_text_bytes(files) // BYTES_PER_TOKEN
         sizes[source] = shard_tokens or default_shard_tokens(tokens)
     pieces = []
-    for is_held_out, texts in ((False, train), (True, held_out)):
+    for is_held_out in (False, True):
         for source, size in sizes.items():
-            own = _of_source(texts, source)
+            own = [
+                text
+                for text, name in texts.items()
+                if name == source and (text.path in held_out) == is_held_out
+            ]
             pieces += cut_pieces(own, size, is_held_out, source)
     return pieces, sizes
-
-
-def _of_source(texts: NamedTexts, source: str) -> list[TextRange]:
-    return [text for text, name in texts.items() if name == source]
 
 
 def _as_given(files: NamedFiles) -> list[str]:

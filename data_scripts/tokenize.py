@@ -6,8 +6,7 @@ What becomes of which text is told in `parts/tokenising.py`.
 
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -33,7 +32,7 @@ from elmoc.text.documents import (
     rereadable,
     whole_files,
 )
-from elmoc.text.named_files import AnyPath, find_named_files
+from elmoc.text.named_files import find_named_files
 from elmoc.text.options import TextField
 
 
@@ -44,8 +43,8 @@ class TokenizeOptions:
     sources: Annotated[
         list[str],
         Meta(
-            description="text, or rows (.jsonl, .csv, .tsv, .parquet), also compressed; "
-            "files, folders or quoted globs; - for standard input",
+            description="text, or rows (.jsonl, .csv, .tsv, .parquet): files, also "
+            "compressed, folders, or quoted globs; - is standard input",
             extra={"metavar": "IN"},
         ),
     ]
@@ -106,7 +105,9 @@ def tokenise_files(options: TokenizeOptions) -> None:
             )
             for text in whole_files(find_named_files(paths), options.field)
         ]
-        _say_kinds(tokenisers)
+        for kind in dict.fromkeys(each.kind for each in tokenisers):
+            files = [each.text.path for each in tokenisers if each.kind == kind]
+            say(f"{listed(files)} {'is' if len(files) == 1 else 'are'} {kind}")
         if options.keep and all(each.tokenised for each in tokenisers):
             say("warning: --keep acts on raw text alone", file=sys.stderr)
         files = [each.text.path for each in tokenisers]
@@ -116,7 +117,6 @@ def tokenise_files(options: TokenizeOptions) -> None:
         )
         started = time.monotonic()
         words = 0
-        sentences = 0
         documents = 0
         begins = True
         with open_text(target) as file:
@@ -124,25 +124,13 @@ def tokenise_files(options: TokenizeOptions) -> None:
                 file.write(f"{line}\n")
                 number = len(line.split())
                 words += number
-                sentences += number > 0
                 documents += number > 0 and begins
                 begins = number == 0
                 if begins:
                     show_speed(bar, words, started)
             if not words:
                 raise InputError(f"{listed(files)} has no words")
-    say(f"{target}: {words:,} words, {sentences:,} sentences, {documents:,} documents")
-
-
-def _say_kinds(tokenisers: Iterable[Tokeniser]) -> None:
-    """Print which files are raw text, in the order of their text."""
-    kinds: defaultdict[str, list[AnyPath]] = defaultdict(list)
-    for each in tokenisers:
-        how = "wrapped: its lines are joined" if each.wrapped else "not wrapped"
-        kind = "tokenised already" if each.tokenised else f"raw text, {how}"
-        kinds[kind].append(each.text.path)
-    for kind, files in kinds.items():
-        say(f"{listed(files)} {'is' if len(files) == 1 else 'are'} {kind}")
+    say(f"{target}: {words:,} words in {documents:,} documents")
 
 
 def tokenised_lines(

@@ -9,7 +9,7 @@ import platform
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -122,20 +122,39 @@ def torchrun_numbers() -> dict[str, int]:
 
 
 @contextmanager
-def connected() -> Iterator[None]:
-    """Connect the processes that `torchrun` has started, if any, while the block
-    runs.
+def connected() -> Iterator[tuple[int, int]]:
+    """Connect the processes that `torchrun` has started, if any, while the block runs,
+    unless they are connected already; yields the rank of this one and their number.
     """
     if torchrun_numbers()["world_size"] == 1:
-        yield
+        yield 0, 1
         return
     from torch import distributed
 
-    distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
+    with ExitStack() as stack:
+        if not distributed.is_initialized():
+            distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
+            stack.callback(distributed.destroy_process_group)
+        yield distributed.get_rank(), distributed.get_world_size()
+
+
+def wait_for_all(world_size: int) -> None:
+    """Wait until all processes that are connected are here.
+
+    Raises:
+        InputError: one of them has ended.
+    """
+    if world_size > 1:
+        from torch import distributed
+
+        try:
+            # After a plain barrier a process must not end while others are in it.
+            distributed.monitored_barrier()
+        except RuntimeError as error:
+            raise InputError(
+                "another process of this command has ended, as its lines say: mend it, "
+                "and go on"
+            ) from error
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:

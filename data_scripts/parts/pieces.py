@@ -12,9 +12,8 @@ all of it is written:
                     sentence
     documents.bin   int64, the positions of the first `<s>` of every document
     lexicon.txt     the types; id = line
-    piece.npz       `ends`, int64, where its shards end; `left_out`, how many sentences
-                    were left out; `rows` and `without_text`, how many rows were read,
-                    and how many of them have no text
+    counts.json     `left_out`, how many sentences were left out; `rows`, how many rows
+                    were read, and `without_text`, how many of them have no text
 """
 
 import json
@@ -22,7 +21,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, groupby, islice, pairwise
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from data_scripts.parts.tokenising import Tokeniser
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
+from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_directory
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
@@ -114,48 +114,44 @@ class NumberedPiece:
 
     text: the piece.
     folder: where its ids and its lexicon are.
+    tokens: the number of its ids.
     left_out: the number of sentences that were left out.
-    rows: how many rows were read, and how many of them have no text.
+    rows: the number of rows that were read.
+    without_text: the number of those that have no text.
     shards: planned, in their order.
     """
 
     def __init__(self, folder: Path, text: TextPiece) -> None:
         self.text = text
         self.folder = folder
-        with np.load(folder / "piece.npz") as arrays:
-            self.left_out = int(arrays["left_out"])
-            self.rows = RowCount(int(arrays["rows"]), int(arrays["without_text"]))
-            self.shards = [
-                PlannedShard(self, start, end, text.held_out)
-                for start, end in pairwise([0, *arrays["ends"].tolist()])
-            ]
+        self.tokens = (folder / "ids.bin").stat().st_size // ID_DTYPE.itemsize
+        counts = read_json(folder / "counts.json")
+        self.left_out: int = counts["left_out"]
+        self.rows: int = counts["rows"]
+        self.without_text: int = counts["without_text"]
+        # An empty file cannot be mapped.
+        ends: Iterable[int] = ()
+        if self.tokens:
+            ends = shard_ends(self.ids, self.documents, text.shard_tokens)
+        self.shards = [
+            PlannedShard(self, start, end, text.held_out)
+            for start, end in pairwise([0, *ends])
+        ]
 
     @property
     def ids(self) -> np.ndarray:
         """uint32 [tokens], memory-mapped: ids of the piece."""
-        return _mapped(self.folder / "ids.bin", ID_DTYPE)
+        return np.memmap(self.folder / "ids.bin", ID_DTYPE, "r")
 
     @property
     def documents(self) -> np.ndarray:
         """int64, memory-mapped: where documents begin."""
-        return _mapped(self.folder / "documents.bin", np.dtype(np.int64))
-
-    @property
-    def tokens(self) -> int:
-        """The number of its ids."""
-        return (self.folder / "ids.bin").stat().st_size // ID_DTYPE.itemsize
+        return np.memmap(self.folder / "documents.bin", np.int64, "r")
 
     @property
     def lexicon(self) -> list[str]:
         """Its word types; id = position."""
         return (self.folder / "lexicon.txt").read_text("utf-8").split("\n")[:-1]
-
-
-def _mapped(path: Path, dtype: np.dtype) -> np.ndarray:
-    """The numbers of a file, memory-mapped, which an empty file cannot be."""
-    if not path.stat().st_size:
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype, "r")
 
 
 @dataclass(frozen=True)
@@ -271,16 +267,8 @@ def number_piece(
                 left_out += missing
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in local_ids)
-        ids = _mapped(partial / "ids.bin", ID_DTYPE)
-        documents = _mapped(partial / "documents.bin", np.dtype(np.int64))
-        ends = list(shard_ends(ids, documents, piece.shard_tokens))
-        np.savez(
-            partial / "piece.npz",
-            ends=np.array(ends, dtype=np.int64),
-            left_out=left_out,
-            rows=rows.rows,
-            without_text=rows.without_text,
-        )
+        counts = {"left_out": left_out, **asdict(rows)}
+        write_json(partial / "counts.json", counts)
     return folder
 
 
@@ -332,7 +320,7 @@ def _numbered_blocks(
             document = int(documents[kept].max(initial=document))
             ids = ids[np.repeat(kept, np.diff(starts, append=len(ids)))]
             starts = np.flatnonzero(ids == _BEGIN_ID)[begins]
-            yield ids, starts, sentences - np.count_nonzero(ends_document | kept)
+            yield ids, starts, int(np.count_nonzero(~ends_document & ~kept))
 
 
 def _sentences(

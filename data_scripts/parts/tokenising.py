@@ -80,6 +80,7 @@ class Tokeniser:
     tokenised: its lines pass as they are.
     wrapped: its lines are joined, where they are not tokenised.
     keep: what it was made with.
+    kind: what is printed of it.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class Tokeniser:
             and (reader.is_tokenised(text) or looks_tokenised(sample))
         )
         self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(lines))
+        how = "wrapped: its lines are joined" if self.wrapped else "not wrapped"
+        self.kind = "tokenised already" if self.tokenised else f"raw text, {how}"
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """The tokenised lines that lines of the file, or of a part of it, become."""

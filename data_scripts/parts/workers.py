@@ -14,8 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
-from elmoc.errors import InputError
-from elmoc.process import end_with_parent, torchrun_numbers
+from elmoc.process import end_with_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -61,37 +60,6 @@ def parallel_map(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def rank_and_world_size() -> tuple[int, int]:
-    """Which of the processes that work together this is, and their number: those of
-    `torchrun`, where `torch.distributed` is initialised.
-    """
-    if torchrun_numbers()["world_size"] > 1:
-        from torch import distributed
-
-        if distributed.is_initialized():
-            return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
-
-
-def wait_for_all() -> None:
-    """Wait until all processes that work together are here.
-
-    Raises:
-        InputError: one of them has ended.
-    """
-    if rank_and_world_size()[1] > 1:
-        from torch import distributed
-
-        try:
-            # After a plain barrier a process must not end while others are in it.
-            distributed.monitored_barrier()
-        except RuntimeError as error:
-            raise InputError(
-                "another process of this command has ended, which its lines say why: "
-                "give the same command again to go on"
-            ) from error
 
 
 def show_speed(bar: Any, words: int, started: float) -> None:

@@ -28,7 +28,7 @@ from elmoc.features.options import DumpOptions
 from elmoc.features.reader import LAYOUTS, FeatureFile
 from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
-from elmoc.process import progress_bar
+from elmoc.process import progress_bar, wait_for_all
 from elmoc.settings import checked
 from elmoc.text.named_files import AnyPath
 from elmoc.text.sentences import (
@@ -208,12 +208,12 @@ class Dump:
         """Write the parts of this process and, in the first process, the output."""
         if self._rank == 0:
             self._begin()
-        self._wait_for_all()
+        wait_for_all(self._world_size)
         if self.output.exists():
             return
         try:
             parts, content = self._write_parts()
-            self._wait_for_all()
+            wait_for_all(self._world_size)
             if self._rank == 0:
                 # Processes may have read it before and after it changed.
                 is_whole = all(part.exists() for part in parts)
@@ -227,11 +227,6 @@ class Dump:
             # Nothing is left of a dump that failed before its first part was whole.
             if self._rank == 0 and not parts_of(self.output):
                 shutil.rmtree(parts_folder(self.output), ignore_errors=True)
-
-    def _wait_for_all(self) -> None:
-        if self._world_size > 1:
-            # After a plain barrier a process must not end while others are in it.
-            distributed.monitored_barrier()
 
     def _begin(self) -> None:
         """Make the folder of the parts, or see whether the parts that are there are of
