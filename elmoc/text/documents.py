@@ -99,6 +99,10 @@ def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[Text
     """
     texts: list[TextRange] = []
     for file in files:
+        if isinstance(file, Copy) and file.name == GIVEN:
+            # The copy of an iterable has a column of its own.
+            texts.append(TextRange(file, field=TEXT))
+            continue
         chosen = reader_of(file).choose_field(file, field)
         known = {None, field, *(text.field for text in texts)}
         if chosen not in known and str(file) != GIVEN:
