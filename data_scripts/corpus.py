@@ -227,7 +227,7 @@ def _build(
         settings["keep"] = options.keep
         say(f"raw text, which is tokenised: {listed(raw)}")
     elif options.keep:
-        say("warning: --keep acts on raw text alone", file=sys.stderr)
+        say("warning: keep acts on raw text alone", file=sys.stderr)
     number = partial(number_piece, work=out / WORK, leave_out=overlap, tokenisers=raw)
     with ExitStack() as stack:
         if rank == 0:
@@ -297,7 +297,7 @@ def _finish(
     rows.tell(out)
     if "leave_out" in settings:
         settings["left_out_sentences"] = left_out
-        say(f"{sum(left_out.values()):,} sentences overlap with --leave-out")
+        say(f"{sum(left_out.values()):,} sentences overlap with what is left out")
     finish_corpus(
         out,
         lexicon=lexicon.words,

@@ -109,7 +109,7 @@ def tokenise_files(options: TokenizeOptions) -> None:
             files = [each.text.path for each in tokenisers if each.kind == kind]
             say(f"{listed(files)} {'is' if len(files) == 1 else 'are'} {kind}")
         if options.keep and all(each.tokenised for each in tokenisers):
-            say("warning: --keep acts on raw text alone", file=sys.stderr)
+            say("warning: keep acts on raw text alone", file=sys.stderr)
         files = [each.text.path for each in tokenisers]
         size = estimate_text_bytes(files)
         bar = stack.enter_context(

@@ -58,7 +58,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[PlannedShard]:
             raise InputError(
                 f"the {text} has no sentence (that is not left out), or "
                 "is one shard, and none is left to hold out: give more text, with a "
-                "sentence on each line, or --held-out files"
+                "sentence on each line, or held-out files"
             )
         ends = held_out_ends(own) if needs_ends else {}
         for shard in own:

@@ -24,8 +24,9 @@ class RecipeCommand(RecipeOptions):
     text: Annotated[
         list[str],
         Meta(
-            description="text: files, .gz files, folders, quoted globs; "
-            "NAME=PATH names its kind",
+            description="text, raw or tokenised, or rows (.jsonl, .csv, .tsv, "
+            ".parquet): files, also compressed, folders, or quoted globs; NAME=PATH "
+            "names its kind",
             extra={"metavar": "TEXT"},
         ),
     ]

@@ -110,7 +110,7 @@ def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str
     # The corpus may be away once its sample is written.
     record = Path(trained_on, "corpus.json")
     is_there = record.exists() or (output / GENERAL_TEXT).exists()
-    missing = f"none, since {trained_on} is not here (give --general CORPUS)"
+    missing = f"none, since {trained_on} is not here (general names another)"
     say(f"general text: {trained_on if is_there else missing}")
     return trained_on if is_there else None
 
@@ -123,7 +123,7 @@ def settings_after(
     """
     before = convert(training.get("recipe", {}), dict[str, Any], where=path)
     if "schedule.base" not in before:
-        raise InputError(f"{path} does not say how it was trained: give --config")
+        raise InputError(f"{path} does not say how it was trained: name a config")
     sections: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
     for key, value in before.items():
         section, _, name = key.partition(".")

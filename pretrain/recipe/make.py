@@ -10,13 +10,19 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
-from elmoc.errors import InputError, say
-from elmoc.files.compression import open_binary
+from elmoc.errors import InputError, quiet, say
 from elmoc.files.records import read_json, write_json
-from elmoc.files.writing import locked
+from elmoc.files.writing import atomic_directory, locked
 from elmoc.jobs import run_job
 from elmoc.settings import checked, convert, parse_duration
-from elmoc.text.documents import estimate_text_bytes
+from elmoc.text.documents import (
+    RowCount,
+    estimate_text_bytes,
+    first_lines,
+    lines_of,
+    read_documents,
+    whole_files,
+)
 from elmoc.text.named_files import find_named_files
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.config import CONFIGS, differences, load_config
@@ -40,7 +46,7 @@ SMALL_FROM_WORDS = 10_000_000
 SMALL_FROM_SECONDS = 2 * 3600
 # The words of text are estimated by the bytes a word takes at its beginning: 5 in
 # English, 12 in Russian.
-SAMPLE_BYTES = 1_000_000
+SAMPLE_CHARACTERS = 1_000_000
 # An epoch has at least this number of updates: of a small text fewer streams are read
 # at once.
 UPDATES_AT_LEAST = 40
@@ -64,9 +70,11 @@ def make_model(
     The page docs/train.md describes it.
 
     Args:
-        text: files, .gz files, folders or globs; NAME=PATH names the kind of a text.
-            Raw text is tokenised; tokenised text has one sentence a line, words split
-            on white space, and a blank line between documents.
+        text: files of any kind that `read_documents` takes, folders or globs; NAME=PATH
+            names the kind of a text; or the corpus directory that `make_corpus` made of
+            text that is in memory. Raw text is tokenised; tokenised text has one
+            sentence a line, words split on white space, and a blank line between
+            documents.
         out: the run directory to make, or to go on with.
         options: see `RecipeOptions`; the defaults suit the text and the machine.
 
@@ -82,9 +90,16 @@ def make_model(
         run = make_model("novels.txt", "runs/novels", RecipeOptions(max_time="20m"))
         elmo = ElmoC.from_pretrained(run.model)
     """
-    texts = [text] if isinstance(text, Path | str) else list(text)
-    if not texts:
-        raise InputError("no text is named: name a file at least")
+    texts = [text] if isinstance(text, Path | str) else text
+    are_paths = isinstance(texts, Sequence) and all(
+        isinstance(each, Path | str) for each in texts
+    )
+    if not are_paths or not texts:
+        raise InputError(
+            "no text is named: name a file at least, or the corpus directory that "
+            "make_corpus makes of text in memory (processes that are started here "
+            "read it)"
+        )
     recipe = Recipe(list(map(str, texts)), Path(out), options)
     with locked(recipe.record):
         recipe.begin()
@@ -163,6 +178,8 @@ class Recipe:
         self._output = output
         self._options = options = checked(options)
         self._corpus = output / "corpus"
+        is_corpus = len(text) == 1 and (Path(text[0]) / "corpus.json").exists()
+        self._given = Corpus(text[0]) if is_corpus else None
         if options.init_from is None:
             vectors = options.vectors or str(output / "vectors.bin")
             self._material = Material(
@@ -197,12 +214,17 @@ class Recipe:
         keys = (each.partition("=")[0].strip() for each in options.overrides)
         if "data.corpus" in keys:
             raise InputError(
-                "--set data.corpus: the corpus is made here, of the text: leave it out"
+                "data.corpus cannot be set, since the corpus is made here: leave it out"
+            )
+        if self._given and (options.init_from or options.held_out or options.leave_out):
+            raise InputError(
+                f"{self._given.path} is a corpus, of which nothing can be held out or "
+                "left out, and which cannot be mixed with other text: give the text"
             )
         if options.fasttext and not self._makes_vectors:
             raise InputError(
-                "--fasttext is for word vectors that are trained here, without "
-                "--vectors and --init-from"
+                "fasttext is for word vectors that are trained here, without vectors "
+                "and init_from"
             )
         if options.max_time is not None:
             parse_duration(options.max_time)
@@ -257,7 +279,7 @@ class Recipe:
             name = "small.toml"
         say(
             f"config: {name}, for about {words / 1e6:,.1f} million words and "
-            f"{limit or 'no limit of time'} (--config takes another)"
+            f"{limit or 'no limit of time'} (config names another)"
         )
         return str(CONFIGS / name)
 
@@ -265,11 +287,15 @@ class Recipe:
         """About how many words the text has, by the bytes that a word takes at its
         beginning.
         """
-        files = find_named_files(self._text)
-        with open_binary(next(iter(files))) as text:
-            start = text.read(SAMPLE_BYTES)
+        if self._given:
+            return self._given.train_tokens
+        files = list(find_named_files(self._text))
+        with quiet():
+            (text,) = whole_files(files[:1], self._options.field)
+            lines = lines_of(read_documents(text, count=RowCount()))
+            start = "\n".join(first_lines(lines, SAMPLE_CHARACTERS))
         total = estimate_text_bytes(files)
-        return total * len(start.split()) // max(1, len(start))
+        return total * len(start.split()) // max(1, len(start.encode()))
 
     def steps(self) -> list[Step]:
         """The steps in their order. Other rooms' commands are processes of their own,
@@ -282,15 +308,17 @@ class Recipe:
             "files": material.texts,
             "corpus": corpus,
             "tokenised": self._options.tokenised,
+            "field": self._options.field,
             "keep": self._options.keep,
             "held_out": material.held_out,
             "leave_out": self._options.leave_out,
         }
-        steps.append(
-            job_step(
-                "a corpus of the text", "build_corpus", text, corpus / "corpus.json"
-            )
-        )
+        made = corpus / "corpus.json"
+        step = job_step("a corpus of the text", "build_corpus", text, made)
+        if self._given:
+            link = partial(link_corpus, self._given.path, corpus)
+            step = Step("the corpus, by links to its files", link, made)
+        steps.append(step)
         if self._makes_vectors:
             vectors = {"corpus": corpus, "output": material.vectors}
             vectors |= self._options.fasttext or {}
@@ -350,6 +378,14 @@ class Recipe:
             init_from=self._options.init_from, max_time=self._options.max_time
         )
         return train_encoder(config, self._output, options)
+
+
+def link_corpus(given: Path, corpus: Path) -> None:
+    """Make a corpus directory of links to the files of another, but for its tables."""
+    with atomic_directory(corpus) as partial:
+        for file in given.glob("[!.]*"):
+            if file.name != "vectors":
+                (partial / file.name).symlink_to(file.resolve())
 
 
 def job_step(title: str, command: str, options: dict[str, Any], made: Path) -> Step:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from elmoc.settings import value_from_text
+from elmoc.text.options import TextField
 
 
 def options_in(text: str) -> dict[str, Any]:
@@ -101,6 +102,8 @@ class ContentOptions:
             extra={"metavar": "FILE"},
         ),
     ] = field(default_factory=list)
+    # The last one, since `field` above is the function.
+    field: TextField = None
 
 
 @dataclass(frozen=True, kw_only=True)
