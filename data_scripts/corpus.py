@@ -241,7 +241,7 @@ def _build(
             numbered = [NumberedPiece(number(piece), piece) for piece in pieces]
             if leave_out:
                 settings["leave_out"] = {
-                    str(text.path): FileChecksum.of(text.path).whole
+                    str(text.path): FileChecksum.of(Path(text.path)).whole
                     for text in leave_out
                 }
             _finish(numbered, out, options.min_count, _as_given(files), settings)

@@ -244,9 +244,9 @@ class Recipe:
             for each in fields(ContentOptions)
         }
         now = Begun(text=self._text, config=self.config, **content)
-        # Files that are there before the first step is done: a mistake can be mended.
-        not_made = (".begun.json.lock", self.record.name)
-        if any(each.name not in not_made for each in self._output.iterdir()):
+        # Before the first step is done, a mistake can be mended: the record is there,
+        # its checksum and its lock.
+        if any(self.record.name not in each.name for each in self._output.iterdir()):
             before = self._before
             if before is None:
                 raise InputError(
