@@ -47,7 +47,7 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             "entailment\tA dog ran.\tIt moved.\n",
         ),
         Format(
-            "exports of hubs: tables, JSON lines, Parquet",
+            "exports of hubs",
             "premise,hypothesis,label\n"
             '"Well, a dog ran.",It is big.,1\n'
             "A dog ran.,It moved.,0\n"
@@ -107,7 +107,7 @@ FORMATS: dict[str, tuple[Format, ...]] = {
             "(2 (2 It) (2 ends))\n",
         ),
         Format(
-            "exports of hubs: JSON lines, tables, Parquet",
+            "exports of hubs",
             '{"text": "This works .", "label": 3, "label_text": "positive"}\n'
             '{"text": "It ends .", "label": 2, "label_text": "neutral"}\n',
             ".jsonl",
@@ -116,13 +116,13 @@ FORMATS: dict[str, tuple[Format, ...]] = {
     ),
     "imdb": (
         Format(
-            "JSON lines, tables, Parquet",
+            "JSON lines",
             '{"text": "Superb.<br />I liked it!", "label": "pos"}\n'
             '{"text": "I left.", "label": "neg"}\n',
             ".jsonl",
         ),
         Format(
-            "exports of hubs: tables, JSON lines, Parquet",
+            "exports of hubs",
             'review,sentiment\n"Superb, I liked it!",positive\nI left.,negative\n',
             ".csv",
         ),
