@@ -29,8 +29,8 @@ class JsonRows(RowReader):
     document_end = re.compile(rb"\n")
 
     def takes(self, path: AnyPath) -> bool:
-        """Files called `.jsonl` or `.jsonlines`, compressed or not, and others that begin
-        with nothing but objects.
+        """Files called `.jsonl` or `.jsonlines`, compressed or not, and others that
+        begin with nothing but objects.
         """
         if unpacked_name(path).endswith((".jsonl", ".jsonlines")):
             return True

@@ -96,10 +96,11 @@ def _marks_are_text(path: AnyPath, separator: str) -> bool:
     have the cells of the first, and they are divided by tabs, but not named within
     marks; or else rows have others if marks are taken to enclose some.
     """
-    counts = {line.count(separator) for line in read_lines(path) if line.strip()}
+    counts = (line.count(separator) for line in read_lines(path) if line.strip())
+    width = next(counts, 0)
     first = next(filter(str.strip, read_lines(path)), "")
     is_plain = separator == "\t" and '\t"' not in f"\t{first}"
-    is_even = len(counts) == 1 and counts != {0}
+    is_even = width > 0 and all(each == width for each in counts)
     return is_even and (is_plain or not _has_even_rows(path, separator))
 
 

@@ -291,7 +291,7 @@ def test_columns_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_another_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[\n{"text": "It rained ."}\n]')
-    with pytest.raises(InputError, match="a.json is not JSON lines"):
+    with pytest.raises(InputError, match=r"a\.json is not JSON lines"):
         reader_of(tmp_path / "a.json").check(TextRange(tmp_path / "a.json"))
 
 
