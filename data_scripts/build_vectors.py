@@ -21,7 +21,7 @@ from msgspec import Meta
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, human_bytes, say
+from elmoc.errors import InputError, human_bytes, say, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, refuse_existing, temporary_path
 from elmoc.process import available_cores, progress_bar
@@ -33,10 +33,14 @@ from elmoc.word_vectors.sources import (
 )
 from elmoc.word_vectors.table import Dtype, write_vector_table
 from elmoc.word_vectors.transform import (
+    MANY,
     boundary_vectors,
+    decomposed,
     fit_transform,
 )
 
+# Share of words without a vector that nobody expects.
+_TOO_MANY = 0.1
 # Words that are looked up, or transformed, at once: five megabytes at 300 numbers each.
 _BLOCK_ROWS = 4096
 
@@ -172,7 +176,7 @@ def build_vectors(options: TableOptions) -> None:
                 transform=fitted,
                 post_processing=post_processing,
             )
-            report(corpus, options.name, rows)
+            report(corpus, options.name, rows, origin)
 
 
 def _blocks(rows: int) -> list[slice]:
@@ -205,17 +209,36 @@ def mean_norm(raw: np.ndarray) -> float:
     return float(sum(map(np.sum, norms)) / used) if used else 1.0
 
 
-def report(corpus: Corpus, name: str, rows: np.ndarray) -> None:
+def report(corpus: Corpus, name: str, rows: np.ndarray, origin: str) -> None:
     """Print what was made, and how many words have no vector: they are read as zeros,
-    and never predicted.
+    and never predicted. Warn where they are many, and of text in another normal form,
+    for whose words fastText makes vectors of their n-grams.
     """
+    tokens = max(1, corpus.counts.sum())
     zero = ~rows.any(axis=1)
-    zero_tokens = corpus.counts[zero].sum() / max(1, corpus.counts.sum())
+    zero_tokens = corpus.counts[zero].sum() / tokens
     say(
         f"{corpus.path}/vectors/{name}.npy: {rows.shape[0]:,} × {rows.shape[1]} "
         f"{rows.dtype} ({human_bytes(rows.nbytes)}); {zero.sum():,} zero rows "
         f"({zero_tokens:.2%} of the training tokens)"
     )
+    others = decomposed(corpus.lexicon)
+    other_tokens = sum(corpus.counts[corpus.ids[word]] for word in others) / tokens
+    if other_tokens > MANY:
+        say(
+            f"warning: {other_tokens:.2%} of the training tokens, such as "
+            f"{shortened(others[0])!r}, are not in Unicode's normal form NFC: unless "
+            f"{origin} is in the same form, convert the text, e.g. by `uconv -x "
+            "any-nfc`, and all that the model will read",
+            file=sys.stderr,
+        )
+    elif zero_tokens > _TOO_MANY:
+        say(
+            f"warning: {zero_tokens:.2%} of the training tokens have no vector in "
+            f"{origin}: it may be for another language, spelling, tokenisation or "
+            "Unicode normal form than the text's",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":

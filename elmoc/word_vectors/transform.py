@@ -6,10 +6,12 @@ later when dumping: the vectors of `<s>` and `</s>`, and an affine map. `WordRow
 the transformed vectors of the words that have been met.
 """
 
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import TransformKind, WordVectors
@@ -33,6 +35,8 @@ _BLOCK_ROWS = 1 << 16
 MOST_BYTES = 256 * 2**20
 # Word types without a vector that are remembered.
 MOST_UNKNOWN = 100_000
+# Share of words in another normal form than NFC from which on they are told.
+MANY = 0.01
 # Of the directions of `<s>` and `</s>` where the word vectors have none.
 _SEED = 0
 
@@ -164,6 +168,13 @@ def _weighted_blocks(
         yield counts[block] * rows.any(axis=1).astype(np.float64), rows
 
 
+def decomposed(words: Iterable[str]) -> list[str]:
+    """The words that Unicode's normal form NFC, which nearly all text has, writes with
+    fewer characters: they look like others, and are not the same.
+    """
+    return [word for word in words if len(normalize("NFC", word)) < len(word)]
+
+
 class SentenceRows(NamedTuple):
     """Sentences whose words have been looked up.
 
@@ -213,6 +224,7 @@ class WordRows:
         self._most = MOST_BYTES // (4 * vectors.size)
         self._rows: dict[str, np.ndarray] = {}
         self.unknown: dict[str, None] = {}
+        self._has_warned = False
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The rows of sentences; what is returned stays good."""
@@ -230,6 +242,16 @@ class WordRows:
                 # It begins again.
                 self._rows = {}
                 new = types
+            others = decomposed(new)
+            if len(others) > MANY * len(new) and not self._has_warned:
+                self._has_warned = True
+                say(
+                    f"warning: {shortened(others[0])!r} and other words are not in "
+                    "Unicode's normal form NFC: unless the text that the model was "
+                    "trained on was in the same form, give the model what "
+                    "unicodedata.normalize('NFC', word) makes",
+                    file=sys.stderr,
+                )
             if new:
                 self._rows |= zip(
                     new, self._transform.lookup(new, self._vectors), strict=True

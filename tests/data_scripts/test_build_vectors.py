@@ -1,10 +1,12 @@
 """`build_vectors`: writes the transformed vectors of the lexicon, and refuses what cannot be a table."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 from data_scripts.build_vectors import main
+from data_scripts.corpus import CorpusOptions, make_corpus
 from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
@@ -129,3 +131,25 @@ def test_with_like_the_models_transform_is_used(small_corpus: Corpus, tmp_path: 
     assert table.source.post_processing == "whiten"
     expected = transform.lookup(small_corpus.lexicon, RandomVectors(seed=3, size=6))
     np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("of_text", "of_vectors", "vectors", "warned"),
+    [
+        ("NFD", "NFC", "{}/v.vec", "normal form NFC"),
+        ("NFD", "NFC", "random:1:4", "normal form NFC"),
+        ("NFC", "NFD", "{}/v.vec", "no vector in"),
+        ("NFC", "NFC", "{}/v.vec", ""),
+    ],
+)
+def test_another_normal_form_is_told(
+    tmp_path: Path, capfd, of_text: str, of_vectors: str, vectors: str, warned: str
+) -> None:
+    words = "Grüße über Köln dürften Bäume hören und sagen".split()
+    write_vectors(tmp_path / "v.vec", [unicodedata.normalize(of_vectors, word) for word in words])
+    (tmp_path / "text").write_text(unicodedata.normalize(of_text, f"{' '.join(words)}\n" * 90))
+    make_corpus(tmp_path / "text", tmp_path / "corpus", CorpusOptions(workers=1))
+    assert main([str(tmp_path / "corpus"), vectors.format(tmp_path), "--name", "t", "--workers", "1"]) == 0
+    warnings = [line for line in capfd.readouterr().err.splitlines() if line.startswith("warning")]
+    assert len(warnings) == bool(warned)
+    assert warned in "".join(warnings)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.word_vectors.sources import TextVectors
-from elmoc.word_vectors.transform import VectorTransform, boundary_vectors, fit_transform
+from elmoc.word_vectors.sources import RandomVectors, TextVectors
+from elmoc.word_vectors.transform import VectorTransform, WordRows, boundary_vectors, fit_transform
 
 
 def test_transforms_in_plain_words() -> None:
@@ -54,3 +54,12 @@ def test_boundary_vectors(tmp_path: Path) -> None:
     assert np.array_equal(boundary_vectors(vectors, mean_norm=7.0)[0], begin)
     transform = VectorTransform(boundary=np.stack([begin, end]))
     assert np.array_equal(transform.lookup(["<s>", "the", "</s>"], vectors), [begin, [1, 2, 3, 4], end])
+
+
+def test_words_in_another_normal_form_are_told_once(capsys) -> None:
+    rows = WordRows(VectorTransform(np.zeros((2, 4), np.float32)), RandomVectors(seed=1, size=4))
+    rows.look_up([["Zürich", "क\u093c", *map(str, range(150))], ["Gene\u0300ve"]])
+    assert not capsys.readouterr().err
+    rows.look_up([["Bru\u0308hl", "bei", "Ko\u0308ln"]])
+    rows.look_up([["Du\u0308ren"]])
+    assert capsys.readouterr().err.count("normal form NFC") == 1
