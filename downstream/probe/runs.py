@@ -226,13 +226,8 @@ def _scored(
         f"{line.examples_per_second[0]:,.0f} {task.unit} a second in training)"
     )
     if options.save is not None:
-        save_probe(
-            options.save / f"{line.inputs}.seed{seed}",
-            probe,
-            vocabulary=vocabulary,
-            labels=splits[0].labels,
-            result=line,
-        )
+        path = options.save / f"{line.inputs}.seed{seed}"
+        save_probe(path, probe, vocabulary, splits[0].labels, line)
     return line
 
 

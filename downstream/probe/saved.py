@@ -41,12 +41,7 @@ class ProbeRecord:
 
 
 def save_probe(
-    path: Path,
-    probe: Module,
-    *,
-    vocabulary: Facts,
-    labels: dict[str, int],
-    result: Result,
+    path: Path, probe: Module, vocabulary: Facts, labels: dict[str, int], result: Result
 ) -> None:
     """Write a probe's directory; `result` is that of its training."""
     with atomic_directory(path) as partial:

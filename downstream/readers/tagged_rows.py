@@ -6,13 +6,13 @@ JSON beside the rows, or in Parquet's own metadata.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from downstream.printing import counted, note
 from downstream.readers.columns import ColumnSentence
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import open_binary
@@ -21,20 +21,20 @@ from elmoc.text.arrow_files import PARQUET, ColumnFiles
 from elmoc.text.documents import TextRange, reader_of
 from elmoc.text.json_lines import JsonRows
 
-# Keys of a row; the first of each that it has is read.
+# Keys of a row; the first of each that is a list is read.
 WORDS = ("tokens", "words", "token", "text", "sentence")
 TAGS = ("ner_tags", "tags", "labels", "ner", "ner_labels", "bio_tags", "label")
 # Files of a data set's features, beside its rows.
 FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
 
-# How JSON begins; in columns a label stands behind a word `[`.
-_JSON = re.compile(rb"\s*[\[{]\s*[\[{\"]")
+# How a JSON array of rows begins; in columns a label stands behind a word `[`.
+_ARRAY = re.compile(rb"\s*\[\s*\{")
 _NUMBER = re.compile(r"-?\d{1,9}")
 
 
 def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
     """The sentences of a file of rows, in columns: word, tag; none where the file is of
-    another kind.
+    another kind. Rows without words are left out.
 
     Args:
         path: the file.
@@ -43,45 +43,32 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
     Raises:
         InputError: a row without words and as many tags, or a number without a name.
     """
-    reader = reader_of(path)
-    with open_binary(path) as file:
-        is_json = _JSON.match(file.read(1_000)) is not None
-    unit = "row"
-    if isinstance(reader, (JsonRows, ColumnFiles)):
-        unit = reader.unit
-        rows = reader.rows(TextRange(path))
-    elif is_json:
-        rows = _array(path)
-    else:
-        return []
     sentences = []
-    empty = 0
-    keys: list[str] = []
+    words_key = ""
+    tags_key = ""
+    unit, rows = _rows(path)
     for number, row in rows:
-        keys = keys or [
-            next((key for key in each if isinstance(row.get(key), list)), "")
-            for each in (WORDS, TAGS)
-        ]
+        lists = [key for key in row if isinstance(row[key], list)]
+        words_key = words_key or next((key for key in WORDS if key in lists), "")
+        tags_key = tags_key or next((key for key in TAGS if key in lists), "")
         with reading(f"{path}, {unit} {number}"):
-            if not row.keys() >= set(keys):
+            if words_key not in row or tags_key not in row:
                 raise InputError(
                     f"JSON and Parquet need a list of words ({', '.join(WORDS)}) and "
                     f"one of tags ({', '.join(TAGS)}), not {', '.join(row)}"
                 )
-            words = msgspec.convert(row[keys[0]], list[str])
-            tags = msgspec.convert(row[keys[1]], list[int | str])
+            words = msgspec.convert(row[words_key], list[str])
+            tags = msgspec.convert(row[tags_key], list[int | str])
             if len(words) != len(tags):
                 raise InputError(f"{len(words)} words have {len(tags)} tags")
-        columns = [[word, str(tag)] for word, tag in zip(words, tags, strict=True)]
-        if columns:
-            lines = [number] * len(columns)
+        if words:
+            columns = [[word, str(tag)] for word, tag in zip(words, tags, strict=True)]
+            lines = [number] * len(words)
             sentences.append(ColumnSentence(path, columns, lines, unit))
-        empty += not columns
-    if empty:
-        note(f"{path}: {counted(empty, 'row')} without words are left out")
-    if not sentences:
-        raise InputError(f"{path} holds no sentences")
-    name_numbers(sentences, 1, names or _class_names(path, keys[1]))
+    if sentences:
+        name_numbers(sentences, 1, names or _class_names(path, tags_key))
+    elif unit:
+        raise InputError(f"{path} holds no rows with words")
     return sentences
 
 
@@ -93,7 +80,7 @@ def name_numbers(
     Raises:
         InputError: there are no names, or there is none for a number.
     """
-    tags = [tag for each in sentences for tag in each.column(column)]
+    tags = chain.from_iterable(each.column(column) for each in sentences)
     if not all(map(_NUMBER.fullmatch, tags)):
         return
     for each in sentences:
@@ -108,11 +95,21 @@ def name_numbers(
             row[column] = names[int(row[column])]
 
 
-def _array(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows of a JSON array with their numbers."""
-    with reading(f"{path}, a JSON array of rows,"), open_binary(path) as file:
-        rows = msgspec.json.decode(file.read(), type=list[dict[str, Any]])
-    yield from enumerate(rows, 1)
+def _rows(path: Path) -> tuple[str, Iterable[tuple[int, Mapping[str, Any]]]]:
+    """What the numbers of a file's rows count, and the rows with their numbers; "" and
+    none for a file of another kind.
+    """
+    with reading(path), open_binary(path) as file:
+        start = file.read(1_000)
+        if _ARRAY.match(start):
+            objects = msgspec.json.decode(
+                start + file.read(), type=list[dict[str, Any]]
+            )
+            return "row", enumerate(objects, 1)
+    reader = reader_of(path)
+    if isinstance(reader, (JsonRows, ColumnFiles)):
+        return reader.unit, reader.rows(TextRange(path))
+    return "", []
 
 
 def _class_names(path: Path, key: str) -> list[str]:

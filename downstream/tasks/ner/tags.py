@@ -14,6 +14,7 @@ from pathlib import Path
 from downstream.printing import counted, note, warn
 from downstream.readers.columns import (
     ColumnSentence,
+    Span,
     bio_spans,
     bio_tags,
     outermost,
@@ -26,7 +27,8 @@ UNTYPED = "-ENTITY"
 # O, the place of a word in its entity and the entity's type where there are several, or
 # a bracket: (GPE*, *, *), (GPE).
 TAG = re.compile(r"O|[BIELSUMW](-\S{1,100})?|[(*].{0,100}")
-_PLACE = r"(?P<place>[BIELSUMW])"
+_PLACES = "BIELSUMW"
+_PLACE = f"(?P<place>[{_PLACES}])"
 _TYPE = r"(?P<type>\S{1,100})"
 # Other spellings, of which the first that fits all tags of a file is the file's.
 _SPELLINGS = {
@@ -40,8 +42,6 @@ _SPELLINGS = {
 }
 # Letters of BIOLU, BMES and BMEWO → letters of BIOES.
 _AS_BIOES = {"L": "E", "U": "S", "M": "I", "W": "S"}
-# Letters of the first word of an entity.
-_FIRST = set("BSUW")
 
 
 def bio_to_bioul(tags: Sequence[str]) -> list[str]:
@@ -71,10 +71,13 @@ def read_tags(sentences: Sequence[ColumnSentence], column: int) -> list[list[str
         InputError: a tag that is none in the file's spelling; it names the line.
     """
     path = sentences[0].file
+    found = chain.from_iterable(each.column(column) for each in sentences)
+    standard = _standard_tags(path, set(found))
     inner = 0
+    places: set[str] = set()
     tags: list[list[str]] = []
-    columns = _in_one_spelling(path, [each.column(column) for each in sentences])
-    for each, cells in zip(sentences, columns, strict=True):
+    for each in sentences:
+        cells = [standard.get(tag, tag) for tag in each.column(column)]
         for place, tag in enumerate(cells):
             if not TAG.fullmatch(tag):
                 raise each.error(
@@ -83,6 +86,7 @@ def read_tags(sentences: Sequence[ColumnSentence], column: int) -> list[list[str
                     "S-, L-, U-, M- or W-TYPE), and no bracket like (TYPE*: mend it, "
                     "or give the column of the tags by --column",
                 )
+            places.add(tag[0])
         # OntoNotes nests entities; a tagger gives a word one tag.
         if any(tag[0] in "(*" for tag in cells):
             spans = each.bracketed(column)
@@ -93,56 +97,52 @@ def read_tags(sentences: Sequence[ColumnSentence], column: int) -> list[list[str
     if inner:
         named = counted(inner, "entity", "entities")
         note(f"{path}: {named} inside others are left out")
-    places = {tag[0] for tag in chain.from_iterable(columns)} - {*OUTSIDE, *"(*"}
-    _tell_of_places(path, places, tags)
+    _tell_of_places(path, places & set(_PLACES), list(map(bio_spans, tags)))
     return tags
 
 
-def _in_one_spelling(path: Path, columns: list[list[str]]) -> list[list[str]]:
-    """Tags of all sentences of a file, respelled as `TAG` where they are alike."""
-    found = set(chain.from_iterable(columns))
+def _standard_tags(path: Path, found: set[str]) -> dict[str, str]:
+    """The form of `TAG` for each tag of a file in another spelling; empty for a file
+    that has no spelling, or needs none.
+    """
     types = {tag for tag in found if tag.upper() != OUTSIDE}
-    # A wrong column, of parts of speech, has types alone, and no O.
-    if types == found or all(map(TAG.fullmatch, found)):
-        return columns
+    if not types or all(map(TAG.fullmatch, found)):
+        return {}
     for name, form in _SPELLINGS.items():
-        matches = {tag: form.fullmatch(tag) for tag in types}
-        if all(matches.values()):
+        matches = [match for tag in types if (match := form.fullmatch(tag))]
+        # A column of parts of speech has types alone, and no O.
+        if len(matches) == len(types) and (name != "TYPE" or types != found):
             some = ", ".join(sorted(types)[:5])
             note(f"{path}: tags are spelled {name}, as in {some}, and read as B-TYPE")
-            standard = {
-                tag: f"{(match['place'] or 'I').upper()}-{match['type']}"
-                for tag, match in matches.items()
-                if match
-            }
-            return [[standard.get(tag, OUTSIDE) for tag in tags] for tags in columns]
-    return columns
+            standard = dict.fromkeys(found, OUTSIDE)
+            for match in matches:
+                place = match["place"].upper() or "I"
+                standard[match[0]] = f"{place}-{match['type']}"
+            return standard
+    return {}
 
 
-def _tell_of_places(path: Path, places: set[str], tags: Sequence[list[str]]) -> None:
+def _tell_of_places(path: Path, places: set[str], spans: list[list[Span]]) -> None:
     """Tell where the letters of tags leave open which words are one entity.
 
     Args:
         path: of the file.
         places: all letters of its tags.
-        tags: the BIO tags of its sentences.
+        spans: of the entities of each sentence.
     """
-    spans = [bio_spans(each) for each in tags]
     entities = sum(map(len, spans))
     several = sum(span.first < span.last for span in chain.from_iterable(spans))
-    if places and not places & _FIRST and several:
+    if places and not places & set("BSUW") and several:
         note(
             f"{path}: no tag begins an entity (B-): words of one type side by side are "
             f"read as one, as in {several:,} of {entities:,} entities"
         )
-    if places == {"B"}:
-        pairs = chain.from_iterable(map(pairwise, spans))
-        beside = sum(
-            (one.label, one.last + 1) == (next_one.label, next_one.first)
-            for one, next_one in pairs
+    beside = sum(
+        (one.label, one.last + 1) == (other.label, other.first)
+        for one, other in chain.from_iterable(map(pairwise, spans))
+    )
+    if places == {"B"} and beside:
+        warn(
+            f"{path}: no tag continues an entity (I-): each word is read as one, "
+            f"though {beside:,} of {entities:,} stand behind one of their type"
         )
-        if beside:
-            warn(
-                f"{path}: no tag continues an entity (I-): each word is read as one, "
-                f"though {beside:,} of {entities:,} stand behind one of their type"
-            )

@@ -54,7 +54,7 @@ def test_rows_of_data_hubs(
     assert read(tmp_path / name, **options) == ("Bo met Al Xu | Rain", "B-PER O B-PER B-PER | O")
 
 
-def test_parquet_has_the_names_of_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parquet_has_the_names_of_its_numbers(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -62,7 +62,6 @@ def test_parquet_has_the_names_of_its_numbers(tmp_path: Path, capsys: pytest.Cap
     described = {"huggingface": json.dumps({"info": {"features": {"ner_tags": SEQUENCE, "pos_tags": OTHER}}})}
     parquet.write_table(table.replace_schema_metadata(described), tmp_path / "a.parquet")
     assert read(tmp_path / "a.parquet") == ("Bo met Al Xu | Rain", "B-PER O B-PER B-PER | O")
-    assert "1 row without words are left out" in capsys.readouterr().err
     parquet.write_table(table, tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b.parquet, row 1: the tag 2 is a number without a name: .*--tag-names"):
         read(tmp_path / "b.parquet")
@@ -79,8 +78,8 @@ def test_parquet_has_the_names_of_its_numbers(tmp_path: Path, capsys: pytest.Cap
         ('{"text": "Bo met Al", "entities": [[0, 2, "PER"]]}', {}, "a, line 1: .*one of tags .*, not text, entities"),
         ('{"tokens": ["a", null], "tags": ["O", "O"]}', {}, "a, line 1.*`str`, got `null`"),
         ('{"tokens": ["a"], "tags": ["O", "O"]', {}, "a, line 1 cannot be read"),
-        ('{\n "tokens": ["a"], "tags": ["O"]}', {}, "a, a JSON array of rows, cannot be read .*got `object`"),
-        ('[{"tokens": [], "tags": []}]', {}, "a holds no sentences"),
+        ('[{"tokens": ["a"], "tags": ["O"]}', {}, "a cannot be read .*JSON|a cannot be read .*truncated"),
+        ('[{"tokens": [], "tags": []}]', {}, "a holds no rows with words"),
         ('{"tokens": ["a", "b"], "tags": ["O", "_"]}', {}, "a, line 1: '_' is no tag"),
     ],
 )  # fmt: skip

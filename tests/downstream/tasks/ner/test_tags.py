@@ -80,6 +80,7 @@ NO_NEXT = "warning: {}: no tag continues an entity (I-): each word is read as on
         ("I-X I-X O I-Y", "B-X I-X O B-Y", f"note: {{}}: {NO_FIRST} 2"),
         ("I I O I", "B-ENTITY I-ENTITY O B-ENTITY", f"note: {{}}: {NO_FIRST} 2"),
         ("B-X B-X O B-Y", "B-X B-X O B-Y", NO_NEXT),
+        ("B_X I_X S_Y", "B-X I-X B-Y", "are spelled B_TYPE"),
         # nothing is left open
         ("I-X O I-Y I-X", "B-X O B-Y B-X", ""),
         ("B-X O B-X B-Y", "B-X O B-X B-Y", ""),
@@ -103,6 +104,7 @@ def test_spellings_of_tags(tmp_path: Path, tags: str, bio: str, said: str, capsy
         ("O X-PER", 2),
         # several spellings
         ("O B-X I-X PER", 4),
+        ("o o", 1),
         ("B_X O MISC", 1),
         ("X-B O MISC", 1),
         ("B-X O B_X", 3),
