@@ -99,13 +99,10 @@ def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[Text
     """
     texts: list[TextRange] = []
     for file in files:
-        if isinstance(file, Copy) and file.name == GIVEN:
-            # The copy of an iterable has a column of its own.
-            texts.append(TextRange(file, field=TEXT))
-            continue
-        chosen = reader_of(file).choose_field(file, field)
-        known = {None, field, *(text.field for text in texts)}
-        if chosen not in known and str(file) != GIVEN:
+        # The copy of an iterable has a column of its own.
+        wanted = TEXT if str(file) == GIVEN else field
+        chosen = reader_of(file).choose_field(file, wanted)
+        if chosen not in (None, wanted, *(text.field for text in texts)):
             say(f"{file}: the text of rows is in the column {chosen!r}")
         texts.append(TextRange(file, field=chosen))
     if field and not any(text.field for text in texts):
@@ -206,7 +203,7 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
                     lines = list(document.lines)
                     text = lines if document.tokenised else "\n".join(map(str, lines))
                     with reading(GIVEN):
-                        copy.write(msgspec.json.encode({field or TEXT: text}) + b"\n")
+                        copy.write(msgspec.json.encode({TEXT: text}) + b"\n")
         yield Copy(str(path), "standard input" if is_path else GIVEN)
 
 
