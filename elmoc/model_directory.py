@@ -33,7 +33,6 @@ from torch import Tensor
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
-from elmoc.files.compression import require_file
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_directory, remove
 from elmoc.settings import convert
@@ -392,7 +391,6 @@ def read_model_directory(
 
 def _check_file(path: Path, checksum: FileChecksum | None) -> None:
     """Compare a file with its checksum, where it has one."""
-    require_file(path)
     if checksum is not None:
         is_small = checksum.bytes <= _CHECKED_WHOLE
         check = checksum.check_whole if is_small else checksum.check_ends

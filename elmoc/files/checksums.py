@@ -17,6 +17,7 @@ from pathlib import Path
 import xxhash
 
 from elmoc.errors import InputError, reading
+from elmoc.files.compression import require_file
 
 # The size of a block. The first and the last of a file are checked wherever it is
 # opened: most damage is there, and they are read at once.
@@ -47,7 +48,7 @@ class FileChecksum:
         Raises:
             InputError: they are not as they were written.
         """
-        if os.path.getsize(path) != self.bytes or _ends(path) != self.ends:
+        if _ends(path) != self.ends or os.path.getsize(path) != self.bytes:
             raise InputError(
                 f"{path} is damaged: its size, or its first or last block, is not what "
                 "was written"
@@ -83,6 +84,7 @@ def check_beside(path: Path | str) -> bool:
     written = checksum_path(path)
     if not written.exists():
         return False
+    require_file(written)
     if written.read_bytes() != checksum_line(path, Path(path).name):
         raise InputError(
             f"{path} is damaged: it is not what {written.name} says (where you have "
@@ -115,12 +117,14 @@ def check_archive(path: Path | str) -> None:
 
 def _whole(path: Path | str) -> str:
     """A hash of all of a file."""
+    require_file(path)
     with open(path, "rb", buffering=0) as file:
         return hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
 
 
 def _ends(path: Path | str) -> str:
     """A hash of the first and the last block of a file."""
+    require_file(path)
     with open(path, "rb") as file:
         digest = xxhash.xxh3_64(file.read(_BLOCK_BYTES))
         # In a small file the last block is the rest, which may be empty.

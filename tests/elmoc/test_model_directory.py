@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
@@ -128,13 +129,16 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors", "config.json"])
-def test_a_pipe_or_a_device_is_no_file_of_a_model(model_path: Path, name: str) -> None:
+def test_a_pipe_or_a_device_is_no_file_of_a_model(
+    model_path: Path, name: str, error_line: Callable[[int], str]
+) -> None:
     (model_path / name).unlink()
     for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
         make(model_path / name)
         for with_checksums in (True, False):
             with pytest.raises(InputError, match=rf"{name} is a pipe or a device, not a file"):
                 read_model_directory(model_path, check_files=with_checksums)
+        assert f"{name} is a pipe" in error_line(main(["check", str(model_path)]))
         (model_path / name).unlink()
 
 
