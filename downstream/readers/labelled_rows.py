@@ -81,8 +81,8 @@ def _classes(
                 )
         for row in unknown:
             raise InputError(
-                f"{path}, line {row.line}: the label {shortened(row.label)!r} is not "
-                f"known: {labels.wanted}"
+                f"{path}, line {row.line}: the label {shortened(row.label)!r} of "
+                f"{shown} is not known: {labels.wanted}"
             )
         warn(f"{path} has the labels {shown} alone, and none of {', '.join(missing)}")
     others = [f"{label} as {name}" for label, name in classes.items() if label != name]

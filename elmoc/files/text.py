@@ -51,6 +51,8 @@ def read_lines(
             begins = number == 1 and start == 0
             if begins and line[257:262] == b"ustar":
                 raise InputError(f"{path} is a tar archive: unpack it")
+            if begins and line.startswith(b"PAR1"):
+                raise InputError(f"{path} is a Parquet file, and lines are wanted here")
             try:
                 text = line.decode("utf-8-sig" if begins else "utf-8")
             except UnicodeDecodeError as error:

@@ -103,11 +103,12 @@ DOCUMENT = "#begin document (a)\na 0 0 It (1)\n\n#end document\n"
         *((task, PAIR, f"has gold_label, sentence1, sentence2: {task} reads") for task in ("sst5", "imdb")),
         ("snli", REVIEW, "has text, label: snli reads gold_label"),
         *((task, content, "coref reads CoNLL-2012 columns") for task, content in (("coref", TREE), ("coref", PAIR))),
+        *((task, "PAR1\0\n", "other is a Parquet file, and lines are wanted") for task in ("coref", "srl")),
         *((task, DOCUMENT, f"has #begin document .a.: {task} reads") for task in ("snli", "sst5", "imdb")),
         ("sst5", "sentence\tlabel\na\t0\nb\t1\n", "the labels 0, 1, as imdb has them: sst5 reads trees"),
         ("sst5", REVIEW.replace("pos", "positive") + REVIEW.replace("pos", "negative"), "negative, positive, as imdb"),
         ("imdb", "text,label\na,0\nb,1\nc,2\nd,3\ne,4\n", "the labels 0, 1, 2, 3, 4, as sst5 has them"),
-        ("sst5", "text,label\na,4\nb,good\n", "line 3: the label 'good' is not known: sst5 reads"),
+        ("sst5", "text,label\na,4\nb,good\n", "line 3: the label 'good' of 4, good is not known: sst5 reads"),
         ("imdb", "text,label\na,-1\n", "no row with a gold label: imdb reads"),
     ],
 )
