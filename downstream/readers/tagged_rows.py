@@ -7,7 +7,6 @@ JSON beside the rows, or in Parquet's own metadata.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
 
 # How a JSON array of rows begins; in columns a label stands behind a word `[`.
 _ARRAY = re.compile(rb"\s*\[\s*\{")
-_NUMBER = re.compile(r"-?\d{1,9}")
 
 
 def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
@@ -48,9 +46,11 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
     tags_key = ""
     unit, rows = _rows(path)
     for number, row in rows:
-        lists = [key for key in row if isinstance(row[key], list)]
-        words_key = words_key or next((key for key in WORDS if key in lists), "")
-        tags_key = tags_key or next((key for key in TAGS if key in lists), "")
+        if not tags_key:
+            lists = [key for key in row if isinstance(row[key], list)]
+            words_key = next((key for key in WORDS if key in lists), "")
+            tags_key = next((key for key in TAGS if key in lists), "")
+            names = names or _class_names(path, tags_key)
         with reading(f"{path}, {unit} {number}"):
             if words_key not in row or tags_key not in row:
                 raise InputError(
@@ -59,40 +59,23 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
                 )
             words = msgspec.convert(row[words_key], list[str])
             tags = msgspec.convert(row[tags_key], list[int | str])
+            numbers = {tag for tag in tags if isinstance(tag, int)}
             if len(words) != len(tags):
                 raise InputError(f"{len(words)} words have {len(tags)} tags")
-        if words:
-            columns = [[word, str(tag)] for word, tag in zip(words, tags, strict=True)]
-            lines = [number] * len(words)
+            if not numbers <= set(range(len(names))):
+                raise InputError(
+                    f"tags are numbers ({max(numbers)}) without names, of which no "
+                    f"JSON of features ({FEATURES[0]}) beside the file has enough: "
+                    "give them by --tag-names O,B-PER,… in the order of the numbers"
+                )
+        cells = [names[tag] if isinstance(tag, int) else tag for tag in tags]
+        columns = [list(pair) for pair in zip(words, cells, strict=True)]
+        if columns:
+            lines = [number] * len(columns)
             sentences.append(ColumnSentence(path, columns, lines, unit))
-    if sentences:
-        name_numbers(sentences, 1, names or _class_names(path, tags_key))
-    elif unit:
+    if unit and not sentences:
         raise InputError(f"{path} holds no rows with words")
     return sentences
-
-
-def name_numbers(
-    sentences: Sequence[ColumnSentence], column: int, names: Sequence[str]
-) -> None:
-    """Put names in the place of tags where all tags of a file are numbers.
-
-    Raises:
-        InputError: there are no names, or there is none for a number.
-    """
-    tags = chain.from_iterable(each.column(column) for each in sentences)
-    if not all(map(_NUMBER.fullmatch, tags)):
-        return
-    for each in sentences:
-        for place, row in enumerate(each.rows):
-            if int(row[column]) not in range(len(names)):
-                raise each.error(
-                    place,
-                    f"the tag {row[column]} is a number without a name: no JSON of "
-                    f"features ({FEATURES[0]}) is beside the file, or it has others: "
-                    "give the names by --tag-names O,B-PER,… in their order",
-                )
-            row[column] = names[int(row[column])]
 
 
 def _rows(path: Path) -> tuple[str, Iterable[tuple[int, Mapping[str, Any]]]]:

@@ -32,7 +32,7 @@ from downstream.readers.columns import (
     read_columns,
     relabelled,
 )
-from downstream.readers.tagged_rows import name_numbers, read_tagged_rows
+from downstream.readers.tagged_rows import read_tagged_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
     Dropout,
@@ -131,8 +131,8 @@ class NerReaderOptions(ReaderOptions):
     tag_names: Annotated[
         str,
         Meta(
-            description="the names of tags that are numbers, from 0, with commas "
-            "between them (default: those of a dataset_info.json beside the file)",
+            description="the names of tags that are numbers in rows of JSON or "
+            "Parquet, from 0 (default: those of a dataset_info.json beside the file)",
             extra={"metavar": "O,B-PER,…", "rare": True},
         ),
     ] = ""
@@ -159,8 +159,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 f"column {word_column} has the words: tags are needed in another "
                 "(--column), which a tab or a blank divides from it",
             )
-        if names:
-            name_numbers(sentences, column, names)
         tags = read_tags(sentences, column)
         return [
             TaggedSentence(each.sentence(word_column), own)
