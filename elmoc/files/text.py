@@ -45,7 +45,7 @@ def read_lines(
             number += 1
             if len(line) > MAX_LINE_BYTES:
                 raise InputError(
-                    f"{_place(path, number, start)} is longer than "
+                    f"{place_of(path, number, start)} is longer than "
                     f"{MAX_LINE_BYTES >> 20} MiB: break it"
                 )
             begins = number == 1 and start == 0
@@ -57,13 +57,13 @@ def read_lines(
                 text = line.decode("utf-8-sig" if begins else "utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{_place(path, number, start)}: byte 0x{line[error.start]:02x} is "
-                    "not valid UTF-8: convert the file (for instance with iconv)"
+                    f"{place_of(path, number, start)}: byte 0x{line[error.start]:02x} "
+                    "is not valid UTF-8: convert the file (for instance with iconv)"
                 ) from None
             yield text.rstrip("\r\n")
 
 
-def _place(path: os.PathLike[str] | str, line: int, start: int) -> str:
+def place_of(path: os.PathLike[str] | str, line: int, start: int) -> str:
     """Where a line is, whose number is counted from the byte `start`."""
     place = f"{path}, line {line}"
     return f"{place} from byte {start:,} on" if start else place

@@ -9,7 +9,7 @@ import msgspec
 
 from elmoc.errors import reading
 from elmoc.files.compression import AnyPath, unpacked_name
-from elmoc.files.text import read_lines
+from elmoc.files.text import place_of, read_lines
 from elmoc.text.reader import (
     SAMPLE_CHARACTERS,
     TextDocument,
@@ -75,6 +75,6 @@ def read_objects(text: TextRange, kind: type[Object]) -> Iterator[tuple[int, Obj
     """The numbers of the lines of a text that are not blank, and their objects."""
     for number, line in enumerate(read_lines(text.path, text.start, text.end), 1):
         if line.strip():
-            with reading(f"{text.path}, line {number}"):
+            with reading(place_of(text.path, number, text.start)):
                 found = msgspec.json.decode(line, type=kind)
             yield number, found

@@ -14,7 +14,6 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.__main__ import main
-from elmoc.encoding import SentenceEncoder
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -95,33 +94,26 @@ def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, 
         np.testing.assert_allclose(file[3], file[0], atol=1e-5)
 
 
-def test_what_tokenize_writes_is_dumped_as_documents(
+def test_documents_are_dumped_without_their_blank_lines(
     model_path: Path, tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/b.txt").write_text("a b\nc\n\n\na b\n")
     (tmp_path / "folder/a.csv").write_text('n,text\n1,"c d\n\na"\n2,\n')
-    (tmp_path / "tokens.jsonl").write_text('{"words": ["c", "d"]}\n{"words": null}\n')
-    cases = {"folder": [2, 1, 2, 1, 2], "folder/*.txt": [2, 1, 2], "folder/a.csv": [2, 1], "tokens.jsonl": [2]}
-    for source, lengths in cases.items():
-        command = [str(model_path), str(tmp_path / source), str(tmp_path / "f.h5")]
-        line = error_line(main(["dump-features", *command]))
-        assert "is empty: leave it out by --documents" in line
-        capsys.readouterr()
+    (tmp_path / "tokens.jsonl").write_text('{"words": ["c", "d", "a"]}\n{"words": null}\n')
+    cases = {"folder": ([2, 1, 2, 1, 2], 4), "folder/*.txt": ([2, 1, 2], 2), "tokens.jsonl": ([3], 1)}
+    for number, (source, (lengths, left_out)) in enumerate(cases.items()):
+        command = [str(model_path), str(tmp_path / source), str(tmp_path / f"{number}.h5")]
+        assert "is empty: leave it out by --documents" in error_line(main(["dump-features", *command]))
         dumped(*command, "--documents")
-        left_out = {"folder": 4, "folder/*.txt": 2, "folder/a.csv": 2, "tokens.jsonl": 1}[source]
         assert f"{left_out} blank lines, or rows without text" in capsys.readouterr().out
-        with FeatureFile(tmp_path / "f.h5") as file:
-            assert sorted(array.shape[1] for array in file) == sorted(lengths)
-            np.testing.assert_array_equal(file["c d" if "txt" not in source else "a b"], file[0])
-        (tmp_path / "f.h5").unlink()
-        dumped(*command, "--allow-empty")
-        with FeatureFile(tmp_path / "f.h5") as file:
-            assert len(file) == len(lengths) + left_out
-        (tmp_path / "f.h5").unlink()
-    line = error_line(main(["dump-features", *command, "--documents", "--allow-empty"]))
-    assert "--documents leaves out" in line
-    assert "doc_key" in error_line(main(["dump-features", *command, "--format", "e2e-coref"]))
+        with FeatureFile(tmp_path / f"{number}.h5") as file:
+            assert [array.shape[1] for array in file] == lengths
+    for options, said in ((["--documents", "--allow-empty"], "leaves out"), (["--format", "e2e-coref"], "doc_key")):
+        assert said in error_line(main(["dump-features", *command[:2], str(tmp_path / "f.h5"), *options]))
+    dumped(*command[:2], tmp_path / "f.h5", "--allow-empty")
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert [array.shape[1] for array in file] == [3, 0]
 
 
 def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,22 +233,6 @@ def test_words_without_a_vector(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "in.txt").write_text("cat\ncat nowhere sat Zürich\n")
     dumped(model_of_a_table, tmp_path / "in.txt", tmp_path / "f.h5")
     assert "nowhere, Zürich" in capsys.readouterr().out
-
-
-def test_an_input_that_changes_while_it_is_dumped(
-    model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "in.txt"
-    source.write_text("a b\nc\n")
-    encode = SentenceEncoder.encode
-
-    def encode_and_change(*arguments: object, **options: object) -> object:
-        source.write_text("a b\nd\n")
-        return encode(*arguments, **options)
-
-    monkeypatch.setattr(SentenceEncoder, "encode", encode_and_change)
-    assert str(source) in error_line(main(["dump-features", str(model_path), str(source), str(tmp_path / "f.h5")]))
-    assert not (tmp_path / "f.h5").exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--layers", "2,0"]])

@@ -131,7 +131,6 @@ KINDS: dict[str, tuple[str, bytes]] = {
     "plain": ("text", TEXT.encode()),
     "byte order mark": ("text", TEXT.encode("utf-8-sig")),
     "gzip": ("text.gz", gzip.compress(TEXT.encode())),
-    "bzip2": ("text.bz2", bz2.compress(TEXT.encode())),
     "xz": ("text.txt", lzma.compress(TEXT.encode())),
     "json": ("text.jsonlines", json_lines()),
     "json, packed": ("text.jsonl.gz", gzip.compress(json_lines())),
