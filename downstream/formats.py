@@ -7,191 +7,133 @@ python -m downstream.formats docs/probes.md
 
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
 
 # Lines of an example that the page shows, and the head of its table.
 SHOWN = 3
 HEAD = "| task | file | first three lines (⇥ is a tab) |\n|---|---|---|\n"
-
-
-class Format(NamedTuple):
-    """A form of the files of a task.
-
-    name: as the page names it.
-    example: the text of a small file.
-    suffix: at the end of the file's name.
-    options: of the task's reader, without which it does not read the file.
-    """
-
-    name: str
-    example: str
-    suffix: str = ".txt"
-    options: Mapping[str, Any] = MappingProxyType({})
-
-
-FORMATS: dict[str, tuple[Format, ...]] = {
-    "snli": (
-        Format(
-            "JSON lines of SNLI and MultiNLI",
+# Task → name of a format, with the options of the reader that it needs → a small file.
+FORMATS: dict[str, dict[str, str]] = {
+    "snli": {
+        "JSON lines of SNLI and MultiNLI": (
             '{"gold_label": "neutral", "sentence1": "A dog ran", "sentence2": "Rain"}\n'
-            '{"gold_label": "-", "sentence1": "A dog ran", "sentence2": "It slept"}\n',
-            ".jsonl",
+            '{"gold_label": "-", "sentence1": "A dog ran", "sentence2": "It slept"}\n'
         ),
-        Format(
-            "tabs: SNLI, MultiNLI, XNLI",
+        "tabs: SNLI, MultiNLI, XNLI": (
             "gold_label\tsentence1\tsentence2\n"
             "neutral\tA dog ran.\tIt is big.\n"
-            "entailment\tA dog ran.\tIt moved.\n",
+            "entailment\tA dog ran.\tIt moved.\n"
         ),
-        Format(
-            "exports of hubs",
+        "exports of hubs": (
             "premise,hypothesis,label\n"
             '"Well, a dog ran.",It is big.,1\n'
             "A dog ran.,It moved.,0\n"
-            "A dog ran.,It slept.,2\n",
-            ".csv",
+            "A dog ran.,It slept.,2\n"
         ),
-    ),
-    "ner": (
-        Format(
-            "a word, a tab, a tag: WNUT-17, Broad Twitter Corpus",
-            "Ana\tB-PER\nleft\tO\nLima\tB-LOC\n",
+    },
+    "ner": {
+        "a word, a tab, a tag: WNUT-17, Broad Twitter Corpus": (
+            "Ana\tB-PER\nleft\tO\nLima\tB-LOC\n"
         ),
-        Format(
-            "types alone, `B_PER` or `PER-B`: Few-NERD, CoreNLP",
-            "Ana\tperson-artist\nleft\tO\nLima\tlocation-GPE\n",
+        "types alone, `B_PER` or `PER-B`: Few-NERD, CoreNLP": (
+            "Ana\tperson-artist\nleft\tO\nLima\tlocation-GPE\n"
         ),
-        Format(
-            "WikiANN: a language in front of each word",
-            "en:Ana\tB-PER\nen:left\tO\nen:Lima\tB-LOC\n",
+        "WikiANN: a language in front of each word": (
+            "en:Ana\tB-PER\nen:left\tO\nen:Lima\tB-LOC\n"
         ),
-        Format(
-            "CoNLL-2003; its lines of `-DOCSTART-` are left out",
-            "Ana NNP B-NP B-PER\nleft VBD B-VP O\nLima NNP B-NP B-LOC\n",
+        "CoNLL-2003; its lines of `-DOCSTART-` are left out": (
+            "Ana NNP B-NP B-PER\nleft VBD B-VP O\nLima NNP B-NP B-LOC\n"
         ),
-        Format(
-            "GermEval 2014: two layers of entities, the outer one",
-            "# http://a.org\n1\tAna\tB-PER\tO\n2\tfehlt\tO\tO\n",
-            options={"column": 2},
+        "GermEval 2014: two layers of entities, the outer one: `--column 2`": (
+            "# http://a.org\n1\tAna\tB-PER\tO\n2\tfehlt\tO\tO\n"
         ),
-        Format(
-            "LitBank: layers of entities, the outer one",
-            "Ana\tB-PER\tO\tO\tO\nleft\tO\tO\tO\tO\n",
-            options={"column": 1},
+        "LitBank: layers of entities, the outer one: `--column 1`": (
+            "Ana\tB-PER\tO\tO\tO\nleft\tO\tO\tO\tO\n"
         ),
-        Format(
-            "OntoNotes, CoNLL-2012: brackets",
+        "OntoNotes, CoNLL-2012: brackets: `--column 10`": (
             "#begin document (bn/a); part 000\n"
             "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) * -\n"
             "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
             "\n"
-            "#end document\n",
-            options={"column": 10},
+            "#end document\n"
         ),
-        Format(
-            "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); names of "
-            "numbers are in a `dataset_info.json` beside them, or in `--tag-names`",
-            '{"tokens": ["Ana", "left", "Lima"], '
-            '"ner_tags": ["B-PER", "O", "B-LOC"]}\n',
-            ".jsonl",
+        "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); names of "
+        "numbers are in a `dataset_info.json` beside them, or in `--tag-names`": (
+            '{"tokens": ["Ana", "left", "Lima"], "ner_tags": ["B-PER", "O", "B-LOC"]}\n'
         ),
-    ),
-    "sst5": (
-        Format(
-            "trees of the Stanford Sentiment Treebank",
+    },
+    "sst5": {
+        "trees of the Stanford Sentiment Treebank": (
             "(3 (2 This) (3 (3 works) (2 .)))\n"
             "(1 (2 It) (1 (1 (2 is) (1 dull)) (2 .)))\n"
-            "(2 (2 It) (2 ends))\n",
+            "(2 (2 It) (2 ends))\n"
         ),
-        Format(
-            "exports of hubs",
+        "exports of hubs": (
             '{"text": "This works .", "label": 3, "label_text": "positive"}\n'
-            '{"text": "It ends .", "label": 2, "label_text": "neutral"}\n',
-            ".jsonl",
+            '{"text": "It ends .", "label": 2, "label_text": "neutral"}\n'
         ),
-        Format("a label and a sentence", "3\tThis works .\n1\tIt is dull .\n", ".tsv"),
-    ),
-    "imdb": (
-        Format(
-            "JSON lines",
+        "a label and a sentence": ("3\tThis works .\n1\tIt is dull .\n"),
+    },
+    "imdb": {
+        "JSON lines": (
             '{"text": "Superb.<br />I liked it!", "label": "pos"}\n'
-            '{"text": "I left.", "label": "neg"}\n',
-            ".jsonl",
+            '{"text": "I left.", "label": "neg"}\n'
         ),
-        Format(
-            "exports of hubs",
-            'review,sentiment\n"Superb, I liked it!",positive\nI left.,negative\n',
-            ".csv",
+        "exports of hubs": (
+            'review,sentiment\n"Superb, I liked it!",positive\nI left.,negative\n'
         ),
-    ),
-    "srl": (
-        Format(
-            "CoNLL-2012 `*_gold_conll` with propositions",
+    },
+    "srl": {
+        "CoNLL-2012 `*_gold_conll` with propositions": (
             "#begin document (bn/a); part 000\n"
             "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) (ARG0*) -\n"
             "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
             "\n"
-            "#end document\n",
-            ".conll",
+            "#end document\n"
         ),
-        Format(
-            "PropBank's own release, its words put in",
+        "PropBank's own release, its words put in": (
             "a.xml 0 0 Ana NNP (S* - - (ARG0*)\n"
-            "a.xml 0 1 left VBD *) leave leave.01 (V*)\n",
-            ".conll",
+            "a.xml 0 1 left VBD *) leave leave.01 (V*)\n"
         ),
-        Format(
-            "CoNLL-2005: words, others or none, then its `props`",
-            "Ana NNP - (A0*)\nleft VBD leave (V*)\n",
-            ".props",
+        "CoNLL-2005: words, others or none, then its `props`": (
+            "Ana NNP - (A0*)\nleft VBD leave (V*)\n"
         ),
-    ),
-    "coref": (
-        Format(
-            "CoNLL-2012 `*_gold_conll`, OntoGUM, LitBank: chains in the last column",
+    },
+    "coref": {
+        "CoNLL-2012 `*_gold_conll`, OntoGUM, LitBank: chains in the last column": (
             "#begin document (bn/a); part 000\n"
             "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) * (12)\n"
             "bn/a 0 1 left VBD *)) leave 01 1 Eve * (V*) -\n"
             "\n"
             "bn/a 0 0 She PRP (TOP*) - - - Eve * (12)\n"
             "\n"
-            "#end document\n",
-            ".conll",
+            "#end document\n"
         ),
-        Format(
-            "document, part, number, word, chains",
+        "document, part, number, word, chains": (
             "#begin document (a)\n"
             "a\t0\t0\tAna\t(0)\n"
             "a\t0\t1\tleft\t-\n"
             "\n"
             "a\t0\t0\tShe\t(0)\n"
-            "#end document\n",
-            ".conll",
+            "#end document\n"
         ),
-        Format(
-            "JSON lines of e2e-coref, which `elmoc dump-features` takes, too",
+        "JSON lines of e2e-coref, which `elmoc dump-features` takes, too": (
             '{"doc_key": "bn/a", "sentences": [["Ana", "left"], ["She", "ran"]], '
-            '"clusters": [[[0, 0], [2, 2]]]}\n',
-            ".jsonlines",
+            '"clusters": [[[0, 0], [2, 2]]]}\n'
         ),
-    ),
+    },
 }
 
 
 def page(text: str) -> str:
     """The page with the table of the formats as they are now."""
-    rows = []
+    table = HEAD
     for task, formats in FORMATS.items():
-        for each in formats:
-            options = [f": `--{key} {value}`" for key, value in each.options.items()]
-            # Cells of a table have no bars of their own.
-            lines = each.example.replace("\t", "⇥").replace("|", "\\|").splitlines()
+        for name, example in formats.items():
+            # A bar would end the cell of the table.
+            lines = example.replace("\t", "⇥").replace("|", "\\|").splitlines()
             shown = "<br>".join(f"`{line}`" for line in lines[:SHOWN])
-            rows.append(f"| `{task}` | {each.name}{''.join(options)} | {shown} |\n")
-    table = HEAD + "".join(rows)
+            table += f"| `{task}` | {name} | {shown} |\n"
     return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table, text)
 
 

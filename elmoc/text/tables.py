@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -92,22 +91,10 @@ def unquoted(cell: str) -> str:
 
 
 def _marks_are_text(path: AnyPath, separator: str) -> bool:
-    """Whether quotation marks enclose no cells (`unquoted` finds the others): all lines
-    have the cells of the first, and they are divided by tabs, but not named within
-    marks; or else rows have others if marks are taken to enclose some.
+    """Whether quotation marks enclose no cells (`unquoted` finds the others): tabs
+    divide all lines into as many cells as the first, which has no marks around them.
     """
-    counts = (line.count(separator) for line in read_lines(path) if line.strip())
-    width = next(counts, 0)
-    first = next(filter(str.strip, read_lines(path)), "")
-    is_plain = separator == "\t" and '\t"' not in f"\t{first}"
-    is_even = width > 0 and all(each == width for each in counts)
-    return is_even and (is_plain or not _has_even_rows(path, separator))
-
-
-def _has_even_rows(path: AnyPath, separator: str) -> bool:
-    """Whether all rows have as many cells, where quotation marks enclose cells."""
-    lines = (f"{line}\n" for line in read_lines(path) if line.strip())
-    table = csv.reader(lines, delimiter=separator, strict=True)
-    with suppress(csv.Error):
-        return len({len(cells) for cells in table if cells}) == 1
-    return False
+    lines = filter(str.strip, read_lines(path))
+    first = next(lines, "")
+    is_plain = separator in first and separator == "\t" and '\t"' not in f"\t{first}"
+    return is_plain and all(line.count("\t") == first.count("\t") for line in lines)

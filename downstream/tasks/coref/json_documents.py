@@ -15,12 +15,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from downstream.inputs.sentence import make_sentence
 from downstream.readers.columns import ColumnSentence
-from downstream.readers.conll2012 import NOTHING, Document
+from downstream.readers.conll2012 import NOTHING, WORD, Document
 from downstream.tasks.coref.model import CorefDocument
 from downstream.tasks.coref.scorer import Mention
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError
 from elmoc.text.documents import TextRange
 from elmoc.text.json_lines import read_objects
 
@@ -51,37 +50,31 @@ def read_json_documents(path: Path) -> list[CorefDocument]:
     for line, record in read_objects(TextRange(path), _Record):
         words = list(chain.from_iterable(record.sentences))
         speakers = list(chain.from_iterable(record.speakers)) or [NOTHING] * len(words)
+        if len(speakers) != len(words) or record.subtoken_map is not None:
+            raise InputError(
+                f"{path}, line {line}: a speaker for each word is needed, and whole "
+                "words, without subtoken_map: give the file that it was made of"
+            )
+        for first, last in chain.from_iterable(record.clusters):
+            if not 0 <= first <= last < len(words):
+                raise InputError(
+                    f"{path}, line {line}: the mention [{first}, {last}] is not in the "
+                    f"document, whose words are 0 to {len(words) - 1}"
+                )
         chains = [sorted(set(cluster)) for cluster in record.clusters if cluster]
         chains.sort(key=lambda own: min((a, a < b) for a, b in own))
-        with reading(f"{path}, line {line}"):
-            if record.subtoken_map is not None:
-                raise InputError(
-                    "its words are pieces of words, as subtoken_map says: give the "
-                    "file that it was made of"
-                )
-            if len(speakers) != len(words):
-                raise InputError(f"{len(speakers):,} speakers for {len(words):,} words")
-            for first, last in chain.from_iterable(chains):
-                if not 0 <= first <= last < len(words):
-                    raise InputError(
-                        f"the mention [{first}, {last}] is not in the document, whose "
-                        f"words are 0 to {len(words) - 1}"
-                    )
-        sentences = list(filter(None, record.sentences))
+        columns = []
+        for own in filter(None, record.sentences):
+            rows = [
+                [record.doc_key, "0", str(i), own[i], NOTHING] for i in range(len(own))
+            ]
+            columns.append(ColumnSentence(path, rows, [line] * len(own)))
         documents.append(
             CorefDocument(
-                Document(
-                    f"#begin document ({record.doc_key}); part 000",
-                    [_in_columns(record.doc_key, own, path) for own in sentences],
-                ),
-                [make_sentence(own, file=path, line=line) for own in sentences],
+                Document(f"#begin document ({record.doc_key}); part 000", columns),
+                [each.sentence(WORD) for each in columns],
                 [speaker or NOTHING for speaker in speakers],
                 chains,
             )
         )
     return documents
-
-
-def _in_columns(name: str, words: list[str], path: Path) -> ColumnSentence:
-    rows = [[name, "0", str(place), word, NOTHING] for place, word in enumerate(words)]
-    return ColumnSentence(path, rows, [])

