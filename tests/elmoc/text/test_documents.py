@@ -32,14 +32,6 @@ from elmoc.text.documents import (
 from elmoc.text.named_files import find_named_files
 from pyarrow import parquet
 
-# Three documents; no word in them is a blank line, and the last line has no end.
-TEXT = "The cat sat .\n\tIt  slept\u2028.\r\n\nZürich\n \t\r\n<s> x </s>\nlast ."
-DOCUMENTS = [
-    [["The", "cat", "sat", "."], ["It", "slept", "."]],
-    [["Zürich"]],
-    [["<s>", "x", "</s>"], ["last", "."]],
-]
-
 
 def fifty_documents() -> list[str]:
     """Documents of some lines, with all that a form has to keep."""
@@ -78,8 +70,17 @@ def save_to_disk(texts: list[str], folder: Path) -> None:
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
 
 
+def as_words(texts: list[str]) -> list[list[list[str]]]:
+    return [[line.split() for line in text.split("\n") if line.split()] for text in texts]
+
+
+def as_keyed(texts: list[str]) -> bytes:
+    records = [{"doc_key": f"d{number}", "sentences": each} for number, each in enumerate(as_words(texts))]
+    return "\n\n".join(json.dumps(record) for record in records).encode()
+
+
 FORMS: dict[str, Callable[[list[str]], bytes]] = {
-    "a.txt": lambda texts: "\n\n".join(texts).encode(),
+    "a.txt": lambda texts: "\n \t\n".join(texts).encode("utf-8-sig"),
     "a.gz": lambda texts: gzip.compress("\r\n\r\n".join(texts).encode()),
     "a.bz2": lambda texts: bz2.compress("\n\n".join(texts).encode()),
     "a.xz": lambda texts: lzma.compress("\n\n".join(texts).encode()),
@@ -87,6 +88,8 @@ FORMS: dict[str, Callable[[list[str]], bytes]] = {
     "a.jsonl": as_rows,
     "a.jsonl.gz": lambda texts: gzip.compress(as_rows(texts)),
     "without_a_name": as_rows,
+    "a.jsonlines": as_keyed,
+    "keyed.gz": lambda texts: gzip.compress(as_keyed(texts)),
     "a.csv": lambda texts: as_table(texts, ","),
     "a.tsv": lambda texts: as_table(texts, "\t"),
     "a.csv.xz": lambda texts: lzma.compress(as_table(texts, ",")),
@@ -100,69 +103,38 @@ def contents(source: AnySource, field: str | None = None) -> list[list[list[str]
     return [[words for words in document.sentences() if words] for document in documents]
 
 
-def test_every_form_gives_the_same_documents(tmp_path: Path) -> None:
-    texts = fifty_documents()
-    expected = [[line.split() for line in text.split("\n") if line.split()] for text in texts]
-    for name, form in FORMS.items():
-        (tmp_path / name).write_bytes(form(texts))
-        assert contents(tmp_path / name) == expected, name
-        for part in (1000, 7000):
-            (whole,) = whole_files([tmp_path / name])
-            parts = reader_of(tmp_path / name).divide(whole, part)
-            assert [each for text in parts for each in contents(text)] == expected, name
-    (tmp_path / "saved").mkdir()
-    save_to_disk(texts, tmp_path / "saved")
-    assert contents(tmp_path / "saved") == expected
-    assert contents(tmp_path) == expected * (len(FORMS) + 1), "a folder of all of them"
-    assert contents(iter(texts)) == contents([{"text": text, "id": 1} for text in texts]) == expected
-    assert contents(expected) == expected, "lists of lists of words"
-    for source in (iter(texts), expected, read_documents(tmp_path / "a.txt")):
-        with rereadable(source) as path:
-            assert contents(path) == contents(path) == expected
-
-
-def json_lines() -> bytes:
-    records = [{"doc_key": f"d{number}", "sentences": each} for number, each in enumerate(DOCUMENTS)]
-    return "\n\n".join(json.dumps(record) for record in records).encode()
-
-
-# What a kind of text is called, and its content.
-KINDS: dict[str, tuple[str, bytes]] = {
-    "plain": ("text", TEXT.encode()),
-    "byte order mark": ("text", TEXT.encode("utf-8-sig")),
-    "gzip": ("text.gz", gzip.compress(TEXT.encode())),
-    "xz": ("text.txt", lzma.compress(TEXT.encode())),
-    "json": ("text.jsonlines", json_lines()),
-    "json, packed": ("text.jsonl.gz", gzip.compress(json_lines())),
-}
-WAYS: dict[str, Callable[[Path], str | Path]] = {
-    "path": lambda path: path,
-    "string": str,
-    "folder": lambda path: str(path.parent),
-    "glob": lambda path: f"{path.parent}/te*",
-    "name": lambda path: f"novels={path}",
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_source_gives_the_same_documents(tmp_path: Path, kind: str, way: str) -> None:
-    name, content = KINDS[kind]
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_gives_the_same_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    content = FORMS[name](fifty_documents())
+    expected = as_words(fifty_documents())
     path = tmp_path / "folder" / name
     path.parent.mkdir()
     path.write_bytes(content)
-    found = []
-    for document in read_documents(WAYS[way](path)):
-        assert document.name == (f"d{len(found)}" if document.tokenised else str(path))
-        found.append([sentence for sentence in document.sentences() if sentence])
-    assert found == DOCUMENTS
+    for source in (path, str(path), str(path.parent), f"{path.parent}/{name[0]}*", f"novels={path}"):
+        assert contents(source) == expected
+    is_keyed = reader_of(path).has_keys
+    names = [document.name for document in read_documents(path)]
+    assert names == ([f"d{number}" for number in range(50)] if is_keyed else [str(path)] * 50)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    assert (contents("-") == expected) == (reader_of(path) is not READERS["table"]), "known by its content"
+    for part in (1000, 7000):
+        parts = reader_of(path).divide(*whole_files([path]), part)
+        assert [each for text in parts for each in contents(text)] == expected
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip"])
-def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(KINDS[kind][1])))
-    documents = [list(document.sentences()) for document in read_documents("-")]
-    assert [[sentence for sentence in each if sentence] for each in documents] == DOCUMENTS
+def test_folders_and_iterables_give_the_same_documents(tmp_path: Path) -> None:
+    texts = fifty_documents()
+    for name, form in FORMS.items():
+        (tmp_path / name).write_bytes(form(texts))
+    (tmp_path / "saved").mkdir()
+    save_to_disk(texts, tmp_path / "saved")
+    assert contents(tmp_path / "saved") == as_words(texts)
+    assert contents(tmp_path) == as_words(texts) * (len(FORMS) + 1)
+    rows = [{"text": text, "id": 1} for text in texts]
+    for source in (texts, as_words(texts), rows, [*read_documents(rows)]):
+        assert contents(iter(source)) == as_words(texts)
+        with rereadable(iter(source)) as path:
+            assert contents(path) == contents(path) == as_words(texts)
 
 
 def test_the_lines_of_documents_are_those_of_the_file(tmp_path: Path) -> None:
@@ -173,16 +145,8 @@ def test_the_lines_of_documents_are_those_of_the_file(tmp_path: Path) -> None:
     begins = [document.line for document in read_documents(tmp_path / "a")]
     blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
     assert begins == [1, *(number + 1 for number in blank if number < len(lines))], "lines that were left are passed"
-    (tmp_path / "b.jsonl").write_bytes(json_lines())
-    assert list(lines_of(read_documents(tmp_path / "b.jsonl"))) == [
-        "The cat sat .",
-        "It slept .",
-        "",
-        "Zürich",
-        "",
-        "<s> x </s>",
-        "last .",
-    ]
+    (tmp_path / "b.jsonl").write_bytes(as_keyed(["The  cat .\nIt slept .", "x"]))
+    assert list(lines_of(read_documents(tmp_path / "b.jsonl"))) == ["The cat .", "It slept .", "", "x"]
 
 
 def test_parts_of_a_file_give_back_every_line(tmp_path: Path) -> None:
