@@ -219,7 +219,7 @@ def units_of(path: str) -> "Subwords":
 
     if (Path(path) / "corpus.json").exists():
         return Subwords.of_corpus(Corpus(path))
-    stored = read_model_directory(path).read_stored_vectors()
+    stored = read_model_directory(path, output_layers=False).read_stored_vectors()
     if not isinstance(stored, SubwordVectors):
         raise InputError(
             f"--like {path}: the model reads no subwords: name a model that does, or "

@@ -132,7 +132,7 @@ def build_vectors(options: TableOptions) -> None:
             # PyTorch is only needed here.
             from elmoc.model_directory import read_model_directory
 
-            model = read_model_directory(options.like)
+            model = read_model_directory(options.like, output_layers=False)
             check_vectors(vectors, model.word_vectors)
             fitted = model.transform
             post_processing = model.word_vectors.post_processing

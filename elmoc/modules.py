@@ -65,7 +65,7 @@ class LayerStates(nn.Module):
             InputError: they are others.
         """
         with reading("the model that a state dict names"):
-            theirs = from_bytes(state.cpu(), str)
+            theirs = from_bytes(state.to("cpu", torch.uint8), str)
         if theirs != self._names():
             raise InputError(
                 f"the state dict is of a module made from a model with {theirs}; this "

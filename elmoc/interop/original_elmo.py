@@ -343,7 +343,7 @@ def export_original_elmo(
         InputError: the model is of another kind.
     """
     refuse_existing(options)
-    model = read_model_directory(model_path)
+    model = read_model_directory(model_path, output_layers=False)
     sizes = model.encoder.config.sizes
     stored = model.read_stored_vectors()
     transform = model.word_vectors.post_processing

@@ -64,7 +64,7 @@ def material_of_model(
         InputError: the model cannot be read, was not trained against word vectors, or
             does not say how it was trained.
     """
-    model = read_model_directory(path)
+    model = read_model_directory(path, output_layers=False)
     targets = model.output_layer.target_vectors(path)
     if targets is None:
         raise InputError(
