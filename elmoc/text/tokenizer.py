@@ -87,11 +87,11 @@ _OTHER_COMMAS = (
 )
 # The last character of a sentence, as in a class of a pattern.
 SENTENCE_ENDS = f".?!{_OTHER_ENDS}"
-# Marks of other kinds that end a sentence behind letters of one script: the question
-# mark of Greek, `:` for the full stop of Armenian, `::` and ፡፡ for that of Ethiopic.
+# Other marks end a sentence behind letters of one script: the question mark of Greek,
+# `:` for the full stop of Armenian, `::` and ፡፡ for that of Ethiopic.
 _ENDS_OF_SCRIPTS = (
-    r"(?<=[\u0300-\u036f\u0370-\u03ff\u1f00-\u1fff])[;\u037e]|(?<=[\u0531-\u0587]):"
-    r"|(?<=[\u1200-\u135f])(?:::|\u1361\u1361)"
+    r"(?<=[\u0300-\u036f\u0370-\u03ff\u1f00-\u1fff][;\u037e])|(?<=[\u0531-\u0587]:)"
+    r"|(?<=[\u1200-\u135f][:\u1361])[:\u1361]"
 )
 # Full stops of scripts, later than U+0530, beside which `.` marks an abbreviation.
 _FULL_STOPS = "։۔।።"
@@ -167,10 +167,12 @@ _LONGEST_BEFORE = 80
 _OPENING = "\"'“”„‟‘’‚«»‹›([{¿¡*"
 _CLOSING = "\"'“”‘’«»‹›)\\]}*"
 _FINAL = re.compile(rf"(?<=[^.])\.(?=(?:\[\d+\]|[{_CLOSING}–—-])*$)")
-# Where a sentence may end. No part is tried again from within a row of marks, which
-# would take the square of its length.
+# Where a sentence may end. It begins with a class of characters, which is searched for
+# fast. No part is tried again from within a row of marks, which would take the square
+# of its length.
 _END = re.compile(
-    rf"(?<![.?!…])(?P<mark>[.?!…{_OTHER_ENDS}]++|{_ENDS_OF_SCRIPTS})"
+    rf"(?P<mark>[.?!…;:\u037e\u1361{_OTHER_ENDS}]"
+    rf"(?:(?<=[^;:\u037e\u1361])(?<![.?!…].)[.?!…{_OTHER_ENDS}]*+|{_ENDS_OF_SCRIPTS}))"
     rf"(?P<closed>(?:\[\d+\]|[{_CLOSING}]|\s[»”\")](?=\s|$))*+)"
     r"(?=\s+(?P<next>\S+))"
 )
