@@ -18,6 +18,7 @@ from downstream.probe.task import Task
 from downstream.results.records import LOCK_SECONDS, append_result, format_score
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
+from elmoc.files.checksums import check_beside
 from elmoc.files.writing import locked
 from elmoc.settings import checked
 
@@ -84,9 +85,9 @@ def run_probe(
     known = load_task(task) if isinstance(task, str) else task
     options = checked(options)
     if options.out is not None:
-        # That it cannot be written is told before hours of training.
+        # That it cannot be written, or is damaged, is told before hours of training.
         with locked(options.out, seconds=LOCK_SECONDS):
-            pass
+            check_beside(options.out)
     lines = []
     for line in score_probes(known, checked(data), checked(inputs), options):
         # It is written at once: a run that is stopped keeps the kinds that are done.

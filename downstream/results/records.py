@@ -5,7 +5,6 @@ when they are read again?
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from downstream.inputs.options import AS_THEY_ARE
 from downstream.settings import SMALL_MIX_RATE
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
-from elmoc.files.writing import locked, renewed_checksum, writing
+from elmoc.files.writing import atomic_path, locked
 
 # Seconds to wait for other runs that append a line, which takes a moment.
 LOCK_SECONDS = 60.0
@@ -196,23 +195,15 @@ def append_result(path: Path, record: Mapping[str, Any]) -> None:
     share it.
     """
     text = json.dumps(record, ensure_ascii=False) + "\n"
-    # Names of files that are not UTF-8 become escapes of JSON.
-    rest = memoryview(text.encode("utf-8", "backslashreplace"))
     with (
         locked(path, seconds=LOCK_SECONDS),
-        writing(path),
-        renewed_checksum(path),
-        open(path, "ab", buffering=0) as file,
+        atomic_path(path, checksum=True) as partial,
+        open(partial, "wb") as file,
     ):
-        size = file.tell()
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-        except BaseException:
-            # Where the disk is full, no half of a line stays.
-            with suppress(OSError):
-                file.truncate(size)
-            raise
+        if path.exists():
+            file.write(path.read_bytes())
+        # Names of files that are not UTF-8 become escapes of JSON.
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def read_results(paths: Sequence[Path]) -> list[Result]:

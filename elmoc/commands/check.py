@@ -8,18 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 from elmoc.errors import InputError, describe_error, reading, say
 
-if TYPE_CHECKING:
-    from elmoc.files.checksums import FileChecksum
-
-# For each file a function that reads it, and raises an error where it is damaged, or
-# says why that cannot be known.
-Checks = dict[Path, Callable[[], str | None]]
+# Reads a file: it raises an error where that is damaged, and returns a sentence where
+# this cannot be known.
+Check = Callable[[], list[str] | None]
 # Records that hold the checksums of other files, by their paths from their folder.
 _RECORDS = ("corpus.json", "vectors/*.json", "config.json", "probe.json")
 
@@ -65,58 +62,51 @@ def read_files(path: str, vectors: str | None) -> tuple[list[str], list[str]]:
     """A sentence for each damaged file of a path, and for each without a checksum."""
     from elmoc.process import progress_bar
 
-    damage = []
-    said: dict[Path, str | None] = {}
-    for find in (_files, partial(_opened, vectors=vectors)):
+    damage: list[str] = []
+    unknown: list[str] = []
+    checks = _checks(Path(os.path.abspath(path)), vectors)
+    for check in progress_bar(iterable=checks, desc="check", delay=2, leave=False):
         try:
-            checks = find(Path(os.path.abspath(path)))
+            # The last opens a directory, which a damaged record keeps it from.
+            if check is not checks[-1] or not damage:
+                unknown += check() or []
         except Exception as error:
             damage.append(describe_error(error))
-            break
-        bar = progress_bar(iterable=checks.items(), desc="check", delay=2, leave=False)
-        for file, check in bar:
-            try:
-                said[file] = check()
-            except Exception as error:
-                damage.append(describe_error(error))
-        # A damaged record may name any file: it is not opened.
-        if damage:
-            break
-    return damage, [f"{file} {reason}" for file, reason in said.items() if reason]
+    return damage, unknown
 
 
-def _files(path: Path) -> Checks:
-    """How each file of a path is checked."""
+def _checks(path: Path, vectors: str | None) -> list[Check]:
+    """How each file is checked, and all together."""
     from elmoc.files.checksums import FileChecksum
     from elmoc.files.records import read_json
     from elmoc.model_directory import CARD
     from elmoc.settings import convert
 
     if path.is_file():
-        return {path: partial(_check_file, path, is_named=True)}
-    checks: Checks = {}
-    for file in sorted(path.rglob("*")):
-        # Hidden files are no part of what we write.
-        if file.is_file() and "/." not in str(file).removeprefix(str(path)):
-            checks[file] = partial(_check_file, file)
-    for record in list(checks):
-        if not any(map(record.match, _RECORDS)):
-            continue
-        # A damaged one has a checksum itself.
+        return [partial(_check_file, path, is_named=True)]
+    # Hidden files are no part of what we write.
+    checks: dict[Path, Check] = {
+        file: partial(_check_file, file)
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and "/." not in str(file).removeprefix(str(path))
+    }
+    for record in [file for file in checks if any(map(file.match, _RECORDS))]:
+        # A damaged one is told by its own checksum.
         with suppress(InputError), reading(record):
             listed = read_json(record).get("checksums", {})
             for name, checksum in convert(listed, dict[str, FileChecksum]).items():
                 file = record.parent / name
-                # The output layers may have been left out of a copy of a model.
-                if file in checks:
-                    check = _check_card if name == CARD else FileChecksum.check_whole
-                    checks[file] = partial(check, checksum, file)
-    return checks
+                # The output layers may have been left out of a copy of a model, and
+                # its user may have changed the card.
+                is_own = name != CARD or checksum == checksum.of(file)
+                if file in checks and is_own:
+                    checks[file] = partial(checksum.check_whole, file)
+    return [*checks.values(), partial(_open, path, vectors)]
 
 
-def _opened(path: Path, *, vectors: str | None) -> Checks:
-    """Open a directory, of which a file may be missing, or be of another version; how
-    the word vectors of a model are checked, which may be elsewhere.
+def _open(path: Path, vectors: str | None) -> list[str]:
+    """Open a directory, of which a file may be missing, or be of another version, and
+    check the word vectors of a model, which may be elsewhere.
     """
     from elmoc.corpus import Corpus
     from elmoc.model_directory import open_model_vectors, read_model_directory
@@ -127,25 +117,20 @@ def _opened(path: Path, *, vectors: str | None) -> Checks:
         corpus = Corpus(path)
         for record in sorted((path / "vectors").glob("*.json")):
             VectorTable(corpus, record.stem)
-    if (model / "config.json").exists() or not path.exists():
+    # Other directories, of results or a probe, are no more than their files.
+    elif (model / "config.json").exists() or not any(path.glob("[!.]*")):
         directory = read_model_directory(model, check_files=False)
         origin = Path(open_model_vectors(directory, vectors).origin)
         source = directory.word_vectors
         checksum = source.checksum or directory.checksums.get(model / source.file_name)
         if checksum is not None:
-            return {origin: partial(checksum.check_whole, origin)}
-        if origin.is_file():
-            return {origin: partial(_check_file, origin)}
-    return {}
+            checksum.check_whole(origin)
+        elif origin.is_file():
+            return _check_file(origin)
+    return []
 
 
-def _check_card(checksum: "FileChecksum", card: Path) -> str | None:
-    """Compare the card of a model, which is its user's to change."""
-    is_own = checksum == checksum.of(card)
-    return None if is_own else "was changed since it was written"
-
-
-def _check_file(file: Path, *, is_named: bool = False) -> str | None:
+def _check_file(file: Path, *, is_named: bool = False) -> list[str]:
     """Check a file by the checksum beside it; without one, read its structure.
 
     Args:
@@ -158,11 +143,11 @@ def _check_file(file: Path, *, is_named: bool = False) -> str | None:
     from elmoc.word_vectors.opening import open_word_vectors
 
     if file.suffix == ".xxh3" or check_beside(file):
-        return None
+        return []
     if file.suffix == ".pt":
         check_archive(file)
     elif is_named and file.suffix in (".bin", ".vec", ".safetensors"):
         open_word_vectors(file)
     elif is_named or file.suffix == ".h5":
         FeatureFile(file).check()
-    return "has no checksum: at most its structure was read"
+    return [f"{file} has no checksum: at most its structure was read"]

@@ -3,14 +3,13 @@ is found. All of them are XXH3.
 
 A record of ours (`config.json`, …) holds the checksums of the files that belong to it.
 A file that stands alone, such as the record itself, has `FILE.xxh3` beside it: the line
-that `xxhsum -H3 FILE` prints and `xxhsum -c` verifies.
+that `xxhsum --tag -H3 FILE` prints, and every release of `xxhsum -c` verifies.
 """
 
 import hashlib
-import mmap
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from elmoc.files.compression import require_file
 
 # The size of a block. The first and the last of a file are checked wherever it is
 # opened: most damage is there, and they are read at once.
-_BLOCK_BYTES = 1 << 16
+BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class FileChecksum:
     """The size and the hashes of a file, by which damage to it is found.
 
     bytes: its size.
-    ends: a hash of its first and last 64 KiB.
+    ends: a fingerprint of its size, and of its first and last 64 KiB.
     whole: a hash of all of it.
     """
 
@@ -38,9 +37,12 @@ class FileChecksum:
     whole: str
 
     @classmethod
-    def of(cls, path: Path | str) -> "FileChecksum":
+    def of(cls, path: os.PathLike[str] | str) -> "FileChecksum":
         """The checksum of a file as it is now. All of the file is read."""
-        return cls(os.path.getsize(path), _ends(path), _whole(path))
+        ends = fingerprint_file(path, blocks=2)
+        with open(path, "rb", buffering=0) as file:
+            whole = hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
+        return cls(os.path.getsize(path), ends, whole)
 
     def check_ends(self, path: Path | str) -> None:
         """Check the size of a file, and its first and last block. No more is read.
@@ -48,7 +50,7 @@ class FileChecksum:
         Raises:
             InputError: they are not as they were written.
         """
-        if _ends(path) != self.ends or os.path.getsize(path) != self.bytes:
+        if fingerprint_file(path, blocks=2) != self.ends:
             raise InputError(
                 f"{path} is damaged: its size, or its first or last block, is not what "
                 "was written"
@@ -66,23 +68,23 @@ class FileChecksum:
 
 def checksum_path(path: Path | str) -> Path:
     """Where the checksum of a file that stands alone is: `FILE.xxh3`."""
-    path = Path(path)
-    return path.with_name(f"{path.name}.xxh3")
+    return Path(f"{path}.xxh3")
 
 
 def checksum_line(path: Path | str, name: str) -> bytes:
     """What `FILE.xxh3` says of a file as it is now, whose name is or will be `name`."""
-    return b"XXH3_%b  %b\n" % (_whole(path).encode(), os.fsencode(name))
+    whole = FileChecksum.of(path).whole
+    return b"XXH3 (%b) = %b\n" % (os.fsencode(name), whole.encode())
 
 
 def check_beside(path: Path | str) -> bool:
-    """Check all of a file by `FILE.xxh3`; returns whether there is one.
+    """Check all of a file by `FILE.xxh3`; returns whether both are there.
 
     Raises:
         InputError: the file is not as it was written, or has another name.
     """
     written = checksum_path(path)
-    if not written.exists():
+    if not (written.exists() and os.path.exists(path)):
         return False
     require_file(written)
     if written.read_bytes() != checksum_line(path, Path(path).name):
@@ -115,25 +117,6 @@ def check_archive(path: Path | str) -> None:
             raise ValueError(f"{damaged} is not what was written")
 
 
-def _whole(path: Path | str) -> str:
-    """A hash of all of a file."""
-    require_file(path)
-    with open(path, "rb", buffering=0) as file:
-        return hashlib.file_digest(file, xxhash.xxh3_64).hexdigest()
-
-
-def _ends(path: Path | str) -> str:
-    """A hash of the first and the last block of a file."""
-    require_file(path)
-    with open(path, "rb") as file:
-        digest = xxhash.xxh3_64(file.read(_BLOCK_BYTES))
-        # In a small file the last block is the rest, which may be empty.
-        start = max(file.tell(), os.path.getsize(path) - _BLOCK_BYTES)
-        file.seek(start)
-        digest.update(file.read(_BLOCK_BYTES))
-    return digest.hexdigest()
-
-
 def fingerprint(parts: Iterable[bytes]) -> str:
     """A short content hash (16 hexadecimal digits) of byte strings.
 
@@ -149,23 +132,24 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_file(path: Path | str) -> str:
-    """A content hash of a file, which is not empty, that is quick for large ones: of 64
-    of its blocks, see `spread_blocks`.
+def fingerprint_file(path: os.PathLike[str] | str, *, blocks: int = 64) -> str:
+    """A content hash of a file that is quick for large ones: of its size, and of blocks
+    of it (see `block_starts`).
     """
+    # A pipe, or a device, may have no end.
+    require_file(path)
+    size = os.path.getsize(path)
+    parts = [b"%d" % size]
     with open(path, "rb") as file:
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with content:
-        return fingerprint(spread_blocks(content, 64))
+        for start in block_starts(size, blocks):
+            file.seek(start)
+            parts.append(file.read(BLOCK_BYTES))
+    return fingerprint(parts)
 
 
-def spread_blocks(content: mmap.mmap | memoryview, blocks: int) -> Iterator[bytes]:
-    """Yield what stands for bytes of which not all are to be read: their number, and
-    blocks of 64 KiB spread evenly over them, first and last included.
-
-    If all blocks together are larger than the content, they cover all of it.
+def block_starts(size: int, blocks: int) -> list[int]:
+    """Where blocks of 64 KiB begin that are spread evenly over a number of bytes, first
+    and last included; if that is smaller than all of them together, they cover it.
     """
-    yield b"%d" % len(content)
-    last = max(0, len(content) - _BLOCK_BYTES)
-    for start in sorted({last * index // (blocks - 1) for index in range(blocks)}):
-        yield content[start : start + _BLOCK_BYTES]
+    last = max(0, size - BLOCK_BYTES)
+    return sorted({last * index // (blocks - 1) for index in range(blocks)})

@@ -159,7 +159,6 @@ def atomic_path(
             record with checksums, or are texts and pictures that people may change.
     """
     path = Path(path)
-    beside = checksum_path(path)
     with temporary_path(path) as partial:
         partial.touch()
         # Of a new file, whatever writes it: a library may make it private.
@@ -170,31 +169,11 @@ def atomic_path(
             to_disk(partial)
         line = checksum_line(partial, path.name) if checksum else b""
         # An older file's would call the new one damaged.
-        beside.unlink(missing_ok=True)
+        checksum_path(path).unlink(missing_ok=True)
         os.replace(partial, path)
         if checksum:
-            with atomic_path(beside) as written:
-                written.write_bytes(line)
-
-
-@contextmanager
-def renewed_checksum(path: Path) -> Iterator[None]:
-    """Write `FILE.xxh3` anew when the block ends, which appends to a file.
-
-    Where the file was damaged before, the old checksum stays, and tells of it.
-    """
-    beside = checksum_path(path)
-    # An older file of this name may have left one.
-    if not path.exists() or path.stat().st_size == 0:
-        beside.unlink(missing_ok=True)
-    line = checksum_line(path, path.name) if beside.exists() else b""
-    is_damaged = beside.exists() and beside.read_bytes() != line
-    if not is_damaged:
-        beside.unlink(missing_ok=True)
-    yield
-    if not is_damaged:
-        with atomic_path(beside) as partial:
-            partial.write_bytes(checksum_line(path, path.name))
+            with atomic_path(checksum_path(path)) as beside:
+                beside.write_bytes(line)
 
 
 @contextmanager

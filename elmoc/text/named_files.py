@@ -22,7 +22,7 @@ __all__ = ["AnyPath", "Copy", "find_named_files", "split_name"]
 
 # What is no text by its name, in a folder.
 _OTHERS = re.compile(
-    r"(?i)^(readme|licen[cs]e)|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf)$"
+    r"(?i)^(readme|licen[cs]e)|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf|xxh3)$"
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096

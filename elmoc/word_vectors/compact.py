@@ -22,7 +22,7 @@ from torch import Tensor
 
 from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
-from elmoc.files.checksums import fingerprint, spread_blocks
+from elmoc.files.checksums import BLOCK_BYTES, block_starts, fingerprint
 from elmoc.settings import convert
 from elmoc.weights import prefixed, taken
 from elmoc.word_vectors.coded_rows import (
@@ -216,8 +216,9 @@ class CompactVectors(StoredVectors):
         parts = [repr(self.description()).encode()]
         for name, tensor in sorted(self.tensors().items()):
             content = tensor.numpy().reshape(-1).view(np.uint8)
-            parts.append(name.encode())
-            parts += spread_blocks(content.data, _BLOCKS)
+            parts.append(f"{name} {len(content)}".encode())
+            for start in block_starts(len(content), _BLOCKS):
+                parts.append(content[start : start + BLOCK_BYTES].tobytes())
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

@@ -16,7 +16,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,9 +26,14 @@ import msgspec
 import torch
 
 from elmoc.errors import InputError, reading, say
-from elmoc.files.checksums import check_archive
+from elmoc.files.checksums import (
+    check_archive,
+    check_beside,
+    checksum_line,
+    checksum_path,
+)
 from elmoc.files.records import check_version, read_json, write_json
-from elmoc.files.writing import atomic_path, locked, remove, renewed_checksum
+from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import convert
 from pretrain.config import (
@@ -225,9 +230,11 @@ class MetricsLog:
     """
 
     def __init__(self, path: Path, *, size: int) -> None:
-        self._stack = ExitStack()
-        self._stack.enter_context(renewed_checksum(path))
-        self._file = self._stack.enter_context(path.open("ab"))
+        # A new checksum of damaged lines would hide that they are.
+        check_beside(path)
+        self._path = path
+        self._file = open(path, "ab")  # noqa: SIM115 (closed by close)
+        checksum_path(path).unlink(missing_ok=True)
         self._file.truncate(path.read_bytes()[:size].rfind(b"\n") + 1)
 
     def write(
@@ -249,7 +256,9 @@ class MetricsLog:
 
     def close(self) -> None:
         """Close the file, and write its checksum."""
-        self._stack.close()
+        self._file.close()
+        with atomic_path(checksum_path(self._path)) as beside:
+            beside.write_bytes(checksum_line(self._path, self._path.name))
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

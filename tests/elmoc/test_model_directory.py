@@ -143,7 +143,7 @@ def test_a_pipe_or_a_device_is_no_file_of_a_model(
 
 
 def test_a_changed_bit_inside_the_weights_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmoc.files.checksums._BLOCK_BYTES", 64)
+    monkeypatch.setattr("elmoc.files.checksums.BLOCK_BYTES", 64)
     write_model_directory(tmp_path / "model", tiny_model())
     weights = tmp_path / "model" / "model.safetensors"
     content = bytearray(weights.read_bytes())

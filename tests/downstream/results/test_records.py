@@ -15,9 +15,11 @@ from downstream.results.records import (
     read_results,
 )
 from elmoc.errors import InputError
+from elmoc.files.checksums import check_beside, checksum_path
 from elmoc.files.writing import locked
 from tests.downstream.results.result_lines import SETTINGS, ner_line, write_lines
 
+from downstream import InputOptions, ProbeData, ProbeOptions, run_probe
 from downstream.results import records
 
 RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
@@ -53,6 +55,17 @@ def test_no_line_is_lost_or_half_there_where_the_file_is_locked_or_the_disk_full
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [json.loads(line) for line in path.read_text().splitlines()] == [{"file": "\udce9.h5"}]
+
+
+def test_results_have_a_checksum_and_none_are_added_to_damaged_ones(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    checksum_path(path).write_text("of an older file")
+    for number in range(2):
+        append_result(path, {"number": number})
+        assert check_beside(path)
+    path.write_bytes(path.read_bytes().replace(b"1", b"2"))
+    with pytest.raises(InputError, match=r"r\.jsonl is damaged"):
+        run_probe("ner", ProbeData(train=[path]), InputOptions(vectors=["random:1:4"]), ProbeOptions(out=path))
 
 
 def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:

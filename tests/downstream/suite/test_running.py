@@ -141,7 +141,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (package / "__main__.py").write_text(
         "import json, sys, time\nfrom pathlib import Path\nassert sys.argv[1:] == ['--json', '-']\n"
         "options = json.load(sys.stdin)['options']\nout = Path(options['out'])\n"
-        "out.write_text('half')\ntime.sleep(options['seconds'])\nout.write_text('whole')\n"
+        "assert not out.exists()\nout.write_text('half')\ntime.sleep(options['seconds'])\nout.write_text('whole')\n"
     )
     monkeypatch.chdir(package.parent)
 
@@ -180,6 +180,7 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
     with pytest.raises(KeyboardInterrupt):
         run_jobs([quick, slow], at_once=2, logs=tmp_path / "logs")
     assert quick.result.read_text() == "whole"
-    assert not list(tmp_path.glob("*slow*"))
+    assert not list(tmp_path.glob("**/*slow*.json*"))
+    (tmp_path / "logs/slow.jsonl").write_text("left by a suite that was killed")
     assert run_jobs([quick, job(tmp_path, "slow")], at_once=1, logs=tmp_path / "logs") == 0
     assert slow.result.read_text() == "whole"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
+from elmoc.files.checksums import check_beside
 from pretrain.run.directory import MetricsLog, RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns
 
@@ -30,10 +31,18 @@ def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: b
     (tmp_path / "metrics.jsonl").write_bytes(lines + end)
     assert read_metrics(tmp_path, "train") == [TRAIN]
     assert read_metrics(tmp_path, "evaluation") == [EVALUATION]
-    log = MetricsLog(tmp_path / "metrics.jsonl", size=len(lines) + len(end))
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path, size=len(lines) + len(end))
     log.write("train", 4, 80, {"loss": 0.25})
     log.close()
     assert [line["update"] for line in read_metrics(tmp_path, "train")] == [3, 4]
+    assert check_beside(path)
+    open_again = MetricsLog(path, size=path.stat().st_size)
+    assert not check_beside(path), "while it grows it has no checksum"
+    open_again.close()
+    path.write_bytes(path.read_bytes().replace(b"0.25", b"0.35"))
+    with pytest.raises(InputError, match=r"metrics\.jsonl is damaged"):
+        MetricsLog(path, size=0)
 
 
 @pytest.mark.parametrize(
