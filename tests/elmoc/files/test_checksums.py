@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 import xxhash
 from elmoc.errors import InputError
-from elmoc.files.checksums import FileChecksum, block_starts, check_archive, fingerprint, fingerprint_file
+from elmoc.files.checksums import (
+    FileChecksum,
+    block_starts,
+    check_archive,
+    check_beside,
+    checksum_line,
+    checksum_path,
+    fingerprint,
+    fingerprint_file,
+)
 
 
 def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
@@ -62,3 +71,18 @@ def test_archives_are_read_to_their_end_and_damage_is_seen(tmp_path: Path) -> No
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"a\.pt"):
             check_archive(path)
+
+
+def test_the_line_beside_a_file_is_that_of_xxhsum(tmp_path: Path) -> None:
+    path = tmp_path / "a (b) = c.h5"
+    assert not check_beside(path)
+    path.write_bytes(b"abc")
+    assert not check_beside(path)
+    # `xxhsum --tag -H3` of release 0.8.1 writes this
+    assert checksum_line(path, path.name) == b"XXH3 (a (b) = c.h5) = 78af5f94892f3950\n"
+    checksum_path(path).write_bytes(checksum_line(path, path.name))
+    assert check_beside(path)
+    path.rename(tmp_path / "d.h5")
+    checksum_path(path).rename(tmp_path / "d.h5.xxh3")
+    with pytest.raises(InputError, match=r"d\.h5 is damaged.*renamed"):
+        check_beside(tmp_path / "d.h5")
