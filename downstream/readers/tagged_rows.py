@@ -64,9 +64,9 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
                 raise InputError(f"{len(words)} words have {len(tags)} tags")
             if not numbers <= set(range(len(names))):
                 raise InputError(
-                    f"tags are numbers ({max(numbers)}) without names, of which no "
-                    f"JSON of features ({FEATURES[0]}) beside the file has enough: "
-                    "give them by --tag-names O,B-PER,… in the order of the numbers"
+                    f"tags are numbers ({max(numbers)}), which no JSON of features "
+                    f"({FEATURES[0]}) beside the file names: give their names by "
+                    "--tag-names O,B-PER,… in the order of the numbers"
                 )
         cells = [names[tag] if isinstance(tag, int) else tag for tag in tags]
         columns = [list(pair) for pair in zip(words, cells, strict=True)]
