@@ -215,6 +215,8 @@ READERS = [
     Reader("probe/vectors.seed1/probe.json", probe),
     Reader("probe/vectors.seed1/probe.safetensors", probe),
     Reader("entities.conll", task(NER, "entities.conll")),
+    *(Reader(name, task(NER, name)) for name in ("entities.json", "entities.parquet")),
+    Reader("roles.props", task(SRL, "roles.props")),
     Reader("trees.txt", task(SST5, "trees.txt")),
     Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
     *(Reader(name, task(SST5, name)) for name in ("films.csv", "films.tsv", "films.parquet")),
@@ -260,6 +262,9 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     films = [{"label": label, "text": f"It {'is, ' * label}."} for label in range(5)]
     for name in ("films.csv", "films.tsv", "films.parquet"):
         write_rows(folder / name, films)
+    for name in ("entities.json", "entities.parquet"):
+        write_rows(folder / name, [{"tokens": ["Ana", "left"], "ner_tags": ["B-PER", "O"]}])
+    (folder / "roles.props").write_text("Ana NNP - (A0*)\nleft VBD leave (V*)\n")
     write_rows(folder / "chains.jsonlines", [CHAINS, CHAINS | {"doc_key": "b"}])
     lines = [ner_line("features", WORSE), ner_line("vectors", BETTER), ner_line("vectors", {3: BETTER[1]})]
     for line in lines:

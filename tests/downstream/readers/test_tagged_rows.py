@@ -69,7 +69,7 @@ def test_parquet_has_the_names_of_its_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "features", "said"),
     [
-        ('{"tokens": ["a"], "ner_tags": [1]}', {}, "a, line 1: tags are numbers .1. .* JSON .*--tag-names"),
+        ('{"tokens": ["a"], "ner_tags": [1]}', {}, "a, line 1: tags are numbers .1., .* JSON .*--tag-names"),
         ('{"tokens": ["a"], "tags": [-100]}', {"tags": SEQUENCE}, "a, line 1: tags are numbers .-100."),
         ('{"tokens": ["a"], "tags": [1]}', {"x": {"tags": SEQUENCE}, "y": {"tags": OTHER}}, "line 1: tags are"),
         ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O"]}', {}, "line 2: 2 words have 1 tags"),
