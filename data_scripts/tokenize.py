@@ -28,7 +28,6 @@ from elmoc.text.documents import (
     estimate_text_bytes,
     lines_of,
     read_documents,
-    reader_of,
     rereadable,
     whole_files,
 )
@@ -147,15 +146,13 @@ def tokenised_lines(
     rows = RowCount()
 
     def blocks() -> Iterator[tuple[int, list[str]]]:
-        done = 0
         for number, each in enumerate(tokenisers):
             lines = lines_of(read_documents(each.text, count=rows))
             for block in each.blocks(lines):
                 bar.update(sum(len(line.encode()) + 1 for line in block))
                 yield number, block
-            # The size of compressed text, and of text in rows, was estimated.
-            done += reader_of(each.text.path).text_bytes(each.text.path)
-            bar.update(done - bar.n)
+        # The size of compressed text, and of text in rows, was estimated.
+        bar.update(bar.total - bar.n)
 
     def tokenise(item: tuple[int, list[str]]) -> tuple[int, list[str]]:
         number, block = item

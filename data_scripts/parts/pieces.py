@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, groupby, islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -210,23 +211,14 @@ def _piece_key(
     """A hash of the piece: its files (path, size, time of change), their parts, and how
     it is read.
     """
-    parts = []
+    key: list[Any] = [piece.held_out, piece.shard_tokens]
+    key.append(leave_out and leave_out.fingerprint)
     for part in piece.parts:
         stat = os.stat(part.path)
+        key.append([os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns])
         tokeniser = tokenisers.get(part.path)
-        parts.append(
-            [
-                os.path.realpath(part.path),
-                stat.st_size,
-                stat.st_mtime_ns,
-                part.start,
-                part.end,
-                part.field,
-                tokeniser and [tokeniser.wrapped, tokeniser.keep],
-            ]
-        )
-    left_out = leave_out and leave_out.fingerprint
-    key = [piece.held_out, piece.shard_tokens, parts, left_out]
+        how = tokeniser and [tokeniser.wrapped, tokeniser.keep]
+        key.append([part.start, part.end, part.field, how])
     return fingerprint([json.dumps(key).encode()])
 
 

@@ -114,12 +114,13 @@ class MergedLexicon:
             # A word of sentences that were left out may occur nowhere: it gets no row.
             found = compress(words, occurs.tolist())
             rows = np.fromiter(map(row_of.__getitem__, found), np.int64)
-            counts = _longer(counts, len(row_of))
+            # Behind the others there are zeros then.
+            counts.resize(len(row_of), refcheck=False)
             counts[rows] += in_training[occurs]
         marks = [row_of[BEGIN], row_of[END]]
         if min_count > 1:
             marks.append(row_of[UNKNOWN])
-        counts = _longer(counts, len(row_of))
+        counts.resize(len(row_of), refcheck=False)
         # Words of the held-out text alone are kept, too, unless rare words are not.
         kept = counts >= (min_count if min_count > 1 else 0)
         kept[marks] = True
@@ -139,11 +140,6 @@ class MergedLexicon:
         """uint32 [words]: the ids of words; any id for a word that occurs nowhere."""
         rows = np.fromiter(map(self._row_of.get, words, repeat(0)), np.int64)
         return self._id_of_row[rows]
-
-
-def _longer(counts: np.ndarray, length: int) -> np.ndarray:
-    """Counts with zeros behind them."""
-    return np.append(counts, np.zeros(length - len(counts), dtype=counts.dtype))
 
 
 def write_shards(
@@ -192,18 +188,17 @@ def report(
     say(f"{corpus}: {types}")
     say(f"{'':30}{'words':>16}{'sentences':>14}{'documents':>12}{'shards':>8}")
     for split, shards in (("training", train), ("held out", held_out)):
-        _report_row(split, shards)
-        sources = list(dict.fromkeys(shard.source for shard in shards))
+        rows = {split: shards}
+        sources = dict.fromkeys(shard.source for shard in shards)
         for name in sources if len(sources) > 1 else ():
-            own = [shard for shard in shards if shard.source == name]
-            _report_row(f"  {name}", own)
-
-
-def _report_row(title: str, shards: Sequence[Shard]) -> None:
-    words = words_of(shards)
-    sentences = sum(shard.sentences for shard in shards)
-    documents = sum(shard.documents for shard in shards)
-    say(f"{title:30}{words:>16,}{sentences:>14,}{documents:>12,}{len(shards):>8,}")
+            rows[f"  {name}"] = [shard for shard in shards if shard.source == name]
+        for title, own in rows.items():
+            sentences = sum(shard.sentences for shard in own)
+            documents = sum(shard.documents for shard in own)
+            say(
+                f"{title:30}{words_of(own):>16,}{sentences:>14,}{documents:>12,}"
+                f"{len(own):>8,}"
+            )
 
 
 def words_of(shards: Sequence[Shard]) -> int:
