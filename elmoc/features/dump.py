@@ -38,6 +38,7 @@ from elmoc.text.sentences import (
     opened_input,
     survey,
 )
+from elmoc.word_vectors.transform import SentenceRows
 
 # Words of a part at most: enough for batches of sentences of similar length.
 PART_WORDS = 50_000
@@ -189,7 +190,7 @@ class Dump:
         # their names, too: where a text was edited, parts before that stay good.
         self._key = f"{self._make_identity('')}-{self._part_words}"
 
-    def _make_identity(self, content: str) -> str:
+    def _make_identity(self, input_hash: str) -> str:
         """A hash of all that an output depends on, with the hash of its input."""
         options = self._options
         content = [
@@ -200,7 +201,7 @@ class Dump:
             self._chosen.names,
             [options.dtype, options.layout, options.sentence_map],
             [options.carry_state, options.boundaries],
-            content,
+            input_hash,
         ]
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
@@ -266,6 +267,7 @@ class Dump:
         Returns:
             The parts of all processes, in order, and the hash of all that was read.
         """
+        encoder = self._model.sentence_encoder
         folder = parts_folder(self.output)
         paths: list[Path] = []
         digest = xxhash.xxh3_64()
@@ -297,10 +299,14 @@ class Dump:
                 path = folder / f"{self._key}-{number:08}-{of_part}.part"
                 paths.append(path)
                 is_own = number % self._world_size == self._rank
+                if is_own:
+                    # Also of a part that is there: the last bits of a word's vector
+                    # depend on the words that are looked up with it.
+                    rows = encoder.look_up(each.tokens for each in sentences)
                 if not is_own or _is_whole(path):
                     progress.update(count_words(sentences))
                     continue
-                states = self._states(sentences, progress.update)
+                states = self._states(sentences, rows, progress.update)
                 if count_words(sentences) > 2 * self._part_words:
                     # A long document does not fit into memory.
                     self._write_part(path, sentences, states)
@@ -314,17 +320,20 @@ class Dump:
         return paths, digest.hexdigest()
 
     def _states(
-        self, sentences: Sequence[Sentence], progress: Callable[[int], object]
+        self,
+        sentences: Sequence[Sentence],
+        rows: SentenceRows,
+        progress: Callable[[int], object],
     ) -> Iterator[np.ndarray]:
-        """The layer states of the sentences of a part, in order: float32 [L', n, 2P] or
-        [n, 2P] each.
+        """The layer states of the sentences of a part, whose words are `rows`, in
+        order: float32 [L', n, 2P] or [n, 2P] each.
         """
         encoder = self._model.sentence_encoder
         if self._options.carry_state:
             states: Iterable[Tensor] = self._carried_states(sentences, progress)
         else:
             states = encoder.encode(
-                encoder.look_up(sentence.tokens for sentence in sentences),
+                rows,
                 batch_words=self._options.batch_words,
                 batch_size=self._options.batch_size,
                 progress=progress,

@@ -210,9 +210,13 @@ class RunDirectory:
             best: the update of another one that is kept.
         """
         written = self.checkpoint_path(update)
-        with atomic_path(written, checksum=True) as partial:
+        # PyTorch forgets why it could not write to a path, but not to a file.
+        with (
+            atomic_path(written, checksum=True) as partial,
+            open(partial, "wb") as file,
+        ):
             torch.save(
-                {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, partial
+                {"format": CHECKPOINT, "version": CHECKPOINT_VERSION, **values}, file
             )
         # The one just written stays, whatever its number.
         paths = self.checkpoint_paths()
