@@ -30,6 +30,7 @@ from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar, wait_for_all
 from elmoc.settings import checked
+from elmoc.stopping import Stopped, noted_signals
 from elmoc.text.named_files import AnyPath
 from elmoc.text.sentences import (
     Sentence,
@@ -422,15 +423,20 @@ class Dump:
             attributes["training_words"] = self._model.training_words
         if options.boundaries:
             attributes["boundaries"] = True
-        with LAYOUTS[options.layout].open(
+        opened = LAYOUTS[options.layout].open(
             self.output,
             attributes,
             shape=self._shape,
             sentence_map=options.sentence_map,
-        ) as writer:
+        )
+        # Between two sentences: the library of HDF5 crashes where an exception breaks
+        # into it.
+        with noted_signals() as noted, opened as writer:
             for part in parts:
                 for entry, states in self._read_part(part):
                     writer.add(entry, states)
+                    if noted:
+                        raise Stopped(noted[0])
         unused = len(parts_of(self.output)) - len(set(parts))
         if unused:
             say(f"parts of sentences that are not there any more, removed: {unused}")
