@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from elmoc.__main__ import main
 from elmoc.encoding import SentenceEncoder
+from elmoc.features.hdf5_output import DiskFile
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 
@@ -139,6 +140,34 @@ def test_an_interrupted_dump_goes_on_where_it_was(
         "model",
         "whole.h5",
     ]
+
+
+def test_words_are_looked_up_as_in_a_dump_in_one_go(
+    tmp_path: Path, interrupted_after: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last bits of a character CNN's vectors depend on the words that it makes together."""
+    data = Path(__file__).parent.parent / "interop" / "data" / "allennlp"
+    assert main(["import-elmo", f"{data}/options.json", f"{data}/lm_weights.hdf5", f"{tmp_path}/elmo"]) == 0
+    sentences, output = tmp_path / "in.txt", tmp_path / "f.h5"
+    # Every part has one word that is new.
+    sentences.write_text("".join(" ".join(f"w{word}" for word in (*range(39), line)) + "\n" for line in range(50, 62)))
+    interrupted_after(-1)
+    assert main(command(tmp_path / "elmo", sentences, tmp_path / "whole.h5")) == 0
+    interrupted_after(4)
+    assert main(command(tmp_path / "elmo", sentences, output)) == 130
+    interrupted_after(-1)
+    write = DiskFile.write
+
+    def interrupted(file: DiskFile, content: object) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        return write(file, content)
+
+    with monkeypatch.context() as patch:  # inside of HDF5's library
+        patch.setattr(DiskFile, "write", interrupted)
+        assert main(command(tmp_path / "elmo", sentences, output, "--resume")) == 129
+    assert not output.exists()
+    assert main(command(tmp_path / "elmo", sentences, output, "--resume")) == 0
+    assert_same(output, tmp_path / "whole.h5")
 
 
 def test_damaged_parts_are_made_again(
