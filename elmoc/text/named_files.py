@@ -18,8 +18,6 @@ from elmoc.files.compression import PACKED, AnyPath, require_file
 from elmoc.files.records import read_json
 from elmoc.text.arrow_files import PARQUET, STREAM
 
-__all__ = ["AnyPath", "Copy", "find_named_files", "split_name"]
-
 # What is no text by its name, in a folder.
 _OTHERS = re.compile(
     r"(?i)^(readme|licen[cs]e)|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf|xxh3)$"
