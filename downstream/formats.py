@@ -138,5 +138,5 @@ def page(text: str) -> str:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")

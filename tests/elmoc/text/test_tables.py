@@ -5,7 +5,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from elmoc.errors import InputError
 from elmoc.text.tables import read_table, unquoted
 
 
@@ -29,15 +28,6 @@ def test_quotation_marks(tmp_path: Path, separator: str, text: str, expected: li
     rows = dict(read_table(tmp_path / "table", separator))
     assert ["|".join(row.values()) for row in rows.values()] == expected
     assert min(rows) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "line"), [("a,b\n1,2\n1,2,3\n", 3), ('a,b\n"x" y,2\n', 2), ('a,b\n1,2\n"u, v,2\n', 3)]
-)
-def test_a_damaged_table_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
-    (tmp_path / "table").write_text(text)
-    with pytest.raises(InputError, match=f"table, line {line}"):
-        list(read_table(tmp_path / "table", ","))
 
 
 def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
