@@ -20,7 +20,8 @@ from elmoc.text.arrow_files import PARQUET, STREAM
 
 # What is no text by its name, in a folder.
 _OTHERS = re.compile(
-    r"(?i)^(readme|licen[cs]e)|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf|xxh3)$"
+    r"(?i)^(readme|licen[cs]e)"
+    r"|\.(json|html?|xml|py|sh|ya?ml|toml|cfg|css|js|pdf|rtf|xxh3)$"
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
