@@ -180,14 +180,12 @@ class ModelDirectory:
         """The same with names in the place of absolute paths, as it is shared: where
         files were on this machine is nobody's business, and of no use elsewhere.
         """
-        layers = self.output_layer
-        source = self.word_vectors
-        parts = [layers.config, source.origin, self.training]
+        parts = [self.output_layer.config, self.word_vectors.origin, self.training]
         config, origin, training = json.loads(_PATH.sub(r'"\1', json.dumps(parts)))
         return replace(
             self,
-            output_layer=replace(layers, config=config),
-            word_vectors=replace(source, origin=origin),
+            output_layer=replace(self.output_layer, config=config),
+            word_vectors=replace(self.word_vectors, origin=origin),
             training=training,
         )
 
@@ -418,15 +416,6 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
     is_needed = with_vectors or vectors in STORED_FILES
     own = [vectors] if is_needed else []
     return ["config.json", "config.json.xxh3", CARD, WEIGHTS, OUTPUT_LAYERS, *own]
-
-
-def bundled_vectors(path: Path | str) -> Path | None:
-    """The file of word vectors in a model directory, or in a run's; None where there is
-    none.
-    """
-    path = _model_path(Path(path))
-    file = path / _read_config(path).word_vectors.file_name
-    return file if file.is_file() else None
 
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:

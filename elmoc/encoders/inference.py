@@ -78,8 +78,11 @@ class InferenceEncoder:
         if not self._prepared:
             return self._padded_batches(vectors, lengths, carried, device)
         sizes = self.encoder.config.sizes
-        shape = (sizes.layers + 1, len(vectors), self.encoder.width)
-        states = torch.empty(shape, dtype=torch.float32, device=CPU)
+        states = torch.empty(
+            (sizes.layers + 1, len(vectors), self.encoder.width),
+            dtype=torch.float32,
+            device=CPU,
+        )
         spare = vectors.new_zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
         read = torch.cat((vectors, spare)).unsqueeze(0)
         # each direction has its own cores, and its threads wait for none of another

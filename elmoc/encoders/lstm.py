@@ -80,13 +80,15 @@ class ProjectedLstmLayer(nn.Module):
         cell = sizes.cell_size
         projection = sizes.projection_size
         # W_x and W_h, gates in the order i, f, g, o
-        shape = (4 * cell, projection)
-        self.input_weight = nn.Parameter(torch.empty(shape, dtype=torch.float32))
-        self.hidden_weight = nn.Parameter(torch.empty(shape, dtype=torch.float32))
+        self.input_weight = nn.Parameter(
+            torch.empty(4 * cell, projection, dtype=torch.float32)
+        )
+        self.hidden_weight = nn.Parameter(torch.empty_like(self.input_weight))
         self.bias = nn.Parameter(torch.zeros(4 * cell))
         # W_p
-        weight = self.input_weight.new_empty(projection, cell)
-        self.projection_weight = nn.Parameter(weight)
+        self.projection_weight = nn.Parameter(
+            torch.empty(projection, cell, dtype=torch.float32)
+        )
         self.norm = nn.LayerNorm(projection) if sizes.layer_norm else None
         with torch.no_grad():
             # W_x and W_h are orthogonal gate by gate, and W_p is uniform in ±1/√C. The

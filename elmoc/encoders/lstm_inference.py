@@ -98,8 +98,9 @@ class PackedLayer:
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together
         self.step = _panels(step.view(4, -1, _CELLS, depth).transpose(0, 1))
-        shape = (_padded(size, _COLUMNS), padded_cells)
-        projection = torch.zeros(shape, dtype=dtype, device=CPU)
+        projection = torch.zeros(
+            _padded(size, _COLUMNS), padded_cells, dtype=dtype, device=CPU
+        )
         projection[:size, :cells] = weights.projection
         # S [panels of columns, C, 64]
         self.projection = _panels(projection.view(-1, 4, _CELLS, padded_cells))

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE
-from elmoc.devices import CPU
 from elmoc.encoders.pooling import pooled
 from elmoc.model import ElmoC
 
@@ -46,8 +45,7 @@ def token_vectors(
     for sentence in sentences:
         split = [token.text.split() for token in sentence]
         words.append(list(chain.from_iterable(split)))
-        counts = torch.tensor([0, *map(len, split)], device=CPU)
-        bounds.append(counts.cumsum(0))
+        bounds.append(torch.tensor([0, *map(len, split)], device="cpu").cumsum(0))
     states = model.embed_batch(words, batch_size=batch_size)
     # [layers, n, 2P], or of one layer [n, 2P]; then [n, width]
     return [

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import torch
 from spacy import registry, util
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -20,12 +19,11 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from elmoc.batches import BATCH_SIZE
-from elmoc.devices import CPU
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import ElmoC
-from elmoc.model_directory import bundled_vectors, write_model_directory
+from elmoc.model_directory import write_model_directory
 
 # The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
 UPSTREAM = "elmoc"
@@ -134,11 +132,10 @@ class ElmocComponent:
                 batch_size=self._batch_size,
             )
         )
-        # a doc without sentences has no rows
-        none = torch.zeros(0, self.width, dtype=torch.float32, device=CPU)
         for doc, own in zip(docs, sentences, strict=True):
-            rows = [none, *islice(vectors, len(own))]
-            doc.tensor = torch.cat(rows).numpy()
+            rows = [each.numpy() for each in islice(vectors, len(own))]
+            # a doc without sentences has no rows
+            doc.tensor = np.concatenate([np.zeros((0, self.width), np.float32), *rows])
             add_hooks(doc)
 
     def find_listeners(self, component: Any) -> None:
@@ -182,9 +179,8 @@ class ElmocComponent:
         self._path = str(path)
         self._elmo = None
         self._fingerprint = None
-        moved = self._vectors is not None and not Path(self._vectors).exists()
         # vectors that were written with the model stand for vectors that have moved
-        if moved and bundled_vectors(path) is not None:
+        if self._vectors is not None and not Path(self._vectors).exists():
             self._vectors = None
         self.elmo  # noqa: B018
         return self
