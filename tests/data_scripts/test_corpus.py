@@ -5,18 +5,25 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from data_scripts.corpus import CorpusOptions, make_corpus
+from data_scripts.corpus import CorpusOptions, are_paths, make_corpus
 from data_scripts.tokenize import TokenizeOptions, tokenise_files
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, quiet
+from tests.warm import start_together
 
 RAW = "".join(
     f"Mr. Smith said: this is sentence {number}. He didn't!\nIt goes on, does it?\n\n" for number in range(60)
 )
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def words_of(corpus: Corpus, shards: str = "train") -> list[str]:
@@ -92,6 +99,98 @@ def test_an_interrupted_call_goes_on(texts: Path, monkeypatch: pytest.MonkeyPatc
     (texts / "raw.txt").rename(texts / "moved.txt")
     (texts / "moved.txt").rename(texts / "raw.txt")
     assert make_corpus(texts / "raw.txt", texts / "a").types > 10
+
+
+DOCUMENTS = [
+    [f"Dr. {name} of ward {number} slept well, so far.", "It isn't much."][: 1 + number % 2]
+    for number, name in enumerate(["Ames", "Bly", "Cox"] * 8)
+]
+
+
+@pytest.mark.parametrize("tokenised", ["no", "yes"])
+@pytest.mark.parametrize("form", ["folder", "one.txt.gz", "rows.jsonl", "rows.csv", "strings", "rows", "lists"])
+def test_documents_stay_documents(
+    tmp_path: Path, form: str, tokenised: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A blank line, a file's end and a row's end: as many documents in a corpus, and in what `tokenize` writes."""
+    field = "note" if "rows" in form else None
+    texts = ["\n".join(each) for each in DOCUMENTS]
+    rows: list[dict[str, object]] = [{"id": number, "note": text} for number, text in enumerate(texts)]
+    without = [{"id": 98, "note": None}, {"id": 99, "note": " "}]
+    (tmp_path / "folder").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / f"folder/{number:02}.txt").write_text(text)
+    (tmp_path / "one.txt.gz").write_bytes(gzip.compress("\n\n \n".join(texts).encode()))
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows + without))
+    (tmp_path / "rows.csv").write_text(
+        "id,note\n" + "".join(f'{number},"{text}"\n' for number, text in enumerate(texts))
+    )
+    (tmp_path / "held.txt").write_text("A last one , held out .\n")
+    objects = {
+        "strings": texts,
+        "rows": (row for row in rows + without),
+        "lists": [[line.split() for line in each] for each in DOCUMENTS],
+    }
+    options = CorpusOptions(
+        tokenised=tokenised, held_out=(f"{tmp_path}/held.txt",), shard_tokens=9999, workers=1, field=field
+    )
+    if form == "folder":
+        options = replace(options, workers=2)
+    corpus = make_corpus(objects.get(form, tmp_path / form), tmp_path / "corpus", options)
+    assert corpus.record.train_documents == len(DOCUMENTS)
+    assert corpus.record.train_sentences == sum(map(len, DOCUMENTS))
+    assert ("2 of 26 rows have no text" in capsys.readouterr().out) == (form in ("rows", "rows.jsonl"))
+    if form not in objects:
+        written = tmp_path / "text.tok"
+        tokenise_files(
+            TokenizeOptions(sources=[f"{tmp_path}/{form}"], target=written, tokenised=tokenised, field=field, workers=2)
+        )
+        assert f"in {len(DOCUMENTS)} documents" in capsys.readouterr().out
+        again = make_corpus(written, tmp_path / "again", replace(options, tokenised="yes", field=None))
+        assert (again.lexicon, words_of(again)) == (corpus.lexicon, words_of(corpus))
+        assert again.record.train_documents == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "paths"),
+    [
+        (["there.txt", "missing.txt"], True),
+        (["missing.txt"], True),
+        (["kind=there.txt", "-"], True),
+        (["no such folder/*.txt", "the*.txt"], True),
+        ([Path("a b"), "there.txt"], True),
+        (["It rained.", "It was late = cold.", ""], False),
+        ([["It", "rained"]], False),
+        ([{"text": "It rained."}], False),
+    ],
+)
+def test_a_list_of_paths_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list, paths: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.txt").write_text("It rained.\n")
+    assert are_paths(given) == paths
+
+
+def test_words_that_are_given_hold_no_white_space(tmp_path: Path) -> None:
+    corpus = make_corpus([["a\nb", f"c{number}"] for number in range(50)], tmp_path / "c", CorpusOptions(workers=1))
+    assert {"a", "b", "c7"} < set(corpus.lexicon)
+
+
+def test_processes_of_torchrun_make_the_same_corpus(tmp_path: Path) -> None:
+    for number in range(12):
+        words = (f"{'new' if number > 5 else 'old'}{row % 40} and w{number} .\n" for row in range(200))
+        (tmp_path / f"{number:02}.txt").write_text("".join(words))
+    command = ["-m", "data_scripts.build_corpus", "--workers", "1", f"{tmp_path}/*.txt"]
+    for name, processes in (("one", 1), ("two", 2), ("bad", 2)):
+        if name == "bad":
+            (tmp_path / "07.txt").write_text("a <s> b\n")
+        started = start_together(*[[*command, f"{tmp_path}/{name}"]] * processes, log=tmp_path / f"{name}.log")
+        statuses = [process.wait() for process in started]
+        assert statuses == [0] * processes or name == "bad"
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert 0 not in statuses
+    told = "".join(log.read_text() for log in tmp_path.glob("bad.log*"))
+    assert "07.txt holds <s>" in told
+    assert "unexpected" not in told
 
 
 STEPS = {
