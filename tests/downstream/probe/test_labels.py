@@ -27,44 +27,41 @@ def roles(cells: str) -> str:
     return "\n".join([*rows, ""])
 
 
+TASKS: dict[str, Any] = {"ner": (NER, entities), "snli": (SNLI, pairs), "srl": (SRL, roles)}
+
+
 @pytest.mark.parametrize(
-    ("task", "write", "trained", "scored", "read", "said"),
+    ("name", "trained", "scored", "read", "said"),
     [
         # capitals, hyphens, full-width letters: the spelling of training
-        (NER, entities, "B-Disease O", "B-DISEASE I-DISEASE O", "Disease 1", "dev: the label 'DISEASE' (1)"),
-        (NER, entities, "B-a_b O", "B-a-b B-A-B O B-a_b", "a_b 3", "dev: the label 'A-B' (1) is read as 'a_b'"),
-        (SNLI, pairs, "Neutral Entails Ｎ", "neutral n n entails", "Neutral 1 Ｎ 2 Entails 1", "'n' (2) is read as"),
-        (SRL, roles, "(V*) (ARG0*)", "(V*) (arg0* *)", "V 1 ARG0 1", "dev: the label 'arg0' (1)"),
+        ("ner", "B-Disease O", "B-DISEASE I-DISEASE O", "Disease 1", "dev: the label 'DISEASE' (1)"),
+        ("ner", "B-a_b O", "B-a-b B-A-B O B-a_b", "a_b 3", "dev: the label 'A-B' (1) is read as 'a_b'"),
+        ("snli", "Neutral Entails Ｎ", "neutral n n entails", "Neutral 1 Ｎ 2 Entails 1", "'n' (2) is read as"),
+        ("srl", "(V*) (ARG0*)", "(V*) (arg0* *)", "V 1 ARG0 1", "dev: the label 'arg0' (1)"),
         # labels that training never had
-        (NER, entities, "B-PER", "B-PER B-GPE B-GPE", "PER 1 GPE 2", "warning: dev: 2 of 3 labels are unknown"),
-        (SNLI, pairs, "yes no yes", "1 0 yes", "1 1 0 1 yes 1", "'0' (1), '1' (1); it has 'yes' (2), 'no' (1)"),
-        (SNLI, pairs, "entailment contradiction", "neutral", "neutral 1", "warning: dev: 1 of 1 labels"),
-        (SRL, roles, "(V*) (ARG0*)", "(V*) (A0*)", "V 1 A0 1", "warning: dev: 1 of 2 labels are unknown"),
-        (NER, entities, "B-PER O", "O O", "", "warning: dev has no label, such as 'PER' (1)"),
+        ("ner", "B-PER", "B-PER B-GPE B-GPE", "PER 1 GPE 2", "warning: dev: 2 of 3 labels are unknown"),
+        ("snli", "yes no yes", "1 0 yes", "1 1 0 1 yes 1", "'0' (1), '1' (1); it has 'yes' (2), 'no' (1)"),
+        ("snli", "entailment contradiction", "neutral", "neutral 1", "warning: dev: 1 of 1 labels"),
+        ("srl", "(V*) (ARG0*)", "(V*) (A0*)", "V 1 A0 1", "warning: dev: 1 of 2 labels are unknown"),
+        ("ner", "B-PER O", "O O", "", "warning: dev has no label, such as 'PER' (1)"),
         # in doubt: training has both
-        (NER, entities, "B-Loc B-LOC", "B-loc", "loc 1", "warning: train: 'LOC' (1), 'Loc' (1) are learned"),
-        (NER, entities, "B-Loc B-LOC", "B-loc", "loc 1", "warning: dev: 1 of 1 labels"),
+        ("ner", "B-Loc B-LOC", "B-loc", "loc 1", "warning: train: 'LOC' (1), 'Loc' (1) are learned"),
+        ("ner", "B-Loc B-LOC", "B-loc", "loc 1", "warning: dev: 1 of 1 labels"),
         # nothing to say
-        (NER, entities, "B-PER B-LOC", "B-LOC I-LOC", "LOC 1", ""),
-        (SNLI, pairs, "+ -- +", "-- +", "-- 1 + 1", ""),
+        ("ner", "B-PER B-LOC", "B-LOC I-LOC", "LOC 1", ""),
+        ("snli", "+ -- +", "-- +", "-- 1 + 1", ""),
     ],
 )  # fmt: skip
 def test_labels_of_two_parts(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    task: Any,
-    write: Any,
-    trained: str,
-    scored: str,
-    read: str,
-    said: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, trained: str, scored: str, read: str, said: str
 ) -> None:
+    task, write = TASKS[name]
     files = {"train": [tmp_path / "train"], "dev": [tmp_path / "dev"]}
     files["train"][0].write_text(write(trained), encoding="utf-8")
     files["dev"][0].write_text(write(scored), encoding="utf-8")
     train, dev = read_splits(task, files, task.reader)
     assert " ".join(f"{label} {count}" for label, count in dev.labels.items()) == read
-    assert len(dev.examples) == len(dev.lengths) == (scored.count(" ") + 1 if task is SNLI else 1)
+    assert len(dev.examples) == len(dev.lengths) == (scored.count(" ") + 1 if name == "snli" else 1)
     errors = capsys.readouterr().err
     assert said in errors
     assert bool(errors) == bool(said)

@@ -56,7 +56,7 @@ def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Pa
     vectors, both = ner.settings["vectors"], ner.settings["both"]
     assert (vectors.epochs, vectors.learning_rate, vars(vectors)["dropout"]) == (9, 0.001, 0.5)
     assert (both.epochs, both.learning_rate, vars(both)["dropout"]) == (9, 1.0, 0.25)
-    assert vars(ner.reader) == {"column": 1, "word_column": -1}
+    assert vars(ner.reader) == {"column": 1, "word_column": -1, "tag_names": ""}
     assert ner.file_name == "ner-WNUT-17-dev"
     assert snli.settings["both"] == snli.task.published
 
