@@ -397,10 +397,11 @@ def _check_file(path: Path, checksum: FileChecksum | None) -> None:
 
 def _found(vectors: VectorSource, model: Path) -> str:
     """Where the file of word vectors is now: in the model directory, where it was, or
-    beside the model directory; the recorded origin where it is in none of them.
+    beside the model or its run directory; else the recorded origin.
     """
     name = vectors.file_name
-    places = (model / name, vectors.origin, model.resolve().parent / name)
+    beside = (folder / name for folder in model.resolve().parents[:2])
+    places = (model / name, vectors.origin, *beside)
     return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 

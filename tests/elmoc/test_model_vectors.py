@@ -64,16 +64,17 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
 
 
-@pytest.mark.parametrize("place", ["beside", "inside"])
+@pytest.mark.parametrize("place", ["beside", "inside", "beside the run"])
 def test_a_model_is_moved_with_its_word_vectors(tmp_path: Path, place: str) -> None:
     model = ElmoC.from_pretrained(vec_model(tmp_path / "here"))
     expected = model.embed(["cat", "sat"])
-    model.save_pretrained(tmp_path / "there/model", bundle_vectors=place == "inside")
-    with open(tmp_path / "here/words.vec") as file:
-        (tmp_path / "there" / ("words.vec" if place == "beside" else "x")).write_text(file.read())
+    saved = "there/run/model" if place == "beside the run" else "there/model"
+    model.save_pretrained(tmp_path / saved, bundle_vectors=place == "inside")
+    if place != "inside":
+        shutil.copy(tmp_path / "here/words.vec", tmp_path / "there")
     (tmp_path / "there").rename(tmp_path / "moved")
     shutil.rmtree(tmp_path / "here")
-    moved = ElmoC.from_pretrained(tmp_path / "moved/model")
+    moved = ElmoC.from_pretrained(tmp_path / saved.replace("there", "moved"))
     assert torch.equal(moved.embed(["cat", "sat"]), expected)
 
 
