@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,9 +308,34 @@ def test_a_packed_model_goes_on_with_its_own_vectors(
     assert not torch.equal(adapted.embed(["neww1"]), packed.embed(["neww1"]))
 
 
-def test_a_text_has_to_be_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no text is named"):
-        make_model([], tmp_path / "model")
+@pytest.mark.parametrize("text", [[], [["It", "rained"]], [{"text": "It rained."}], iter(["a.txt"])])
+def test_text_has_to_be_named(tmp_path: Path, text: Any) -> None:
+    with pytest.raises(InputError, match=r"no text is named.*make_corpus"):
+        make_model(text, tmp_path / "model")
+
+
+def test_rows_of_raw_text_and_a_corpus_directory_become_models(
+    texts: list[str], tmp_path: Path, jobs_here: Jobs
+) -> None:
+    rows = [{"id": "x", "body": f"Dr. w{number} sat. It slept, too!"} for number in range(90)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "y", "body": None}]))
+    options = RecipeOptions(
+        config=str(tmp_path / "tiny.toml"),
+        vectors="random:1:8",
+        field="body",
+        overrides=[f"{name}={value}" for name, value in SETTINGS.items()],
+    )
+    corpus = make_model(tmp_path / "rows.jsonl", tmp_path / "first", options).path / "corpus"
+    assert {"Dr.", "w7", "sat", ",", "!"} < set(Corpus(corpus).lexicon)
+    assert Corpus(corpus).record.train_documents + Corpus(corpus).record.held_out_documents == 90
+    jobs_here.clear()
+    for wrong in ({"held_out": [str(tmp_path / "one.txt")]}, {"init_from": str(tmp_path / "first")}):
+        with pytest.raises(InputError, match="is a corpus"):
+            make_model(corpus, tmp_path / "second", replace(options, **wrong))
+    run = make_model(corpus, tmp_path / "second", replace(options, vectors="random:2:8"))
+    assert [module for module, _ in jobs_here] == ["data_scripts.build_vectors"] * 2 + ["pretrain"]
+    fingerprints = [VectorTable(Corpus(each), "input").source.fingerprint for each in (corpus, run.path / "corpus")]
+    assert len(set(fingerprints)) == 2, "it has tables of its own"
 
 
 def test_raw_text_is_tokenised_where_it_may_be(texts: list[str], tmp_path: Path, jobs_here: Jobs) -> None:
