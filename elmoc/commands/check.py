@@ -2,7 +2,6 @@
 record of their directory?
 """
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,7 +63,7 @@ def read_files(path: str, vectors: str | None) -> tuple[list[str], list[str]]:
 
     damage: list[str] = []
     unknown: list[str] = []
-    checks = _checks(Path(os.path.abspath(path)), vectors)
+    checks = _checks(Path(path), vectors)
     for check in progress_bar(iterable=checks, desc="check", delay=2, leave=False):
         try:
             # The last opens a directory, which a damaged record keeps it from.
@@ -88,7 +87,7 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
     checks: dict[Path, Check] = {
         file: partial(_check_file, file)
         for file in sorted(path.rglob("*"))
-        if file.is_file() and "/." not in str(file).removeprefix(str(path))
+        if file.is_file() and "/." not in f"/{file.relative_to(path)}"
     }
     for record in [file for file in checks if any(map(file.match, _RECORDS))]:
         # A damaged one is told by its own checksum.
@@ -96,10 +95,11 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
             listed = read_json(record).get("checksums", {})
             for name, checksum in convert(listed, dict[str, FileChecksum]).items():
                 file = record.parent / name
-                # The output layers may have been left out of a copy of a model, and
-                # its user may have changed the card.
-                is_own = name != CARD or checksum == checksum.of(file)
-                if file in checks and is_own:
+                # Output layers and card may have been left out of a copy of a model.
+                if file not in checks:
+                    continue
+                # The card is its user's to change.
+                if name != CARD or checksum == checksum.of(file):
                     checks[file] = partial(checksum.check_whole, file)
     return [*checks.values(), partial(_open, path, vectors)]
 

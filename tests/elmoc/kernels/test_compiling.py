@@ -39,41 +39,29 @@ def test_a_library_is_compiled_once(source: Path, fresh_cache: Path) -> None:
     assert made().stat().st_mtime_ns == compiled
 
 
-def truncate(library: Path) -> None:
-    os.truncate(library, library.stat().st_size // 2)
-
-
-def flip(library: Path) -> None:
-    content = bytearray(library.read_bytes())
-    content[len(content) // 2] ^= 1
-    library.write_bytes(content)
-
-
-def replace_by_a_directory(library: Path) -> None:
-    library.unlink()
-    (library / "some").mkdir(parents=True)
-
-
+@pytest.mark.parametrize("suffix", ["", ".xxh3"])
 @pytest.mark.parametrize(
     "damage",
-    [
-        truncate,
-        flip,
-        lambda library: os.truncate(library, 0),
-        lambda library: library.unlink(),
-        lambda library: checksum_path(library).unlink(),
-        lambda library: os.truncate(checksum_path(library), 0),
-        replace_by_a_directory,
-    ],
+    [lambda whole: whole[: len(whole) // 2], lambda whole: b"", lambda whole: whole[:-9] + b"x" + whole[-8:], None],
 )
 def test_a_damaged_library_is_compiled_again(
-    damage: Callable[[Path], object], source: Path, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Callable[[bytes], bytes] | None,
+    suffix: str,
+    source: Path,
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     load_library(source, "c++ -O1")
     other = fresh_cache.parent / "other/elmoc"  # of the first this process has it open
     shutil.copytree(fresh_cache, other)
     [library] = other.glob("*.so")
-    damage(library)
+    damaged = Path(f"{library}{suffix}")
+    content = damaged.read_bytes()
+    damaged.unlink()
+    if damage is not None:
+        damaged.write_bytes(damage(content))
+    elif not suffix:
+        (damaged / "a directory").mkdir(parents=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(other.parent))
     assert load_library(source, "c++ -O1").seven() == 7
     assert check_beside(library)
