@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m data_scripts.train_fasttext",
         description="Train fastText skip-gram vectors with subwords on the training "
         "shards of a corpus. With several workers fastText's threads race, so that two "
-        "runs differ slightly; --workers 1 with the same --seed gives the same vectors "
+        "runs differ slightly; --processes 1 with the same --seed gives the same vectors "
         "again.",
     )
 

@@ -19,7 +19,14 @@ from elmoc.process import end_with_parent
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 # The setting of all commands that start workers.
-Workers = Annotated[int, Meta(ge=1, description="processes", extra={"metavar": "N"})]
+Workers = Annotated[
+    int,
+    Meta(
+        ge=1,
+        description="processes",
+        extra={"metavar": "N", "option": "--processes --workers"},
+    ),
+]
 # Items under way for each worker: an endless iterable of items is not read into memory.
 _LOOK_AHEAD = 4
 # The function that a worker applies: the worker is forked with it, since not every
