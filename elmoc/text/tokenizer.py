@@ -167,12 +167,13 @@ _LONGEST_BEFORE = 80
 _OPENING = "\"'“”„‟‘’‚«»‹›([{¿¡*"
 _CLOSING = "\"'“”‘’«»‹›)\\]}*"
 _FINAL = re.compile(rf"(?<=[^.])\.(?=(?:\[\d+\]|[{_CLOSING}–—-])*$)")
+_END_MARK = f"[.?!…{_OTHER_ENDS}]"
 # Where a sentence may end. It begins with a class of characters, which is searched for
 # fast. No part is tried again from within a row of marks, which would take the square
 # of its length.
 _END = re.compile(
     rf"(?P<mark>[.?!…;:\u037e\u1361{_OTHER_ENDS}]"
-    rf"(?:(?<=[^;:\u037e\u1361])(?<![.?!…].)[.?!…{_OTHER_ENDS}]*+|{_ENDS_OF_SCRIPTS}))"
+    rf"(?:(?<={_END_MARK})(?<!{_END_MARK}.){_END_MARK}*+|{_ENDS_OF_SCRIPTS}))"
     rf"(?P<closed>(?:\[\d+\]|[{_CLOSING}]|\s[»”\")](?=\s|$))*+)"
     r"(?=\s+(?P<next>\S+))"
 )

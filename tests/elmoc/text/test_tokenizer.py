@@ -214,6 +214,8 @@ def test_long_rows_of_marks_take_no_square_of_their_length() -> None:
     for text in (
         "." * 200_000 + "x",
         "?!" * 100_000 + "x",
+        "።" * 100_000,
+        "λ;" * 100_000,
         "a.)" * 60_000,
         "#" * 200_000,
         ":" * 200_000,
