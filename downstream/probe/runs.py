@@ -24,6 +24,7 @@ from downstream.results.records import Facts, Result, encoder_facts, joined
 from downstream.settings import TrainingSettings, settings_of_inputs, with_changes
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
+from elmoc.files.compression import require_file
 from elmoc.version import VERSION
 from elmoc.weights import read_tensors
 
@@ -121,6 +122,7 @@ def _make_outputs(options: ProbeOptions) -> None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         # Several runs may append to one file, which is why it is not emptied.
         open(options.out, "a").close()
+        require_file(options.out)
 
 
 def _training_before(

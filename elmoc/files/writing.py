@@ -16,6 +16,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 
 from elmoc.errors import InputError, say
 from elmoc.files.checksums import checksum_line, checksum_path
+from elmoc.files.compression import require_file
 
 # What a system call for a lock says on a file system that has none, as on NFS without
 # its daemon, and on Lustre.
@@ -159,6 +160,9 @@ def atomic_path(
             record with checksums, or are texts and pictures that people may change.
     """
     path = Path(path)
+    # A pipe or a device, such as /dev/null, would be replaced.
+    if path.exists():
+        require_file(path)
     with temporary_path(path) as partial:
         partial.touch()
         # Of a new file, whatever writes it: a library may make it private.

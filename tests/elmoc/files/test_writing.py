@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from elmoc.errors import InputError, describe_error, human_bytes
+from elmoc.files.checksums import check_beside
 from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_directory, atomic_path, locked, refuse_existing
 from safetensors.torch import save_file
@@ -36,6 +37,17 @@ def test_atomic_path_leaves_the_old_file_when_the_block_fails(tmp_path: Path) ->
         interrupted()
     assert path.read_text() == "first"
     assert [file.name for file in path.parent.iterdir()] == ["file"]
+
+
+def test_a_pipe_is_not_replaced_and_only_the_new_file_has_a_checksum(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe"), atomic_path(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+    for checksum in (True, False):
+        with atomic_path(tmp_path / "f", checksum=checksum) as partial:
+            partial.write_text(str(checksum))
+        assert check_beside(tmp_path / "f") == checksum
 
 
 def test_atomic_directory_replaces_a_whole_directory_by_a_whole_one(tmp_path: Path) -> None:
