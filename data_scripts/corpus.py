@@ -56,9 +56,9 @@ from elmoc.text.documents import (
     AnySource,
     RowCount,
     TextRange,
+    check_tokenised,
     estimate_text_bytes,
     read_documents,
-    reader_of,
     rereadable,
     whole_files,
 )
@@ -211,8 +211,7 @@ def _build(
     raw = {path: each for path, each in tokenisers.items() if not each.tokenised}
     pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens)
     leave_out = whole_files(find_named_files(options.leave_out))
-    for text in leave_out:
-        reader_of(text.path).check(text)
+    check_tokenised(leave_out)
     overlap = None
     if leave_out:
         documents = chain.from_iterable(map(read_documents, leave_out))

@@ -25,6 +25,7 @@ from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
     RowCount,
     TextRange,
+    check_tokenised,
     first_lines,
     lines_of,
     read_documents,
@@ -96,15 +97,14 @@ class Tokeniser:
         with reading(f"--keep {' '.join(keep)}"):
             joined = "|".join(f"(?:{pattern})" for pattern in keep)
             self._keep = re.compile(joined) if keep else None
-        reader = reader_of(text.path)
-        reader.check(text, warn=tokenised == "yes")
+        check_tokenised([text], warn=tokenised == "yes")
         lines = _sample(text)
         sample = "\n".join(lines)
         if tokenised != "yes":
             self._require_spaces(sample)
         self.tokenised = tokenised == "yes" or (
             tokenised == "auto"
-            and (reader.is_tokenised(text) or looks_tokenised(sample))
+            and (reader_of(text.path).is_tokenised(text) or looks_tokenised(sample))
         )
         self.wrapped = wrapped == "yes" or (wrapped == "auto" and looks_wrapped(lines))
         how = "wrapped: its lines are joined" if self.wrapped else "not wrapped"

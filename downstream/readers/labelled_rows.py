@@ -17,7 +17,7 @@ from elmoc.files.compression import open_binary
 from elmoc.text.documents import TextRange, reader_of
 from elmoc.text.json_lines import JsonRows
 from elmoc.text.rows import RowReader
-from elmoc.text.tables import Tables, named_rows, read_cells
+from elmoc.text.tables import Tables, read_table
 
 # Spellings of a missing label: SNLI's own, where its annotators had no majority,
 # MultiNLI's, data hubs', and those of tables that pandas wrote.
@@ -128,9 +128,7 @@ def _rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]
         rows = reader.rows(TextRange(path))
         line, first = next(rows, (1, {}))
         return list(first), chain([(line, first)], rows)
-    table = read_cells(path, "\t" if b"\t" in start.partition(b"\n")[0] else ",")
-    _, names = next(table, (1, []))
-    return names, named_rows(path, names, table)
+    return read_table(path, "\t" if b"\t" in start.partition(b"\n")[0] else ",")
 
 
 def beginning(path: Path) -> bytes:

@@ -16,7 +16,7 @@ from downstream.readers.columns import ColumnSentence
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import open_binary
 from elmoc.files.records import read_json
-from elmoc.text.arrow_files import PARQUET, ColumnFiles
+from elmoc.text.arrow_files import ColumnFiles, is_parquet
 from elmoc.text.documents import TextRange, reader_of
 from elmoc.text.json_lines import JsonRows
 
@@ -101,9 +101,7 @@ def _class_names(path: Path, key: str) -> list[str]:
     """
     beside = [path.with_name(name) for name in FEATURES]
     described = [read_json(each) for each in beside if each.is_file()]
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == PARQUET
-    if is_parquet:
+    if is_parquet(path):
         from pyarrow import parquet
 
         with reading(path):

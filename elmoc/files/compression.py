@@ -105,15 +105,20 @@ def require_file(path: AnyPath) -> None:
     raise InputError(f"{path} is {kind}, not a file")
 
 
+def first_bytes(path: AnyPath, size: int = 5) -> bytes:
+    """The beginning of an ordinary file, by which its kind is known."""
+    require_file(path)
+    with open(path, "rb") as file:
+        return file.read(size)
+
+
 def compression(path: AnyPath) -> Opener | None:
     """What opens a compressed file; None for a plain one.
 
     Raises:
         InputError: the file is compressed in a way that is not read.
     """
-    require_file(path)
-    with open(path, "rb") as file:
-        start = file.read(5)
+    start = first_bytes(path)
     kinds = (kind for magic, kind in _BEGINNINGS.items() if start.startswith(magic))
     found = next(kinds, None)
     if isinstance(found, str):

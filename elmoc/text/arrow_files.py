@@ -4,11 +4,11 @@ dataset of Hugging Face consists, by pyarrow.
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import AnyPath
+from elmoc.files.compression import AnyPath, first_bytes
 from elmoc.text.reader import COMPRESSION, TextRange
 from elmoc.text.rows import RowReader
 
@@ -27,42 +27,32 @@ class ColumnFiles(RowReader):
 
     def takes(self, path: AnyPath) -> bool:
         """See `TextReader`."""
-        with open(path, "rb") as file:
-            is_known = file.read(4) in (PARQUET, STREAM)
+        is_known = first_bytes(path, 4) in (PARQUET, STREAM)
         return is_known or str(path).endswith((".parquet", ".arrow"))
 
     def text_bytes(self, path: AnyPath) -> int:
         """See `TextReader`. Columns of Parquet are compressed."""
         size = os.stat(path).st_size
-        return int(size * COMPRESSION) if _is_parquet(path) else size
+        return int(size * COMPRESSION) if is_parquet(path) else size
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """See `RowReader`."""
-        read = _parquet_batches if _is_parquet(text.path) else _arrow_batches
-        kind = "Parquet" if _is_parquet(text.path) else "Arrow"
-        number = 0
-        with reading(f"{text.path} ({kind})"), _enough_memory():
-            for batch in read(os.fspath(text.path), text.field):
-                for start in range(0, batch.num_rows, _BATCH_ROWS):
-                    for row in batch.slice(start, _BATCH_ROWS).to_pylist():
-                        number += 1
-                        yield number, row
+        kind = "Parquet" if is_parquet(text.path) else "Arrow"
+        batches = _parquet_batches if kind == "Parquet" else _arrow_batches
+        found = batches(os.fspath(text.path), text.field)
+        with reading(f"{text.path} ({kind})"):
+            try:
+                rows = chain.from_iterable(batch.to_pylist() for batch in found)
+                yield from enumerate(rows, 1)
+            except MemoryError as error:
+                raise InputError(
+                    f"{error}: it is damaged, or its rows do not fit into memory"
+                ) from error
 
 
-@contextmanager
-def _enough_memory() -> Iterator[None]:
-    """Lack of memory is most often a damaged size."""
-    try:
-        yield
-    except MemoryError as error:
-        raise InputError(
-            f"{error}: it is damaged, or its rows do not fit into memory"
-        ) from error
-
-
-def _is_parquet(path: AnyPath) -> bool:
-    with open(path, "rb") as file:
-        return file.read(4) == PARQUET or str(path).endswith(".parquet")
+def is_parquet(path: AnyPath) -> bool:
+    """Whether a file is one of Parquet, or is called so."""
+    return first_bytes(path, 4) == PARQUET or str(path).endswith(".parquet")
 
 
 def _parquet_batches(path: str, field: str | None) -> Iterator[Any]:
@@ -90,7 +80,8 @@ def _arrow_batches(path: str, field: str | None) -> Iterator[Any]:
             chosen = batch.select(_columns(batch.schema, field))
             # Of a damaged file, places behind its end may be read.
             chosen.validate(full=True)
-            yield chosen
+            for start in range(0, chosen.num_rows, _BATCH_ROWS):
+                yield chosen.slice(start, _BATCH_ROWS)
 
 
 def _columns(schema: Any, field: str | None) -> list[str]:

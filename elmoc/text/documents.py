@@ -40,12 +40,7 @@ from elmoc.text.reader import (
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import (
-    TEXT,
-    RowCount,
-    choose_column,
-    row_documents,
-)
+from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents
 from elmoc.text.tables import Tables
 
 __all__ = [
@@ -56,6 +51,7 @@ __all__ = [
     "TextDocument",
     "TextRange",
     "TextReader",
+    "check_tokenised",
     "estimate_text_bytes",
     "first_lines",
     "lines_of",
@@ -112,6 +108,19 @@ def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[Text
     return texts
 
 
+def check_tokenised(texts: Iterable[TextRange], *, warn: bool = True) -> None:
+    """Warn on standard error, with `warn`, of the first text that does not look
+    tokenised: of a folder, one warning is enough.
+
+    Raises:
+        InputError: a text has columns, or is JSON that is not a line a row.
+    """
+    problems = {text.path: reader_of(text.path).problem(text) for text in texts}
+    said = [f"{path} {problem}" for path, problem in problems.items() if problem]
+    if warn and said:
+        say(f"warning: {said[0]}", file=sys.stderr)
+
+
 def read_documents(
     source: AnySource, *, field: str | None = None, count: RowCount | None = None
 ) -> Iterator[TextDocument]:
@@ -139,15 +148,14 @@ def read_documents(
     name: object = GIVEN
     if isinstance(source, TextRange):
         name = source.path
-        documents = reader_of(source.path).read(source)
-        yield from counted.with_text(documents, source.field)
+        yield from counted.with_text(reader_of(source.path).read(source))
     elif isinstance(source, str | os.PathLike):
         name = source
         with rereadable(source) as path:
             for text in whole_files(find_named_files([path]), field):
                 yield from read_documents(text, count=counted)
     else:
-        yield from counted.with_text(_documents_of_items(source, field), field)
+        yield from counted.with_text(_documents_of_items(source, field))
     if count is None:
         counted.tell(name)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, reading, say, shortened
-from elmoc.files.compression import PACKED, AnyPath, require_file
+from elmoc.files.compression import PACKED, AnyPath, first_bytes
 from elmoc.files.records import read_json
 from elmoc.text.arrow_files import PARQUET, STREAM
 
@@ -25,10 +25,8 @@ _OTHERS = re.compile(
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
-# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset, and
-# that of the folders of several.
+# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset.
 _SAVED = "state.json"
-_SPLITS = "dataset_dict.json"
 
 
 @dataclass(frozen=True)
@@ -99,16 +97,12 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
 
 def _files_of(path: AnyPath) -> Sequence[AnyPath]:
     """The ordinary files that a path names: itself, those of a folder, or of a glob."""
-    if isinstance(path, Copy):
-        return [path]
-    text = str(path)
     # Path("") would be the working directory.
-    if text and os.path.isdir(path):
+    if str(path) and os.path.isdir(path):
         return sorted(_files_of_folder(Path(path)))
-    found = [Path(path)]
-    if glob.has_magic(text) and not os.path.lexists(path):
-        found = [Path(each) for each in glob.glob(text, recursive=True)]
-    return sorted(file for file in found if file.is_file())
+    if os.path.isfile(path):
+        return [path if isinstance(path, Copy) else Path(path)]
+    return sorted(filter(Path.is_file, map(Path, glob.glob(str(path), recursive=True))))
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
@@ -124,11 +118,13 @@ def _files_of_folder(folder: Path) -> list[Path]:
     found: list[Path] = []
     for dataset in saved:
         with reading(dataset / _SAVED):
-            for listed in read_json(dataset / _SAVED)["_data_files"]:
-                found.append(dataset / listed["filename"])
-                require_file(found[-1])
+            listed = read_json(dataset / _SAVED)["_data_files"]
+            found += [dataset / each["filename"] for each in listed]
+    # Beside the folders of several datasets, their list is no news.
     files = [
-        each for each in files if each.parent not in saved and each.name != _SPLITS
+        each
+        for each in files
+        if each.parent not in saved and each.name != "dataset_dict.json"
     ]
     others = {each for each in files if not _is_text(each)}
     if others:
@@ -143,7 +139,6 @@ def _files_of_folder(folder: Path) -> list[Path]:
 
 def _is_text(file: Path) -> bool:
     """Whether a file of a folder is text of any kind."""
-    with open(file, "rb") as opened:
-        start = opened.read(_LOOKED_AT)
+    start = first_bytes(file, _LOOKED_AT)
     is_known = start.startswith((*PACKED, PARQUET, STREAM))
     return not _OTHERS.search(file.name) and (is_known or b"\0" not in start)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 from elmoc.batches import buffered
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError
 from elmoc.files.compression import AnyPath, compression, unpacked_name
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.scripts import unspaced_problem
@@ -21,6 +21,10 @@ COMPRESSION = 2.7
 SAMPLE_CHARACTERS = 10_000
 # Bytes behind a wanted cut in which the end of a document is looked for, at most.
 _MOST_LOOKED_AT = 1 << 20
+_RAW = (
+    "looks like text that is not tokenised, as most of its commas and the like touch a "
+    "word: give what `python -m data_scripts.tokenize` makes of it"
+)
 # A row of columns: fields divided by tabs, or a tag of an entity or a chunk at its end.
 _COLUMNS = re.compile(r"\t|\s(?:O|[BIES]-\S+)$")
 
@@ -109,25 +113,15 @@ class TextReader(ABC):
     def is_tokenised(self, text: TextRange) -> bool:
         """Whether a text comes divided into words, as its first document says."""
         with_text = (each for each in self.read(text) if each.lines != ())
-        first = next(with_text, None)
-        return first is not None and first.tokenised
+        return next((each.tokenised for each in with_text), False)
 
-    def check(self, text: TextRange, *, warn: bool = True) -> bool:
-        """Warn on standard error, with `warn`, of text that does not look tokenised,
-        which may be meant; returns whether it did.
+    def problem(self, text: TextRange) -> str:
+        """What to tell of text that does not look tokenised, which may be meant; else
+        "".
         """
         lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
         sample = "\n".join(lines)
-        problem = unspaced_problem(sample)
-        if not problem and looks_raw(sample):
-            problem = (
-                "looks like text that is not tokenised, as most of its commas and the "
-                "like touch a word: give what `python -m data_scripts.tokenize` makes "
-                "of it"
-            )
-        if warn and problem:
-            say(f"warning: {text.path} {problem}", file=sys.stderr)
-        return warn and problem != ""
+        return unspaced_problem(sample) or (_RAW if looks_raw(sample) else "")
 
     def text_bytes(self, path: AnyPath) -> int:
         """About how many bytes of text a file holds (exact for a plain file)."""
@@ -179,7 +173,7 @@ class PlainText(TextReader):
             for _ in document:
                 pass
 
-    def check(self, text: TextRange, *, warn: bool = True) -> bool:
+    def problem(self, text: TextRange) -> str:
         """See `TextReader`. Columns are refused, and JSON that is not a line a row."""
         if unpacked_name(text.path).endswith(".json"):
             raise InputError(
@@ -187,15 +181,14 @@ class PlainText(TextReader):
                 f"`jq -c '.[]' {text.path}` prints"
             )
         sample = first_lines(read_lines(text.path), SAMPLE_CHARACTERS)
-        rows = [line.strip() for line in sample if line.strip()]
         # Comments of CoNLL-U have no columns.
-        rows = [row for row in rows if not row.startswith("#")]
+        rows = [line for line in map(str.strip, sample) if line[:1] not in ("", "#")]
         if 2 * len(list(filter(_COLUMNS.search, rows))) > len(rows):
             raise InputError(
                 f"{text.path} has columns: give the sentences alone, which `python -m "
                 "downstream sentences` prints"
             )
-        return super().check(text, warn=warn)
+        return super().problem(text)
 
 
 def until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:

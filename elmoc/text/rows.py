@@ -62,25 +62,13 @@ class RowReader(TextReader):
 
 @dataclass
 class RowCount:
-    """How many rows of a source were read, and how many of them have no text.
-
-    field: the column of the last one.
-    """
+    """How many rows of a source were read, and how many of them have no text."""
 
     rows: int = 0
     without_text: int = 0
-    field: str | None = None
 
-    def with_text(
-        self, documents: Iterable[TextDocument], field: str | None
-    ) -> Iterator[TextDocument]:
-        """Yield the documents that have text, and count the rows.
-
-        Args:
-            documents: of a text.
-            field: the column that holds its text.
-        """
-        self.field = field
+    def with_text(self, documents: Iterable[TextDocument]) -> Iterator[TextDocument]:
+        """Yield the documents that have text, and count the rows."""
         last = 0
         for document in documents:
             # A row may be several documents.
@@ -93,11 +81,10 @@ class RowCount:
 
     def tell(self, source: object) -> None:
         """Print how many rows of a source have no text, if any."""
-        column = f" in {self.field}" if self.field else ""
         if self.without_text:
             say(
-                f"{source}: {self.without_text:,} of {self.rows:,} rows have no text"
-                f"{column} and are left out"
+                f"{source}: {self.without_text:,} of {self.rows:,} rows have no text "
+                "and are left out"
             )
 
 

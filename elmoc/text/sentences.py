@@ -11,7 +11,13 @@ import xxhash
 
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
-from elmoc.text.documents import TextRange, reader_of, rereadable, whole_files
+from elmoc.text.documents import (
+    TextRange,
+    check_tokenised,
+    reader_of,
+    rereadable,
+    whole_files,
+)
 from elmoc.text.named_files import AnyPath, find_named_files
 
 
@@ -161,10 +167,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             sentence of more than `MOST_WORDS`; two documents with one key (`:` and `/`
             count as the same there, as for e2e-coref); columns in place of text.
     """
-    to_warn = warn
-    for text in source.texts:
-        # Of a folder, one warning is enough.
-        to_warn &= not reader_of(text.path).check(text, warn=to_warn)
+    check_tokenised(source.texts, warn=warn)
     digest = xxhash.xxh3_64()
     keys = set[str]()
     sentences = 0

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath, unpacked_name
@@ -22,31 +21,29 @@ class Tables(RowReader):
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, str]]]:
         """See `RowReader`."""
-        separator = "\t"
-        if not unpacked_name(text.path).endswith(".tsv"):
-            # Spreadsheets of half of Europe write semicolons.
-            first = next(read_lines(text.path), "")
-            separator = max(",;\t", key=first.count)
-        return read_table(text.path, separator)
+        is_tsv = unpacked_name(text.path).endswith(".tsv")
+        first = next(read_lines(text.path), "")
+        # Spreadsheets of half of Europe write semicolons.
+        separator = "\t" if is_tsv else max(",;\t", key=first.count)
+        return read_table(text.path, separator)[1]
 
 
-def read_table(path: AnyPath, separator: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table, each with the number of the line where it begins.
-
-    The first line names the columns.
-
-    Raises:
-        InputError: a row with another number of cells than the first line.
+def read_table(
+    path: AnyPath, separator: str
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The names of the columns of a table, which its first line holds, and its rows,
+    each with the number of the line where it begins. Where a row has another number of
+    cells than the first line, an `InputError` is raised.
     """
-    cells = read_cells(path, separator)
+    cells = _read_cells(path, separator)
     _, names = next(cells, (1, []))
-    return named_rows(path, names, cells)
+    return names, _named_rows(path, names, cells)
 
 
-def named_rows(
+def _named_rows(
     path: AnyPath, names: Sequence[str], cells: Iterator[tuple[int, list[str]]]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield rows of cells by the names of the columns; see `read_table`."""
+    """See `read_table`."""
     for line, row in cells:
         if len(row) != len(names):
             raise InputError(
@@ -56,7 +53,7 @@ def named_rows(
         yield line, dict(zip(names, row, strict=True))
 
 
-def read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row that is not blank, and the number of the line where
     it begins.
 
@@ -65,16 +62,15 @@ def read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]]
     # A cell may be a book.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     lines = (f"{line}\n" for line in read_lines(path))
-    quoting: Any = csv.QUOTE_MINIMAL
-    if _marks_are_text(path, separator):
-        quoting = csv.QUOTE_NONE
+    are_text = _marks_are_text(path, separator)
+    quoting = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     cells: list[str] | None = []
     while cells is not None:
         line = table.line_num + 1
         with reading(f"{path}, line {line}"):
             cells = next(table, None)
-        if cells and quoting == csv.QUOTE_NONE:
+        if cells and are_text:
             cells = [unquoted(cell) for cell in cells]
         if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield line, cells

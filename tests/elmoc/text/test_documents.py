@@ -21,6 +21,7 @@ from elmoc.text.documents import (
     READERS,
     AnySource,
     TextRange,
+    check_tokenised,
     estimate_text_bytes,
     first_lines,
     lines_of,
@@ -224,7 +225,7 @@ TOKENISED = "The cat sat , and it rained . Then we left ; it was late ."
 )
 def test_text_that_looks_raw(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, warned: bool) -> None:
     (tmp_path / "text.txt").write_text(text)
-    READERS["text"].check(TextRange(tmp_path / "text.txt"))
+    check_tokenised([TextRange(tmp_path / "text.txt")])
     assert ("text.txt" in capsys.readouterr().err) == warned
 
 
@@ -249,13 +250,13 @@ COLUMNS = {
 def test_columns_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "a").write_text(COLUMNS[name])
     with pytest.raises(InputError, match="/a has columns"):
-        READERS["text"].check(TextRange(tmp_path / "a"))
+        check_tokenised([TextRange(tmp_path / "a")])
 
 
 def test_another_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[\n{"text": "It rained ."}\n]')
     with pytest.raises(InputError, match=r"a\.json is not JSON lines"):
-        reader_of(tmp_path / "a.json").check(TextRange(tmp_path / "a.json"))
+        check_tokenised([TextRange(tmp_path / "a.json")])
 
 
 def test_json_lines_are_known_by_their_content(tmp_path: Path) -> None:

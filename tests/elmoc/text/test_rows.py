@@ -90,7 +90,7 @@ def test_files_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str], case:
             list(read_documents(tmp_path / name))
     else:
         assert [list(document.sentences()) for document in read_documents(tmp_path / name)] == expected
-        assert ("1 of 3 rows have no text in text" in capsys.readouterr().out) == (case == "an empty cell")
+        assert ("1 of 3 rows have no text" in capsys.readouterr().out) == (case == "an empty cell")
 
 
 def test_a_bad_line_of_a_part_is_told_with_its_place(tmp_path: Path) -> None:

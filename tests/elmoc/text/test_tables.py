@@ -25,7 +25,7 @@ from elmoc.text.tables import read_table, unquoted
 )
 def test_quotation_marks(tmp_path: Path, separator: str, text: str, expected: list[str]) -> None:
     (tmp_path / "table").write_text(text + " \n", newline="")
-    rows = dict(read_table(tmp_path / "table", separator))
+    rows = dict(read_table(tmp_path / "table", separator)[1])
     assert ["|".join(row.values()) for row in rows.values()] == expected
     assert min(rows) == 2
 
