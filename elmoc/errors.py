@@ -134,7 +134,7 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        with handled_signals():
+        with handled_signals(), _closed_bars():
             command()
             print(end="", flush=True)
     except KeyboardInterrupt as error:
@@ -158,6 +158,21 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
         print(f"error: {one_line(describe_error(error))}", file=sys.stderr)
         return 1
     return 0
+
+
+@contextmanager
+def _closed_bars() -> Iterator[None]:
+    """Close the bars that are shown when the block ends, so that the last line of a
+    command begins a line.
+    """
+    try:
+        yield
+    finally:
+        if "tqdm" in sys.modules:
+            for bar in list(sys.modules["tqdm"].tqdm._instances):
+                # The terminal may be closed.
+                with suppress(OSError):
+                    bar.close()
 
 
 def _open_missing_streams() -> None:

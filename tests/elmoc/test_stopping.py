@@ -19,6 +19,7 @@ import os, sys
 from dataclasses import dataclass
 from elmoc.command_line import run_main
 from elmoc.files.writing import atomic_path
+from elmoc.process import progress_bar
 
 @dataclass
 class Options:
@@ -26,6 +27,7 @@ class Options:
 
 def run(options):
     number = int(options.number)
+    bar = progress_bar(total=3)
     with atomic_path("out") as partial:
         try:
             partial.write_text("half")
@@ -52,7 +54,8 @@ def restore_signals() -> Iterator[None]:
 def test_a_command_that_is_stopped_leaves_nothing_and_says_how_to_go_on(tmp_path: Path, number: int, how: str) -> None:
     words = [sys.executable, "-c", STOPPED, str(number)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (128 + number, f"{how}: give the same command again\n")
+    assert done.returncode == 128 + number
+    assert done.stderr.endswith(f"\n{how}: give the same command again\n"), "a line of its own, below the bar"
     assert os.listdir(tmp_path) == []
 
 
