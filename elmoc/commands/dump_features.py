@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -61,38 +60,28 @@ class Options(ModelOptions):
 
 def run(options: Options) -> None:
     """Dump features of files."""
-    from elmoc.files.writing import locked
-
     # Before anything heavy is loaded.
     pairs = inputs_and_outputs(options.files, options.output_dir)
     launched = torchrun_numbers()
-    is_first = launched["rank"] == 0
-    with ExitStack() as stack:
-        if is_first:
-            # A second dump to the same file is told so before its model is loaded.
-            for _, output in pairs:
-                stack.enter_context(locked(output))
-        # Each process would get some of the lines.
-        if launched["world_size"] > 1 and options.files[0] == "-":
-            raise InputError(
-                "several processes cannot share standard input: write it to a file "
-                "first"
-            )
-        stack.enter_context(connected())
+    # Each process would get some of the lines.
+    if launched["world_size"] > 1 and options.files[0] == "-":
+        raise InputError(
+            "several processes cannot share standard input: write it to a file first"
+        )
+    with connected():
         from elmoc.devices import checked_device
         from elmoc.features.dump import dump_features
         from elmoc.model import ElmoC
 
+        device = checked_device(options.device, local_rank=launched["local_rank"])
         model = ElmoC.from_pretrained(
             options.model,
             vectors=options.vectors,
-            device=str(
-                checked_device(options.device, local_rank=launched["local_rank"])
-            ),
+            device=str(device),
             precision=options.precision,
             pooling=options.pooling,
         )
-        if is_first:
+        if launched["rank"] == 0:
             say(f"matrix products in {model.precision} on {model.device}")
         # Recorded in the file, so that it can be made again.
         command_line = printable(" ".join(["elmoc", *sys.argv[1:]]))

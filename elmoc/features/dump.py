@@ -102,7 +102,7 @@ def dump_features(
             )
             sentences = stack.enter_context(opened)
             dumps.append(Dump(model, sentences, output, options, command_line))
-        if dumps:
+        if dumps and is_first:
             _require_room(dumps)
         for dump in dumps:
             dump.run()
@@ -141,7 +141,6 @@ def _require_room(dumps: Sequence["Dump"]) -> None:
     # All outputs, and beside them the parts of one.
     needed = sum(sizes) + max(sizes, default=0)
     folder = dumps[0].output.parent
-    folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
@@ -437,9 +436,6 @@ class Dump:
                     writer.add(entry, states)
                     if noted:
                         raise Stopped(noted[0])
-        unused = len(parts_of(self.output)) - len(set(parts))
-        if unused:
-            say(f"parts of sentences that are not there any more, removed: {unused}")
         shutil.rmtree(parts_folder(self.output))
         say(f"{self.output}: {human_bytes(self.output.stat().st_size)}")
 

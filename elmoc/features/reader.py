@@ -183,8 +183,7 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
     def layer_names(self) -> list[str]:
         """The names of its layers; in a file that does not say, their numbers."""
         has_names = len(self.record.layers) == self.layers
-        names = self.record.layers if has_names else range(self.layers)
-        return [str(name) for name in names]
+        return list(map(str, self.record.layers if has_names else range(self.layers)))
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -199,19 +198,18 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
             InputError: a sentence is damaged or unlike its map; it is named.
         """
         sentences = range(len(self))
-        bar = progress_bar(iterable=sentences, desc="  check", delay=2, leave=False)
-        for index in bar:
+        for index in progress_bar(
+            iterable=sentences, desc="  check", delay=2, leave=False
+        ):
             self._require_sound(index, self.view(index))
-        if not self.has_map:
-            return
-        # `<s>` and `</s>` are no words of the map.
-        lengths = self.lengths - 2 * self.record.boundaries
-        with reading(self.path):
-            for text, index in self.sentence_map.items():
-                if len(text.split()) != lengths[index]:
-                    raise ValueError(
-                        f'sentence {index} is not "{shortened(text)}", as its map says'
-                    )
+        for text, index in self.sentence_map.items() if self.has_map else ():
+            # `<s>` and `</s>` are no words of the map.
+            words = self.view(index).shape[-2] - 2 * self.record.boundaries
+            if len(text.split()) != words:
+                raise InputError(
+                    f"{self.path} cannot be read: sentence {index} is not "
+                    f'"{shortened(text)}", as its map says'
+                )
 
     def close(self) -> None:
         """Close the file; views of it stay good, and nothing else is read from it."""

@@ -101,17 +101,13 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         layout = properties.get_layout()
         if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
             raise ValueError(f'the data of "{name}" are in other files')
-        there = dataset.get_storage_size()
-        said = math.prod(shape) * item
-        unpacked = 0
-        if layout == h5py.h5d.CHUNKED:
-            # Each chunk may be packed, so that chunks are counted and not bytes.
-            chunk = properties.get_chunk()
-            along = [-(-n // size) for n, size in zip(shape, chunk, strict=True)]
-            said = math.prod(along)
-            there = dataset.get_num_chunks()
-            unpacked = math.prod(chunk) * item
-        if said > there or unpacked > MOST_BYTES:
+        is_chunked = layout == h5py.h5d.CHUNKED
+        # Each chunk may be packed, so that chunks are counted and not bytes.
+        chunk = properties.get_chunk() if is_chunked else (1,) * len(shape)
+        said = math.prod(-(-n // size) for n, size in zip(shape, chunk, strict=True))
+        stored = dataset.get_storage_size() // item
+        there = dataset.get_num_chunks() if is_chunked else stored
+        if said > there or math.prod(chunk) * item > MOST_BYTES:
             raise ValueError(
                 f'"{name}" is said to be larger than what is in the file, or than '
                 "what is read"
@@ -140,8 +136,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         `MOST_BYTES`.
         """
         found = self.stored(name)
-        rows = found.shape[0] if found.shape else 1
-        require_size(found, rows)
+        require_size(found, found.shape[0] if found.shape else 1)
         return np.asarray(found[()])
 
     def own(self, name: str) -> bytes:

@@ -56,14 +56,12 @@ def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire(max(seconds, _SOFT_SECONDS * is_soft), blocking=True)
     except Timeout:
-        holder = "another process"
-        advice = "stop it"
-        if is_soft and file.exists():
-            # Its number and its machine.
-            holder = f"process {' on '.join(file.read_text().split()[:2])}"
-            advice = f"remove {file} if it has ended"
+        # Its number and its machine.
+        holder = " on ".join(file.read_text().split()[:2]) if is_soft else ""
+        advice = f"remove {file} if it has ended" if is_soft else "stop it"
         raise InputError(
-            f"{holder} is writing {real_folder / name}: wait for it, or {advice}"
+            f"{f'process {holder}' if holder else 'another process'} is writing "
+            f"{real_folder / name}: wait for it, or {advice}"
         ) from None
     try:
         yield

@@ -86,8 +86,8 @@ class SentenceInput:
 
     def skips(self, sentence: Sentence) -> bool:
         """Whether a line is no sentence. Those of documents with keys are numbered."""
-        skips = self.skip_empty and not self.allow_empty
-        return skips and not sentence.tokens and sentence.document is None
+        has_words = bool(sentence.tokens) or sentence.document is not None
+        return self.skip_empty and not (self.allow_empty or has_words)
 
     def lines(self) -> Iterator[Sentence]:
         """Yield all lines as sentences."""
@@ -98,11 +98,13 @@ class SentenceInput:
                 begins = True
                 lines = [""] if document.lines == () else document.lines
                 for index, line in enumerate(lines):
-                    words = line.split() if isinstance(line, str) else line
-                    as_written = line if isinstance(line, str) else ""
-                    place = f"{text.path}, {document.place(index)}"
                     yield Sentence(
-                        words, as_written, key, self.boundaries, begins, place
+                        tokens=line.split() if isinstance(line, str) else line,
+                        line=line if isinstance(line, str) else "",
+                        document=key,
+                        boundaries=self.boundaries,
+                        begins=begins,
+                        where=f"{text.path}, {document.place(index)}",
                     )
                     begins = not document.tokenised and not self.carry_state
 

@@ -229,14 +229,11 @@ def _words_of(text: str, kept: list[str]) -> list[str]:
     # A zero-width space divides words of scripts without spaces.
     pieces = plain_text(text).replace("\u200b", " ").split()
     # Only marks stand behind the last piece with a letter or digit.
-    last = len(pieces) - 1
-    while last > 0 and not any(map(str.isalnum, pieces[last])):
-        last -= 1
+    backwards = range(len(pieces) - 1, 0, -1)
+    last = next((n for n in backwards if any(map(str.isalnum, pieces[n]))), 0)
     found = (_words(piece, place >= last) for place, piece in enumerate(pieces))
     words = list(chain.from_iterable(found))
-    if kept:
-        words = [kept.pop(0) if word == _KEPT else word for word in words]
-    return words
+    return [kept.pop(0) if word == _KEPT else word for word in words] if kept else words
 
 
 @lru_cache(maxsize=1 << 17)
@@ -309,9 +306,8 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
         for end in _END.finditer(text):
             looked_at = max(start, end.start() - _LONGEST_BEFORE)
             before = text[looked_at : end.start()]
-            if has_full_stop and end["mark"] == "." and before[-1:] > "\u0530":
-                continue
-            if _ends_sentence(before, end, abbreviations):
+            is_dot = has_full_stop and end["mark"] == "." and before[-1:] > "\u0530"
+            if not is_dot and _ends_sentence(before, end, abbreviations):
                 sentences.append(text[start : end.end()])
                 start = end.end()
         sentences.append(text[start:])
@@ -363,7 +359,7 @@ def looks_tokenised(sample: str) -> bool:
     and their commas where they stand apart, too. Text without any such
     mark counts as raw (tokenising it again changes nothing).
     """
-    return _apart(sample) > len(_ATTACHED.findall(sample))
+    return _apart_or_touching(sample) > 0
 
 
 def looks_raw(sample: str) -> bool:
@@ -371,12 +367,13 @@ def looks_raw(sample: str) -> bool:
     as `looks_tokenised` counts them; false for text without any.
     """
     # Some tokenisers write `&quot;` for a quotation mark.
-    sample = plain_text(sample)
-    return _apart(sample) < len(_ATTACHED.findall(sample))
+    return _apart_or_touching(plain_text(sample)) < 0
 
 
-def _apart(sample: str) -> float:
-    return len(_APART.findall(sample)) + len(_APART_IN_SOME.findall(sample)) / 10
+def _apart_or_touching(sample: str) -> float:
+    """How many more marks stand apart than touch a word."""
+    apart = len(_APART.findall(sample)) + len(_APART_IN_SOME.findall(sample)) / 10
+    return apart - len(_ATTACHED.findall(sample))
 
 
 def looks_wrapped(lines: Sequence[str]) -> bool:

@@ -69,21 +69,6 @@ def test_chosen_layers_are_those_of_all(
         np.testing.assert_array_equal(array, choose(layers), strict=True)
 
 
-def test_the_output_is_locked_while_the_model_is_loaded(
-    model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A second dump to the same file is told so at its start, not when it has done all its work."""
-    loaded, locked = ElmoC.from_pretrained, []
-
-    def load(*arguments: object, **options: object) -> ElmoC:
-        locked.append((tmp_path / ".f.h5.lock").exists())
-        return loaded(model_path)
-
-    monkeypatch.setattr(ElmoC, "from_pretrained", load)
-    assert len(dumped(model_path, sentences, tmp_path / "f.h5")) == len(LINES)
-    assert locked == [True]
-
-
 def test_a_call_and_a_job_write_what_the_command_writes(model_path: Path, sentences: Path, tmp_path: Path) -> None:
     dumped(model_path, sentences, tmp_path / "command.h5", "--format", "flat", "--top")
     model, handler = ElmoC.from_pretrained(model_path), signal.getsignal(signal.SIGTERM)
