@@ -48,7 +48,7 @@ def run(options: Options) -> None:
     for path in options.paths:
         found, unknown = read_files(path, options.vectors)
         damage += found
-        said = f"{len(unknown)} without a checksum" if unknown else "sound"
+        said = f"{len(unknown)} unchecked" if unknown else "sound"
         say(f"{path}: {len(found)} damaged" if found else f"{path}: {said}")
         for sentence in found + unknown:
             say(f"    {sentence}")
@@ -58,7 +58,9 @@ def run(options: Options) -> None:
 
 
 def read_files(path: str, vectors: str | None) -> tuple[list[str], list[str]]:
-    """A sentence for each damaged file of a path, and for each without a checksum."""
+    """A sentence for each damaged file of a path, and for each of which this cannot be
+    known.
+    """
     from elmoc.process import progress_bar
 
     damage: list[str] = []
@@ -98,9 +100,11 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
                 # Output layers and card may have been left out of a copy of a model.
                 if file not in checks:
                     continue
-                # The card is its user's to change.
-                if name != CARD or checksum == checksum.of(file):
-                    checks[file] = partial(checksum.check_whole, file)
+                checks[file] = partial(checksum.check_whole, file)
+                if name == CARD and checksum != checksum.of(file):
+                    # It is its user's to change.
+                    said = f"{file} was changed, or damaged, since it was written"
+                    checks[file] = partial(list, [said])
     return [*checks.values(), partial(_open, path, vectors)]
 
 

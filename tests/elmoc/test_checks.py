@@ -69,12 +69,18 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
         archive.writestr("data", bytes(1000))
     assert main(["check", str(model_path), str(run)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"{model_path}: sound\n{run}: 1 without a checksum\n    {checkpoint} has no checksum")
+    assert printed.startswith(f"{model_path}: sound\n{run}: 1 unchecked\n    {checkpoint} has no checksum")
     flip_a_bit_in_the_middle(checkpoint)
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     checkpoint.write_bytes(checkpoint.read_bytes()[:-40])
     assert "000000007.pt" in error_line(main(["check", str(run)]))
-    (run / "model" / "README.md").unlink()  # of a copy, as the output layers may be
+    card = run / "model" / "README.md"
+    card.write_text(card.read_text().replace("For you to say", "CC BY 4.0"))
+    checkpoint.rename(checkpoint.with_name(".hidden"))
+    assert main(["check", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}: 1 unchecked\n    {card} was changed, or damaged, since it was written\n"
+    checkpoint.with_name(".hidden").rename(checkpoint)
+    card.unlink()  # of a copy, as the output layers may be
     flip_a_bit_in_the_middle(run / "model" / "model.safetensors")
     assert "and 1 more" in error_line(main(["check", str(run)]))
     checkpoint.unlink()
@@ -113,7 +119,7 @@ def test_files_alone(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFi
     shutil.copy(tmp_path / "new.h5", tmp_path / "copied.h5")
     assert main(["check", str(tmp_path / "new.h5"), str(tmp_path / "copied.h5")]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith(f"{tmp_path}/new.h5: sound\n{tmp_path}/copied.h5: 1 without a checksum\n")
+    assert printed.startswith(f"{tmp_path}/new.h5: sound\n{tmp_path}/copied.h5: 1 unchecked\n")
     flip_a_bit_in_the_middle(tmp_path / "new.h5")
     assert "new.h5" in error_line(main(["check", str(tmp_path)]))
     (tmp_path / "new.h5").unlink()
