@@ -131,6 +131,8 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
         what: tells several temporary files of one `path` apart.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is a pipe or a device: name a file in its place")
     ending = f"{what}.partial" if what else "partial"
     with locked(path):
         temporary = path.with_name(f".{path.name}.{ending}")

@@ -91,6 +91,13 @@ def test_checks_before_writing(tmp_path: Path) -> None:
     assert sizes == ["999 B", "1.5 KB", "2.4 GB", "3000.0 TB"]
 
 
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe or a device"):
+        atomic_path(tmp_path / "pipe").__enter__()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 HOLD = """
 import sys
 from elmoc.files.writing import atomic_path
