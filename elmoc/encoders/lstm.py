@@ -83,7 +83,10 @@ class ProjectedLstmLayer(nn.Module):
         self.input_weight = nn.Parameter(
             torch.empty(4 * cell, projection, dtype=torch.float32)
         )
-        self.hidden_weight = nn.Parameter(torch.empty_like(self.input_weight))
+        # not by `empty_like`, which loads SymPy for an encoder without memory
+        self.hidden_weight = nn.Parameter(
+            torch.empty(4 * cell, projection, dtype=torch.float32)
+        )
         self.bias = nn.Parameter(torch.zeros(4 * cell))
         # W_p
         self.projection_weight = nn.Parameter(
