@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,9 +140,10 @@ class RunDirectory:
         """
         with locked(self.config):
             # No other process writes here now, so that such files are left over.
-            for folder in (self.path, self.checkpoints):
-                for left in folder.glob(".*.partial"):
-                    remove(left)
+            unfinished = self.path.glob(".*.partial")
+            # Locks of single checkpoints, too.
+            for left in chain(unfinished, self.checkpoints.glob(".*")):
+                remove(left)
             yield
 
     def require_resumable(self, config: RunConfig, init_from: str | None) -> None:

@@ -102,7 +102,11 @@ def test_a_run_goes_on_from_any_checkpoint_or_starts_again(
 ) -> None:
     for path in run.checkpoint_paths()[kept:]:
         path.unlink()
-    for path in (run.checkpoints / ".000000013.pt.partial", run.path / ".model.partial" / "config.json"):
+    for path in (
+        run.checkpoints / ".13.pt.partial",
+        run.checkpoints / ".13.pt.lock",
+        run.path / ".model.partial" / "config.json",
+    ):
         path.parent.mkdir(exist_ok=True)
         path.write_text("half")
     runs.run("run", "--resume")
