@@ -92,8 +92,8 @@ def main(argv: list[str] | None = None) -> int:
         argv,
         prog="python -m data_scripts.train_fasttext",
         description="Train fastText skip-gram vectors with subwords on the training "
-        "shards of a corpus. With several workers fastText's threads race, so that two "
-        "runs differ slightly; --processes 1 with the same --seed gives the same vectors "
+        "shards of a corpus. With several processes its threads race, so that two runs "
+        "differ slightly; --processes 1 with the same --seed gives the same vectors "
         "again.",
     )
 

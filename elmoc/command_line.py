@@ -85,8 +85,8 @@ def new_parser(
     is parsed (`parse`), or what it may hold is a group of options (`inside`). What the
     `extra` of a field's `Meta` says goes before that:
 
-        option     its name in a command, such as `--format`, or two with a blank between
-                   them; also of a required option
+        option     its name in a command, such as `--format`, or two names and a blank
+                   between them; also of a required option
         metavar    what stands for its value in the help
         flags      options that stand for a value: `{"--top": "top"}`
         repeat     a list is given one value at a time: `--set A=1 --set B=2`
