@@ -227,13 +227,18 @@ def _build(
         say(f"raw text, which is tokenised: {listed(raw)}")
     elif options.keep:
         say("warning: keep acts on raw text alone", file=sys.stderr)
+    workers = options.workers if world_size == 1 else 1
+    if raw and len(pieces) < workers:
+        # A compressed file is one piece, in which blocks are tokenised side by side.
+        for each in raw.values():
+            each.workers = workers
+        workers = 1
     number = partial(number_piece, work=out / WORK, leave_out=overlap, tokenisers=raw)
     with ExitStack() as stack:
         if rank == 0:
             stack.enter_context(locked(out / "corpus.json"))
             _require_own(out)
         wait_for_all(world_size)
-        workers = options.workers if world_size == 1 else 1
         _read(pieces[rank::world_size], number, workers)
         wait_for_all(world_size)
         if rank == 0:

@@ -1,8 +1,8 @@
 """Quickstart: the whole way from raw text to a probe's score, in a few minutes on a
 CPU.
 
-`make quickstart` runs the commands of a user one after the other: raw text → tokenised
-text → model → features → probe. Everything is left under `runs/quickstart/`: run/,
+`make quickstart` runs the commands of a user one after the other: raw text → model →
+features → probe. Everything is left under `runs/quickstart/`: run/,
 features.h5, results.json, curve.png.
 """
 
@@ -23,11 +23,8 @@ DATA = Path("quickstart/data")
 OUT = Path("runs/quickstart")
 # The steps by their titles: what a user types.
 STEPS = {
-    "raw text to tokenised sentences": """
-python -m data_scripts.tokenize {data}/novels.txt.gz {out}/novels.txt
-""",
-    "tokenised text to a small ELMo-C (what `make model` does)": """
-python -m pretrain.recipe {out}/novels.txt {out}/run
+    "raw text to a small ELMo-C (what `make model` does)": """
+python -m pretrain.recipe {data}/novels.txt.gz {out}/run
 --config pretrain/configs/quickstart.toml --max-time 45s
 """,
     "the learning curve": """

@@ -34,5 +34,5 @@ def test_a_failing_step_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert quickstart_script.run_command(quickstart_script.quickstart) == 1
     printed = capfd.readouterr()
     assert "ended with status 1" in printed.err
-    assert "does not exist" in printed.err
+    assert "names no file" in printed.err
     assert "Traceback" not in printed.err

@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath
@@ -82,7 +83,10 @@ class Tokeniser:
     wrapped: its lines are joined, where they are not tokenised.
     keep: what it was made with.
     kind: what is printed of it.
+    workers: processes that share its blocks.
     """
+
+    workers = 1
 
     def __init__(
         self,
@@ -112,7 +116,8 @@ class Tokeniser:
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """The tokenised lines that lines of the file, or of a part of it, become."""
-        return self.joined(map(self.tokenise, self.blocks(lines)))
+        blocks = parallel_map(self.tokenise, self.blocks(lines), self.workers)
+        return self.joined(blocks)
 
     def blocks(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Lines of the file in blocks, each of which can be tokenised by itself."""
