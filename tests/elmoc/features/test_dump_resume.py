@@ -117,11 +117,7 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int
 
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--dtype", "float16", "--top"]])
 def test_an_interrupted_dump_goes_on_where_it_was(
-    model_path: Path,
-    sentences: Path,
-    tmp_path: Path,
-    interrupted_after: Callable[..., list[int]],
-    options: list[str],
+    model_path: Path, sentences: Path, tmp_path: Path, interrupted_after: Callable[..., list[int]], options: list[str]
 ) -> None:
     expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
     all_of_it = interrupted_after(-1)

@@ -6,12 +6,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.files.records import (
-    read_json,
-    read_record,
-    write_json,
-    write_record,
-)
+from elmoc.files.records import read_json, read_record, write_json, write_record
 from elmoc.settings import convert
 from msgspec import Meta
 
