@@ -24,12 +24,8 @@ from elmoc.batches import buffered
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
-    RowCount,
     TextRange,
     check_tokenised,
-    first_lines,
-    lines_of,
-    read_documents,
     reader_of,
 )
 from elmoc.text.scripts import unspaced_problem
@@ -172,9 +168,7 @@ def listed(files: Collection[AnyPath]) -> str:
 
 def _sample(text: TextRange) -> list[str]:
     """The lines at the beginning of a file, by which it is judged."""
-    # Rows without text are counted where all of the file is read.
-    documents = read_documents(text, count=RowCount())
-    lines = first_lines(lines_of(documents), SAMPLE_CHARACTERS)
+    lines = reader_of(text.path).sample(text, SAMPLE_CHARACTERS)
     return list(map(_without_markup, lines))
 
 

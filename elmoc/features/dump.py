@@ -91,15 +91,8 @@ def dump_features(
                         "command --resume (in Python resume=True) to go on, or remove "
                         f"{parts_folder(output)} to begin anew"
                     )
-            opened = opened_input(
-                source,
-                field=options.field,
-                needs_documents=LAYOUTS[options.layout].needs_documents,
-                carry_state=options.carry_state,
-                allow_empty=options.allow_empty,
-                skip_empty=options.documents or options.carry_state,
-                boundaries=options.boundaries,
-            )
+            needs_documents = LAYOUTS[options.layout].needs_documents
+            opened = opened_input(source, options, needs_documents=needs_documents)
             sentences = stack.enter_context(opened)
             dumps.append(Dump(model, sentences, output, options, command_line))
         if dumps and is_first:

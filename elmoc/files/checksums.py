@@ -16,7 +16,7 @@ from pathlib import Path
 import xxhash
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import require_file
+from elmoc.files.compression import first_bytes, require_file
 
 # The size of a block. The first and the last of a file are checked wherever it is
 # opened: most damage is there, and they are read at once.
@@ -86,12 +86,9 @@ def check_beside(path: Path | str) -> bool:
     written = checksum_path(path)
     if not (written.exists() and os.path.exists(path)):
         return False
-    require_file(written)
     line = checksum_line(path, Path(path).name)
-    with open(written, "rb") as file:
-        # A damaged one may be of any size.
-        is_own = file.read(len(line) + 1) == line
-    if not is_own:
+    # A damaged one may be of any size.
+    if first_bytes(written, len(line) + 1) != line:
         raise InputError(
             f"{path} is damaged: it is not what {written.name} says (where you have "
             f"changed or renamed it yourself, remove {written.name})"

@@ -19,18 +19,18 @@ _ZSTD_WINDOW = 1 << 31
 
 
 class _Unpacked(io.RawIOBase):
-    """A file of what blocks of bytes hold, one behind the other; none is empty."""
+    """A file of what blocks of bytes hold, one behind the other."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
+        # An empty one would be the end of the file.
+        self._blocks = filter(None, blocks)
         self._block = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not self._block:
-            self._block = memoryview(next(self._blocks, b""))
+        self._block = self._block or memoryview(next(self._blocks, b""))
         size = min(len(buffer), len(self._block))
         buffer[:size] = self._block[:size]
         self._block = self._block[size:]
@@ -53,8 +53,7 @@ def _unpacked_zstd(path: AnyPath) -> Iterator[bytes]:
         while packed := file.read(_ZSTD_BYTES):
             while packed:
                 frame = frame or frames.decompressobj()
-                if block := frame.decompress(packed):
-                    yield block
+                yield frame.decompress(packed)
                 packed = frame.unused_data
                 frame = None if frame.eof else frame
     if frame is not None:
@@ -97,12 +96,11 @@ def require_file(path: AnyPath) -> None:
     Raises:
         InputError: there is nothing, a directory, a pipe or a device.
     """
-    if os.path.isfile(path):
-        return
-    if not os.path.exists(path):
-        raise InputError(f"{path} does not exist")
-    kind = "a directory" if os.path.isdir(path) else "a pipe or a device"
-    raise InputError(f"{path} is {kind}, not a file")
+    if not os.path.isfile(path):
+        kind = "a directory" if os.path.isdir(path) else "a pipe or a device"
+        is_there = os.path.exists(path)
+        said = f"is {kind}, not a file" if is_there else "does not exist"
+        raise InputError(f"{path} {said}")
 
 
 def first_bytes(path: AnyPath, size: int = 5) -> bytes:

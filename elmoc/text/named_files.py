@@ -78,14 +78,11 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
     # A link to a file, or another path of it, is the same text again.
     seen: set[str] = set()
     for argument in arguments:
-        name = ""
-        if isinstance(argument, str):
-            name, argument = split_name(argument)
-        found = _files_of(argument)
+        is_text = isinstance(argument, str)
+        name, path = split_name(str(argument)) if is_text else ("", argument)
+        found = _files_of(path)
         if not found:
-            raise InputError(
-                f"{str(argument)!r} names no file: name files that are there"
-            )
+            raise InputError(f"{str(path)!r} names no file: name files that are there")
         for file in found:
             real = os.path.realpath(file)
             if real in seen:

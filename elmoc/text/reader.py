@@ -115,12 +115,17 @@ class TextReader(ABC):
         with_text = (each for each in self.read(text) if each.lines != ())
         return next((each.tokenised for each in with_text), False)
 
+    def sample(self, text: TextRange, characters: int = SAMPLE_CHARACTERS) -> list[str]:
+        """The lines at the beginning of a text, by which it is judged; see
+        `first_lines`.
+        """
+        return first_lines(lines_of(self.read(text)), characters)
+
     def problem(self, text: TextRange) -> str:
         """What to tell of text that does not look tokenised, which may be meant; else
         "".
         """
-        lines = first_lines(lines_of(self.read(text)), SAMPLE_CHARACTERS)
-        sample = "\n".join(lines)
+        sample = "\n".join(self.sample(text))
         return unspaced_problem(sample) or (_RAW if looks_raw(sample) else "")
 
     def text_bytes(self, path: AnyPath) -> int:
@@ -180,9 +185,9 @@ class PlainText(TextReader):
                 f"{text.path} is not JSON lines: give an object on each, e.g. what "
                 f"`jq -c '.[]' {text.path}` prints"
             )
-        sample = first_lines(read_lines(text.path), SAMPLE_CHARACTERS)
+        lines = map(str.strip, self.sample(text))
         # Comments of CoNLL-U have no columns.
-        rows = [line for line in map(str.strip, sample) if line[:1] not in ("", "#")]
+        rows = [line for line in lines if line[:1] not in ("", "#")]
         if 2 * len(list(filter(_COLUMNS.search, rows))) > len(rows):
             raise InputError(
                 f"{text.path} has columns: give the sentences alone, which `python -m "

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import xxhash
 
 from elmoc.errors import InputError, say, shortened
-from elmoc.features.options import MOST_SENTENCES, MOST_WORDS
+from elmoc.features.options import MOST_SENTENCES, MOST_WORDS, DumpOptions
 from elmoc.text.documents import (
     TextRange,
     check_tokenised,
@@ -67,27 +67,24 @@ class SentenceInput:
 
     path: what was given.
     texts: its files.
-    carry_state: a document of a text goes on until a blank line; else each line is a
-        document of its own.
-    allow_empty: blank lines, and rows without text, are sentences without words.
-    skip_empty: they are no sentences. Else they are an error.
-    boundaries: the states of `<s>` and `</s>` are to be written, too.
+    options: of the dump. Where the state is carried, a document of a text goes on until
+        a blank line; else each line is a document of its own.
     """
 
     path: AnyPath
     texts: Sequence[TextRange]
-    carry_state: bool = False
-    allow_empty: bool = True
-    skip_empty: bool = False
-    boundaries: bool = False
+    options: DumpOptions
 
     def __iter__(self) -> Iterator[Sentence]:
         return (each for each in self.lines() if not self.skips(each))
 
     def skips(self, sentence: Sentence) -> bool:
-        """Whether a line is no sentence. Those of documents with keys are numbered."""
-        has_words = bool(sentence.tokens) or sentence.document is not None
-        return self.skip_empty and not (self.allow_empty or has_words)
+        """Whether a blank line, or a row without text, is no sentence. Those of
+        documents with keys are numbered.
+        """
+        skips = self.options.documents or self.options.carry_state
+        is_one = self.options.allow_empty or sentence.document is not None
+        return skips and not (is_one or sentence.tokens)
 
     def lines(self) -> Iterator[Sentence]:
         """Yield all lines as sentences."""
@@ -102,38 +99,37 @@ class SentenceInput:
                         tokens=line.split() if isinstance(line, str) else line,
                         line=line if isinstance(line, str) else "",
                         document=key,
-                        boundaries=self.boundaries,
+                        boundaries=self.options.boundaries,
                         begins=begins,
                         where=f"{text.path}, {document.place(index)}",
                     )
-                    begins = not document.tokenised and not self.carry_state
+                    begins = not (document.tokenised or self.options.carry_state)
 
 
 @contextmanager
 def opened_input(
-    path: AnyPath, *, field: str | None, needs_documents: bool, **options: bool
+    path: AnyPath, options: DumpOptions, *, needs_documents: bool
 ) -> Iterator[SentenceInput]:
     """The sentences of a source of text (see `read_documents`).
 
     Args:
         path: of files of any kind; or `-`.
-        field: the column that holds the text of rows.
+        options: of the dump.
         needs_documents: documents have to be named by keys.
-        options: the others of `SentenceInput`.
 
     Raises:
         InputError: the source names no file, or one without keys where these are
             needed.
     """
     with rereadable(path) as source:
-        texts = whole_files(find_named_files([source]), field)
+        texts = whole_files(find_named_files([source]), options.field)
         for text in texts:
             if needs_documents and not reader_of(text.path).has_keys:
                 raise InputError(
                     f"{text.path} has no documents, which this layout needs: give JSON "
                     "lines with doc_key and sentences"
                 )
-        yield SentenceInput(source, texts, **options)
+        yield SentenceInput(source, texts, options)
 
 
 def count_words(sentences: Sequence[Sentence]) -> int:
@@ -195,7 +191,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                 "found by its words: take the white space out, or choose another "
                 "layout (--format), or --forget-sentences"
             )
-        if not tokens and not source.allow_empty:
+        if not tokens and not source.options.allow_empty:
             raise InputError(
                 f"{where} is empty: leave it out by --documents, as the end of a "
                 "document, or write an array of no words by --allow-empty"

@@ -16,11 +16,8 @@ from elmoc.files.writing import atomic_directory, locked
 from elmoc.jobs import run_job
 from elmoc.settings import checked, convert, parse_duration
 from elmoc.text.documents import (
-    RowCount,
     estimate_text_bytes,
-    first_lines,
-    lines_of,
-    read_documents,
+    reader_of,
     whole_files,
 )
 from elmoc.text.named_files import find_named_files
@@ -292,8 +289,8 @@ class Recipe:
         files = list(find_named_files(self._text))
         with quiet():
             (text,) = whole_files(files[:1], self._options.field)
-            lines = lines_of(read_documents(text, count=RowCount()))
-            start = "\n".join(first_lines(lines, SAMPLE_CHARACTERS))
+            lines = reader_of(text.path).sample(text, SAMPLE_CHARACTERS)
+        start = "\n".join(lines)
         total = estimate_text_bytes(files)
         return total * len(start.split()) // max(1, len(start.encode()))
 

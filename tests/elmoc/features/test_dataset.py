@@ -7,36 +7,18 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-import torch
 from elmoc.features.dataset import FeatureDataset, pad_states
-from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
-from torch.utils.data import DataLoader, Dataset, Subset
+from torch.utils.data import DataLoader, Subset
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 
 
-class Files(Dataset[torch.Tensor]):
-    """A user's own dataset, which keeps a `FeatureFile` open."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = FeatureFile(path)
-
-    def __len__(self) -> int:
-        return len(self.file)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self.file[index])
-
-
-@pytest.mark.parametrize("kind", [FeatureDataset, Files])
 @pytest.mark.parametrize(
     ("compress", "start", "workers"),
     [(False, "fork", 4), (True, "fork", 4), pytest.param(True, "spawn", 1, marks=pytest.mark.slow)],
 )
-def test_workers_read_the_same_while_the_parent_reads(
-    tmp_path: Path, kind: type[Files], compress: bool, start: str, workers: int
-) -> None:
+def test_workers_read_the_same_while_the_parent_reads(tmp_path: Path, compress: bool, start: str, workers: int) -> None:
     file = tmp_path / "f.h5"
     if compress:
         with h5py.File(file, "w") as foreign:
@@ -44,7 +26,7 @@ def test_workers_read_the_same_while_the_parent_reads(
                 foreign.create_dataset(str(index), data=states, compression="gzip")
     else:
         write_sentences(file, {}, list(zip(LINES, STATES, strict=True)) * 20)
-    dataset, ended = kind(file), threading.Event()
+    dataset, ended = FeatureDataset(file), threading.Event()
 
     def read() -> None:
         while not ended.is_set():

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.__main__ import main
+from elmoc.features.options import MOST_WORDS
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -142,17 +143,10 @@ def test_processes_do_not_share_standard_input(
     assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        "# newdoc\n# text = Es regnet .\n1\tEs\tes\tPRON\t_\n2\tregnet\tregnen\tVERB\t_\n3\t.\t.\tPUNCT\t_\n\n",
-        "Japan NNP B-NP B-LOC\nget VB B-VP O\n\nSyria NNP B-NP B-LOC\nlost VBD B-VP O\n. . O O\n\n" * 2,
-        "RT O\n@user O\nParis B-loc\n:) O\n\nso O\ncold O\nin O\nOslo B-loc\n",
-    ],
-)
 def test_columns_are_no_sentences(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails, columns: str
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
 ) -> None:
+    columns = "# newdoc\n# text = Es regnet .\n1\tEs\tes\tPRON\t_\n2\tregnet\tregnen\tVERB\t_\n3\t.\t.\tPUNCT\t_\n\n"
     (tmp_path / "in.txt").write_text(columns)
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(columns.encode()))
     for source in ("in.txt", "in.txt.gz", "-"):
@@ -258,3 +252,17 @@ def test_boundaries_stand_around_the_words(
     assert "--carry-state" in error_line(
         main(["dump-features", *map(str, source), str(tmp_path / "g.h5"), "--boundaries", "--carry-state"])
     )
+
+
+def test_a_word_of_many_characters(model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a b\n" + "x" * 1_000_000 + "\n")
+    dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5")
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert file.lengths.tolist() == [2, 1]
+        assert file.find(["x" * 1_000_000]) == 1
+
+
+def test_a_line_has_a_number_of_words_that_memory_can_hold(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
+    (tmp_path / "in.txt").write_text("a b\n" + "w " * (MOST_WORDS + 1) + "\n")
+    status = main(["dump-features", str(model_path), str(tmp_path / "in.txt"), str(tmp_path / "f.h5")])
+    assert "in.txt, line 2" in error_line(status)

@@ -1,6 +1,5 @@
 """The allennlp and bilm layouts: datasets, the map of sentences, keys of other tools; damaged and foreign maps."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,6 @@ from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
-
-
-def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
-    with h5py.File(path) as file:
-        assert set(file) == {*map(str, range(len(LINES))), MAP_KEY}
-        assert file[MAP_KEY].shape == (1,)
-        sentences = json.loads(file[MAP_KEY][0])
-        assert sentences == {LINES[0]: "3", "a / b/c": "1", LINES[2]: "2", "//": "4"}
-        assert all(file[key].chunks is None for key in file), "contiguous"
-    with FeatureFile(path) as features:
-        assert [features.find(line) for line in LINES] == [3, 1, 2, 3, 4], "of duplicates the last"
 
 
 @pytest.mark.parametrize(
