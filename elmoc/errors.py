@@ -140,9 +140,8 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
     except KeyboardInterrupt as error:
         drop_output()
         number = error.args[0] if isinstance(error, Stopped) else signal.SIGINT
-        how = f"stopped by {signal.Signals(number).name}"
-        if number == signal.SIGINT:
-            how = "interrupted"
+        name = signal.Signals(number).name
+        how = "interrupted" if number == signal.SIGINT else f"stopped by {name}"
         # The terminal may be closed.
         with suppress(OSError):
             print(f"{how}: {go_on}" if go_on else how, file=sys.stderr)

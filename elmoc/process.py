@@ -92,9 +92,8 @@ def progress_bar(**options: Any) -> Any:
 
 def available_cores() -> int:
     """The number of CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    has_set = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_set else os.cpu_count() or 1
 
 
 def torchrun_numbers() -> dict[str, int]:

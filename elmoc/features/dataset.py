@@ -41,5 +41,4 @@ def pad_states(sentences: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """
     lengths = torch.tensor([each.shape[1] for each in sentences], device="cpu")
     words_first = [states.transpose(0, 1) for states in sentences]
-    padded = pad_sequence(words_first, batch_first=True)  # [B, T, L + 1, 2P]
-    return padded.transpose(1, 2), lengths
+    return pad_sequence(words_first, batch_first=True).transpose(1, 2), lengths

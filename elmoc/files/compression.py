@@ -140,6 +140,5 @@ def unpacked_name(path: AnyPath) -> str:
 
 def unpacking_advice(path: AnyPath, kind: str | None = None) -> str:
     """`unpack it (unzip FILE)`: by a kind of compression, or the ending of the path."""
-    ending = os.path.splitext(path)[1].removeprefix(".")
-    command = _UNPACKERS.get(kind or ending)
+    command = _UNPACKERS.get(kind or os.path.splitext(path)[1].removeprefix("."))
     return f"unpack it ({command} {path})" if command else "unpack it"

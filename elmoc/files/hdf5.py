@@ -61,11 +61,7 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """The members of the root, in the order in which they were made if the file
         tracks it, else by name.
         """
-        is_tracked = self.root.get_create_plist().get_link_creation_order()
-        index = h5py.h5.INDEX_CRT_ORDER if is_tracked else h5py.h5.INDEX_NAME
-        names: list[bytes] = []
-        self.root.links.iterate(names.append, idx_type=index)
-        return [name.decode() for name in names]
+        return [name.decode() for name in self.root]
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the root: strings, numbers, and lists of them; bytes that

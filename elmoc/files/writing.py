@@ -23,6 +23,7 @@ from elmoc.files.compression import require_file
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 # What a system call says of a disk that takes no more.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_SYSTEM_ERROR = r"(os error |Errno )(\d+)"
 # This variable says to child processes that their user knows of missing locks.
 _WARNED = "ELMOC_WARNED_OF_LOCKS"
 # Seconds in which a lock file is looked at again: the first look removes one that a
@@ -94,32 +95,6 @@ def _has_locks(folder: Path) -> bool:
 
 
 @contextmanager
-def writing(path: Path | str, temporary: Path | None = None) -> Iterator[None]:
-    """Name `path` where the system fails while the block writes it: the disk is full, a
-    quota or a limit is reached.
-
-    Args:
-        path: what is written.
-        temporary: where it is written, if its name is another meanwhile.
-    """
-    try:
-        yield
-    except OSError as error:
-        # NumPy counts what it has written, and forgets the reason.
-        error.strerror = error.strerror or f"it could not be written whole ({error})"
-        named = str(error.filename or path)
-        error.filename = named.replace(str(temporary or path), str(path))
-        raise
-    except Exception as error:
-        # Libraries say in words, or in the exception before, what the system told them.
-        said = re.search(r"(os error |Errno )(\d+)", f"{error} {error.__context__}")
-        if said is None or int(said[2]) not in _DISK_ERRORS:
-            raise
-        number = int(said[2])
-        raise OSError(number, os.strerror(number), str(path)) from error
-
-
-@contextmanager
 def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
     """Yield a path beside `path` for a file or directory that is needed while `path` is
     made; it is removed when the block ends.
@@ -127,7 +102,8 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
     `path` is locked meanwhile, and its folder is made where it is missing.
 
     Args:
-        path: what is made; errors of the disk name it (see `writing`).
+        path: what is made. Where the system fails while the block writes (the disk is
+            full, a quota or a limit is reached), the error names it.
         what: tells several temporary files of one `path` apart.
     """
     path = Path(path)
@@ -139,8 +115,22 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
         # A writer that was killed may have left it.
         remove(temporary)
         try:
-            with writing(path, temporary):
-                yield temporary
+            yield temporary
+        except OSError as error:
+            # NumPy counts what it has written, and forgets the reason.
+            error.strerror = (
+                error.strerror or f"it could not be written whole ({error})"
+            )
+            named = str(error.filename or path)
+            error.filename = named.replace(str(temporary), str(path))
+            raise
+        except Exception as error:
+            # Libraries say in words, or in the exception before, what the system said.
+            found = re.search(_SYSTEM_ERROR, f"{error} {error.__context__}")
+            if found is None or int(found[2]) not in _DISK_ERRORS:
+                raise
+            number = int(found[2])
+            raise OSError(number, os.strerror(number), str(path)) from error
         finally:
             remove(temporary)
 

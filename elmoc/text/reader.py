@@ -221,5 +221,4 @@ def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
         for number, line in enumerate(document.lines):
             if number == 0 and text.strip():
                 yield ""
-            text = line if isinstance(line, str) else " ".join(line)
-            yield text
+            yield (text := line if isinstance(line, str) else " ".join(line))

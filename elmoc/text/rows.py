@@ -134,10 +134,8 @@ def row_documents(
         for first in lines:
             document = list(until_blank(first, zip(repeat(line), lines, strict=False)))
             yield TextDocument(name, document, line=line, unit=unit)
-    elif sentences:
-        yield TextDocument(name, sentences, True, line, unit)
     else:
-        yield TextDocument(name, (), False, line, unit)
+        yield TextDocument(name, sentences or (), bool(sentences), line, unit)
 
 
 def _sentences(value: Any) -> list[list[str]]:
@@ -153,7 +151,5 @@ def _sentences(value: Any) -> list[list[str]]:
 
 def _is_prose(value: Any) -> bool:
     """Whether the value of a column is text, and more than numbers."""
-    text = value
-    if not isinstance(value, str):
-        text = "".join(chain.from_iterable(_sentences(value)))
-    return any(map(str.isalpha, text))
+    sentences = [[value]] if isinstance(value, str) else _sentences(value)
+    return any(map(str.isalpha, "".join(chain.from_iterable(sentences))))

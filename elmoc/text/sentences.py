@@ -184,21 +184,20 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                     'it (":" and "/" count as the same): give each document its own'
                 )
             keys.add(key)
-        tokens = list(sentence.tokens)
-        if found_by_words and sentence.line.split() != tokens:
+        if found_by_words and sentence.line.split() != list(sentence.tokens):
             raise InputError(
                 f"{where} has a word with white space in it, so that it cannot be "
                 "found by its words: take the white space out, or choose another "
                 "layout (--format), or --forget-sentences"
             )
-        if not tokens and not source.options.allow_empty:
+        if not sentence.tokens and not source.options.allow_empty:
             raise InputError(
                 f"{where} is empty: leave it out by --documents, as the end of a "
                 "document, or write an array of no words by --allow-empty"
             )
-        if len(tokens) > MOST_WORDS:
+        if len(sentence.tokens) > MOST_WORDS:
             raise InputError(
-                f"{where} has {len(tokens):,} words, a sentence at most "
+                f"{where} has {len(sentence.tokens):,} words, a sentence at most "
                 f"{MOST_WORDS:,}: divide it"
             )
         digest.update(sentence.content)

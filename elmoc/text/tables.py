@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import AnyPath, unpacked_name
@@ -63,7 +64,7 @@ def _read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     lines = (f"{line}\n" for line in read_lines(path))
     are_text = _marks_are_text(path, separator)
-    quoting = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     cells: list[str] | None = []
     while cells is not None:

@@ -304,8 +304,7 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
         start = 0
         has_full_stop = any(map(text.__contains__, _FULL_STOPS))
         for end in _END.finditer(text):
-            looked_at = max(start, end.start() - _LONGEST_BEFORE)
-            before = text[looked_at : end.start()]
+            before = text[max(start, end.start() - _LONGEST_BEFORE) : end.start()]
             is_dot = has_full_stop and end["mark"] == "." and before[-1:] > "\u0530"
             if not is_dot and _ends_sentence(before, end, abbreviations):
                 sentences.append(text[start : end.end()])
