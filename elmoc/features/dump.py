@@ -229,12 +229,11 @@ class Dump:
         folder = parts_folder(self.output)
         if self.output.exists():
             with FeatureFile(self.output) as file:
-                is_same = file.record.dump == self._identity
-            if not is_same:
-                raise InputError(
-                    f"{self.output} exists already, of another model, input or "
-                    "options: remove it"
-                )
+                if file.record.dump != self._identity:
+                    raise InputError(
+                        f"{self.output} exists already, of another model, input or "
+                        "options: remove it"
+                    )
             # A kill may have come while the parts were removed.
             shutil.rmtree(folder, ignore_errors=True)
             say(f"{self.output} is finished already")
@@ -354,8 +353,7 @@ class Dump:
             select=self._chosen.select,
         )
         limit = self._part_words
-        short = [each for each in documents if sum(map(len, each)) <= limit]
-        encoded = encode(short)
+        encoded = encode([each for each in documents if sum(map(len, each)) <= limit])
         for document in documents:
             if sum(map(len, document)) <= limit:
                 yield from encoded.pop(0)

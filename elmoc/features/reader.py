@@ -96,8 +96,8 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
         self.layers = reader.layers
         self.width = reader.width
         self.has_map = reader.has_map
-        is_one = self.record.single and self.layers == 1
-        self.single = len(reader.first.shape) == 2 or is_one
+        has_one = self.record.single and self.layers == 1
+        self.single = has_one or len(reader.first.shape) == 2
         self._opened = reader
 
     @property

@@ -76,5 +76,4 @@ def read_objects(text: TextRange, kind: type[Object]) -> Iterator[tuple[int, Obj
     for number, line in enumerate(read_lines(text.path, text.start, text.end), 1):
         if line.strip():
             with reading(place_of(text.path, number, text.start)):
-                found = msgspec.json.decode(line, type=kind)
-            yield number, found
+                yield number, msgspec.json.decode(line, type=kind)

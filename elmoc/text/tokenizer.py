@@ -293,11 +293,9 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
     """
     abbreviations = ABBREVIATIONS
     if len(sample) >= SMALLEST_TRAINING_TEXT:
-        trainer = import_module("nltk.tokenize.punkt").PunktTrainer()
-        trainer.train(sample.translate(_STRAIGHT), finalize=False)
-        trainer.finalize_training()
-        learned = trainer.get_params().abbrev_types
-        abbreviations = abbreviations | (learned - _BEFORE_NUMBERS)
+        punkt = import_module("nltk.tokenize.punkt")
+        learned = punkt.PunktTrainer(sample.translate(_STRAIGHT)).get_params()
+        abbreviations = ABBREVIATIONS | (learned.abbrev_types - _BEFORE_NUMBERS)
 
     def split(text: str) -> list[str]:
         sentences = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from elmoc.features.dataset import FeatureDataset, pad_states
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader
 
 STATES = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
 
@@ -44,13 +44,6 @@ def test_workers_read_the_same_while_the_parent_reads(tmp_path: Path, compress: 
             assert index == len(dataset) - 1
         ended.set()
         reading.result()
-
-
-def test_a_dataset_is_of_chosen_sentences(tmp_path: Path) -> None:
-    write_sentences(tmp_path / "f.h5", {}, list(zip(LINES, STATES, strict=True)))
-    dataset = Subset(FeatureDataset(tmp_path / "f.h5"), [3, 0, 4])
-    for states, index in zip((dataset[0], dataset[1], dataset[2]), (3, 0, 4), strict=True):
-        np.testing.assert_array_equal(states, STATES[index])
 
 
 def test_batches_are_padded_with_zeros_and_one_layer_gets_an_axis(tmp_path: Path) -> None:

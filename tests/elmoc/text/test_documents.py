@@ -169,15 +169,6 @@ def test_a_part_begins_with_a_document(tmp_path: Path) -> None:
     assert sum(1 for part in parts for _ in read_documents(part)) == 800, "no document is cut"
 
 
-def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elmoc.files.text.MAX_LINE_BYTES", 50)
-    (tmp_path / "a").write_text(f"{'a' * 49}\n\n{'b' * 40}\nc\n{'d' * 50}")
-    assert "\n".join(lines_of(read_documents(tmp_path / "a"))) == (tmp_path / "a").read_text()
-    (tmp_path / "b").write_text("a\n" + "b" * 100)
-    with pytest.raises(InputError, match="/b, line 2"):
-        list(lines_of(read_documents(tmp_path / "b")))
-
-
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"fine\n" * 3000 + b"\n\xe9 bad\n")
     (tmp_path / "a.jsonl").write_text('\n{"sentences": [["It", "rained", "."]]}\n')

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from elmoc.errors import InputError
-from elmoc.text.documents import TextDocument, TextRange, read_documents, reader_of
+from elmoc.text.documents import TextDocument, read_documents
 
 CHOSEN = {
     "the one that is called text": ([{"title": "A b", "text": "C d"}], "text"),
@@ -91,10 +91,3 @@ def test_files_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str], case:
     else:
         assert [list(document.sentences()) for document in read_documents(tmp_path / name)] == expected
         assert ("1 of 3 rows have no text" in capsys.readouterr().out) == (case == "an empty cell")
-
-
-def test_a_bad_line_of_a_part_is_told_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n' * 100 + "{\n")
-    _, part = reader_of(tmp_path / "a.jsonl").divide(TextRange(tmp_path / "a.jsonl", field="text"), 700)
-    with pytest.raises(InputError, match=r"a.jsonl, line 5\d from byte \d+ on cannot be read"):
-        list(read_documents(part))
