@@ -72,7 +72,6 @@ FORMATS: dict[str, dict[str, str]] = {
             '{"text": "This works .", "label": 3, "label_text": "positive"}\n'
             '{"text": "It ends .", "label": 2, "label_text": "neutral"}\n'
         ),
-        "a label and a sentence": ("3\tThis works .\n1\tIt is dull .\n"),
     },
     "imdb": {
         "JSON lines": (

@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,8 +20,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
-from downstream.inputs.sentence import TaskSentence, plain_word
-from downstream.printing import counted, note
+from downstream.inputs.sentence import TaskSentence
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
@@ -77,38 +75,21 @@ class FeatureStates:
         self._places: dict[tuple[str, ...], np.ndarray | int] = {}
         # Of sentences with the same words, errors name the last.
         distinct = {sentence.words: sentence for sentence in sentences}
-        respelled = 0
         for words, sentence in distinct.items():
             index = self._file.find(words)
-            if index is None:
-                index = self._plain_map.get(words)
-                respelled += 1
             view = np.zeros(0) if index is None else self._file.view(index)
             is_whole = view.size == self.layers * len(words) * self.width
             is_right = is_whole and view.shape[-2:] == (len(words), self.width)
             if index is None or not is_right:
-                text = shortened(" ".join(words))
                 raise InputError(
-                    f'{path}: the sentence "{text}" ({sentence.file}, line '
-                    f"{sentence.line}) is not in the file, or of another shape there: "
+                    f'{path}: the sentence "{shortened(" ".join(words))}" '
+                    f"({sentence.file}, line {sentence.line}) is not in the file, or "
+                    "of another shape there: "
                     "dump the features of what `python -m downstream sentences` prints"
                 )
             # An array with data of its own is a copy, which would fill the memory.
             is_copy = view.flags.owndata or not view.dtype.isnative
             self._places[words] = index if is_copy else view
-        if respelled:
-            note(
-                f"{path}: {counted(respelled, 'sentence')} found by their words as the "
-                "data spells them, such as -LRB- for ("
-            )
-
-    @cached_property
-    def _plain_map(self) -> dict[tuple[str, ...], int]:
-        """The sentences of the file in the spelling of `TaskSentence`: it may be made
-        of the data itself, where that is JSON lines of documents.
-        """
-        lines = self._file.sentence_map.items()
-        return {tuple(map(plain_word, line.split())): each for line, each in lines}
 
     def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence: views of the file where it

@@ -43,16 +43,14 @@ def as_trained(
     counts = count_labels(task, examples)
     unknown = {label: count for label, count in counts.items() if label not in trained}
     same = _by_spelling(trained)
-    renamed: dict[str, str] = {}
-    for label in list(unknown):
-        known = same.get(_plain(label), [])
-        # Of two spellings in the training data, nobody knows which one is meant.
-        if len(known) == 1:
-            renamed[label] = known[0]
-            note(
-                f"{name}: the label {label!r} ({unknown.pop(label):,}) is read as "
-                f"{known[0]!r}, as the training data spells it"
-            )
+    meant = {label: same.get(_plain(label), []) for label in unknown}
+    # Of two spellings in the training data, nobody knows which one is meant.
+    renamed = {label: known[0] for label, known in meant.items() if len(known) == 1}
+    for label, known in renamed.items():
+        note(
+            f"{name}: the label {label!r} ({unknown.pop(label):,}) is read as "
+            f"{known!r}, as the training data spells it"
+        )
     if not counts:
         warn(f"{name} has no label, such as {_listed(trained)} of the training data")
     if unknown:

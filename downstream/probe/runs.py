@@ -40,12 +40,9 @@ def score_probes(
     """
     saved, options = _training_before(task, data, options)
     kinds = options.kinds(inputs)
-    seeds = options.seed_list()
+    seeds = options.seed_list() if saved is None else saved.result.seeds
     # The place of the settings, which errors name.
-    where = ""
-    if saved is not None:
-        seeds = saved.result.seeds
-        where = f"{options.evaluate_only}/{RECORD}"
+    where = "" if saved is None else f"{options.evaluate_only}/{RECORD}"
     preset = task.small if options.preset == "small" else task.published
     chosen = with_changes(preset, options.settings, where=where)
     reader = with_changes(task.reader, options.reader, where=where)
@@ -68,9 +65,7 @@ def score_probes(
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
     # A saved probe has the vocabulary of its training.
-    vocabulary: Facts = {}
-    if saved is None:
-        vocabulary = task.vocabulary(splits[0].examples)
+    vocabulary = {} if saved else task.vocabulary(splits[0].examples)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
     data_folder = Path(os.path.abspath(next(iter(reported.files)))).parent

@@ -69,13 +69,12 @@ class Span(NamedTuple):
 @dataclass(frozen=True)
 class ColumnSentence:
     """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1)
-    of `file`, or in a `unit` of another name.
+    of `file`, or in a row of this number.
     """
 
     file: Path
     rows: list[list[str]]
     lines: list[int]
-    unit: str = "line"
 
     def column(self, index: int) -> list[str]:
         """One column, from top to bottom, as the file spells it; raises `InputError`
@@ -94,8 +93,7 @@ class ColumnSentence:
 
     def error(self, word: int, what: str) -> InputError:
         """An error about one of its words, with file and line."""
-        place = f"{self.file}, {self.unit} {self.lines[word]}"
-        return InputError(f"{place}: {reason(what)}")
+        return InputError(f"{self.file}, line {self.lines[word]}: {reason(what)}")
 
     def bracketed(self, index: int, *, clusters: bool = False) -> list[Span]:
         """The spans of a column of brackets in the order in which they open, so that
@@ -191,15 +189,10 @@ def read_columns(
     # A comment has another number of columns.
     width = len(sure[0]) if sure else 0
     found = [row[column] for row in sure if -len(row) <= column < len(row)]
-    name = found[0] if found else ""
-    if labels and _HEADING.fullmatch(name) and found.count(name) == 1:
+    if labels and found and _HEADING.fullmatch(found[0]) and found.count(found[0]) == 1:
         note(f"{path}: the row of headings is left out: {' '.join(sure[0])}")
         # A line between sentences has no columns.
         sure[0].clear()
-        del found[0]
-    is_usual = (
-        labels is not None and len(set(found)) > 1 and all(map(labels.fullmatch, found))
-    )
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     # The sentence that the line before belongs to.
@@ -209,9 +202,8 @@ def read_columns(
         # A tweet's first word may begin with #: a row of words has a label.
         if labels and line.startswith("#") and sentence is None:
             has_width = width in (0, len(columns))
-            has_label = any(map(labels.fullmatch, columns))
-            # Of other labels the forms are not known, but a comment begins with `# `.
-            has_label = has_label or (not is_usual and columns[:1] != ["#"])
+            # Labels may have another form, but a comment begins with `# `.
+            has_label = columns[:1] != ["#"] or any(map(labels.fullmatch, columns))
             is_comment = is_comment or not (has_width and has_label)
         if is_comment:
             comments[number] = line

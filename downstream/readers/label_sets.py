@@ -110,5 +110,3 @@ TWO_CLASSES = LabelSet(
     names=("neg", "pos"),
     spellings={"negative": "neg", "positive": "pos"},
 )
-# Sets that share numbers and names, and are told from each other by all labels alone.
-NUMBERED = (FIVE_CLASSES, TWO_CLASSES)

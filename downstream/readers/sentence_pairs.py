@@ -12,7 +12,6 @@ from downstream.printing import counted, note
 from downstream.readers.label_sets import NLI
 from downstream.readers.labelled_rows import read_labelled_rows
 from elmoc.errors import InputError
-from elmoc.process import progress_bar
 from elmoc.text.tokenizer import tokenise_sentence
 
 # Words of a sentence that are read: damaged lines, as in some copies of MultiNLI, hold
@@ -42,14 +41,7 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
     """
     pairs: list[SentencePair] = []
     cut = 0
-    rows = progress_bar(
-        iterable=read_labelled_rows(path, NLI),
-        desc="reading",
-        unit=" pairs",
-        leave=False,
-        delay=2,
-    )
-    for row in rows:
+    for row in read_labelled_rows(path, NLI):
         words = list(map(tokenise_sentence, row.texts))
         if not (all(words) and len(row.label.split()) == 1):
             raise InputError(

@@ -100,11 +100,10 @@ def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[
     # Lines may be damaged in ways that show where they are compared.
     with reading(", ".join(map(str, paths))):
         rows = _arrange(results, resamples)
-        order = list(TASKS)
         places = [result.place for result in results]
         rows.sort(key=lambda row: row.first.settings["train_fraction"])
         rows.sort(key=lambda row: places.index(row.first.place))
-        rows.sort(key=lambda row: order.index(row.first.task))
+        rows.sort(key=lambda row: list(TASKS).index(row.first.task))
         names = ["\t".join(row.first.place) for row in rows]
         # Within a preset, hyper-parameters tell rows apart.
         names = told_apart(names, [{"preset": row.first.preset} for row in rows])

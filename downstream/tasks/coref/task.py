@@ -30,7 +30,7 @@ from downstream.readers.conll2012 import (
     Document,
     read_documents,
 )
-from downstream.readers.labelled_rows import beginning
+from downstream.readers.rows import beginning
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.json_documents import read_json_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe

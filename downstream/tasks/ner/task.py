@@ -32,6 +32,7 @@ from downstream.readers.columns import (
     read_columns,
     relabelled,
 )
+from downstream.readers.rows import object_rows
 from downstream.readers.tagged_rows import read_tagged_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
@@ -143,14 +144,15 @@ class NerTask(Task[TaggedSentence, list[str]]):
         self, path: Path, options: NerReaderOptions, *, training: bool
     ) -> list[TaggedSentence]:
         """Read a file of columns or rows; tags (see `tags`) become BIO."""
-        names = [name.strip() for name in options.tag_names.split(",") if name]
-        column = 1
-        word_column = 0
-        sentences = read_tagged_rows(path, names)
-        if not sentences:
+        if object_rows(path) is None:
             column = options.column
             sentences, _ = read_columns(path, labels=TAG, column=column)
             word_column = find_words(sentences, options.word_column)
+        else:
+            column = 1
+            names = [name.strip() for name in options.tag_names.split(",") if name]
+            sentences = read_tagged_rows(path, names)
+            word_column = 0
         check_words(sentences, word_column)
         width = len(sentences[0].rows[0])
         if column in (word_column, word_column - width):

@@ -21,7 +21,8 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import counted
 from downstream.readers.label_sets import FIVE_CLASSES, LabelSet
-from downstream.readers.labelled_rows import beginning, read_labelled_rows
+from downstream.readers.labelled_rows import read_labelled_rows
+from downstream.readers.rows import beginning
 from downstream.settings import (
     SMALL_MIX_RATE,
     ReaderOptions,
@@ -36,7 +37,6 @@ from downstream.tasks.sst5.network import CLASSES, BiattentiveClassifier, Sst5Se
 from downstream.tasks.sst5.trees import parse_tree
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
-from elmoc.process import progress_bar
 from elmoc.text.tokenizer import tokenise_sentence
 
 
@@ -90,10 +90,7 @@ def read_phrases(
 ) -> list[Phrase]:
     """The texts of labelled rows, each a whole sentence; `words_of` divides them."""
     phrases = []
-    rows = progress_bar(
-        iterable=read_labelled_rows(path, labels), desc="reading", leave=False, delay=2
-    )
-    for row in rows:
+    for row in read_labelled_rows(path, labels):
         words = words_of(row.texts[0])
         if not words:
             raise InputError(f"{path}, line {row.line}: a text without words")

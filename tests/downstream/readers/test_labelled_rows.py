@@ -81,15 +81,6 @@ def test_rows_of_data_hubs(
     assert re.search(said, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("4\tWell , fine .\n0\tBad .\n", [4, 0]), ('Fine .,"3"\nBad .,1\n', [3, 1])]
-)
-def test_a_table_of_two_columns_needs_no_names(text: str, expected: list[int], tmp_path: Path) -> None:
-    (tmp_path / "table").write_text(text)
-    labels, sentences = read("sst5", tmp_path / "table")
-    assert (labels, sentences[1]) == (expected, "Bad .")
-
-
 TREE = "(3 (2 It) (3 works))\n"
 PAIR = '{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"}\n'
 REVIEW = '{"text": "a", "label": "pos"}\n'
@@ -105,9 +96,8 @@ DOCUMENT = "#begin document (a)\na 0 0 It (1)\n\n#end document\n"
         *((task, content, "coref reads CoNLL-2012 columns") for task, content in (("coref", TREE), ("coref", PAIR))),
         ("srl", "PAR1\0\n", "other is a Parquet file, and lines are wanted"),
         *((task, DOCUMENT, f"has #begin document .a.: {task} reads") for task in ("snli", "sst5", "imdb")),
-        ("sst5", "sentence\tlabel\na\t0\nb\t1\n", "the labels 0, 1, as imdb has them: sst5 reads trees"),
-        ("sst5", REVIEW.replace("pos", "positive") + REVIEW.replace("pos", "negative"), "negative, positive, as imdb"),
-        ("imdb", "text,label\na,0\nb,1\nc,2\nd,3\ne,4\n", "the labels 0, 1, 2, 3, 4, as sst5 has them"),
+        ("imdb", "text,label\na,0\nb,1\nc,2\n", "line 2: the label '0' of 0, 1, 2 is not known: imdb reads"),
+        ("sst5", "3\tThis works .\n1\tIt is dull .\n", "line 1 has 3, This works .: sst5 reads trees"),
         ("sst5", "text,label\na,4\nb,good\n", "line 3: the label 'good' of 4, good is not known: sst5 reads"),
         ("imdb", "text,label\na,-1\n", "no row with a gold label: imdb reads"),
     ],

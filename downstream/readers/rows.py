@@ -1,0 +1,86 @@
+"""Rows of task data, as data hubs and spreadsheets export them: JSON lines or a JSON
+array, Parquet, Arrow, and tab- or comma-separated text whose first line names the
+columns.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from downstream.printing import note
+from elmoc.errors import InputError, reading, shortened
+from elmoc.files.compression import open_binary
+from elmoc.text.arrow_files import ColumnFiles
+from elmoc.text.documents import TextRange, reader_of
+from elmoc.text.json_lines import JsonRows
+from elmoc.text.tables import read_table
+
+# How JSON begins: an array of rows, and lines. In columns a label stands behind a word
+# `[` or `{`.
+_ARRAY = re.compile(rb"\[\s*\{")
+_LINES = re.compile(rb'\{\s*"')
+
+Rows = Iterator[tuple[int, Mapping[str, Any]]]
+
+
+def read_cells(
+    path: Path, columns: Sequence[Iterable[str]], wanted: str
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the line on which each row begins (its number where there are no lines),
+    and its cells.
+
+    Args:
+        path: the file, plain or compressed.
+        columns: for each cell, the names that its column may have, in any case; the
+            first that is there is read.
+        wanted: what the task reads, as errors say it.
+
+    Raises:
+        InputError: a column is missing.
+    """
+    found = object_rows(path)
+    if found is None:
+        first_line = beginning(path).partition(b"\n")[0]
+        names, rows = read_table(path, "\t" if b"\t" in first_line else ",")
+    else:
+        line, first = next(found, (1, {}))
+        names = list(first)
+        rows = chain([(line, first)], found)
+    known = {name.strip().lower(): name for name in names}
+    chosen = []
+    for options in columns:
+        there = [known[option] for option in options if option in known]
+        chosen += there[:1]
+        if len(there) > 1:
+            note(f"{path}: of the columns {', '.join(there)}, {there[0]} is read")
+    if len(chosen) < len(columns):
+        shown = shortened(", ".join(names)) or "nothing"
+        raise InputError(f"{path}, line 1 has {shown}: {wanted}")
+    for line, cells in rows:
+        if not cells.keys() >= set(chosen):
+            raise InputError(f"{path}, line {line}: {' and '.join(chosen)} are needed")
+        yield line, [cells[name] for name in chosen]
+
+
+def object_rows(path: Path) -> Rows | None:
+    """The rows of JSON, Parquet or Arrow with their numbers; None of any other file."""
+    start = beginning(path)
+    if _ARRAY.match(start):
+        with reading(path), open_binary(path) as file:
+            objects = msgspec.json.decode(file.read(), type=list[dict[str, Any]])
+        return enumerate(objects, 1)
+    reader = JsonRows() if _LINES.match(start) else reader_of(path)
+    is_known = isinstance(reader, (JsonRows, ColumnFiles))
+    return reader.rows(TextRange(path)) if is_known else None
+
+
+def beginning(path: Path) -> bytes:
+    """The first bytes of the text of a file, without a byte order mark and white space
+    before them.
+    """
+    with open_binary(path) as file:
+        return file.read(1 << 16).lstrip(b"\xef\xbb\xbf \r\n")
