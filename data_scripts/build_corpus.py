@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from data_scripts.corpus import TOKENISED, CorpusOptions, make_corpus
-from data_scripts.parts.tokenising import Answer
+from data_scripts.corpus import CorpusOptions, make_corpus
 from elmoc.command_line import run_main
+from elmoc.text.options import TOKENISED, Answer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,8 @@ holds text of one source alone.
 import glob
 import os
 import shutil
-import sys
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,12 +38,8 @@ from data_scripts.parts.shards import (
     report,
     write_shards,
 )
-from data_scripts.parts.tokenising import Answer, Keep, Tokeniser, listed
-from data_scripts.parts.workers import (
-    Workers,
-    parallel_map,
-    show_speed,
-)
+from data_scripts.parts.tokenising import listed, tokenisers_of
+from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.corpus import Corpus, finish_corpus
 from elmoc.errors import InputError, quiet, say
 from elmoc.files.checksums import FileChecksum
@@ -63,28 +58,21 @@ from elmoc.text.documents import (
     whole_files,
 )
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
-from elmoc.text.options import TextField
+from elmoc.text.options import RawTextOptions
 from elmoc.text.overlap import RUN, Overlap
 
-TOKENISED = Meta(
-    description="whether the text is tokenised already: one sentence a line, words "
-    "split on white space (auto: decided for each file, see data_scripts.tokenize)"
-)
 # The folder of pieces in a corpus that is being made.
 WORK = ".work"
 # Files in their order, each with its source.
 NamedFiles = dict[AnyPath, str]
-NamedTexts = dict[TextRange, str]
 # Items of a list that are looked at to tell paths from text.
 _LOOKED_AT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
+class CorpusOptions(RawTextOptions):
     """How a corpus is made of text."""
 
-    tokenised: Annotated[Answer, TOKENISED] = "auto"
-    keep: Keep = ()
     held_out: Annotated[
         tuple[str, ...],
         Meta(
@@ -121,8 +109,6 @@ class CorpusOptions:
         | None
     ) = None
     workers: Workers = field(default_factory=available_cores)
-    # The last one, since `field` above is the function.
-    field: TextField = None
 
 
 DEFAULT = CorpusOptions()
@@ -158,9 +144,8 @@ def make_corpus(
     """
     options = checked(options)
     out = Path(out)
-    given: Sequence[Any] = [sources]
-    if isinstance(sources, list | tuple) and are_paths(sources[:_LOOKED_AT]):
-        given = sources
+    is_list = isinstance(sources, list | tuple) and are_paths(sources[:_LOOKED_AT])
+    given: Any = sources if is_list else [sources]
     with ExitStack() as stack:
         paths = [
             stack.enter_context(rereadable(each, field=options.field)) for each in given
@@ -184,7 +169,7 @@ def are_paths(items: Sequence[Any]) -> bool:
     if not all(isinstance(each, str | os.PathLike) for each in items):
         return False
     texts = list(map(os.fspath, items))
-    paths = [*texts, *(text.partition("=")[2] for text in texts)]
+    paths = texts + [text.partition("=")[2] for text in texts]
     return any(os.path.lexists(path) or glob.glob(path) for path in paths) or not any(
         text.split()[1:] for text in texts
     )
@@ -204,29 +189,21 @@ def _build(
     files = train_files | held_out_files
     say(f"text, in this order: {listed(files)}")
     texts = dict(zip(whole_files(files, options.field), files.values(), strict=True))
-    tokenisers = {
-        text.path: Tokeniser(text, tokenised=options.tokenised, keep=options.keep)
-        for text in texts
-    }
-    raw = {path: each for path, each in tokenisers.items() if not each.tokenised}
+    tokenisers = tokenisers_of(texts, options)
+    raw = {each.text.path: each for each in tokenisers if not each.tokenised}
     pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens)
     leave_out = whole_files(find_named_files(options.leave_out))
     check_tokenised(leave_out)
-    overlap = None
-    if leave_out:
-        documents = chain.from_iterable(map(read_documents, leave_out))
-        overlap = Overlap(chain.from_iterable(each.sentences() for each in documents))
+    documents = chain.from_iterable(map(read_documents, leave_out))
+    sentences = chain.from_iterable(each.sentences() for each in documents)
+    overlap = Overlap(sentences) if leave_out else None
     settings: dict[str, Any] = {
         "min_count": options.min_count,
         "shard_tokens": shard_tokens,
         "held_out": _as_given(held_out_files) or "as much as a shard of each source",
     }
     if raw:
-        settings["tokenised_here"] = list(map(str, raw))
-        settings["keep"] = options.keep
-        say(f"raw text, which is tokenised: {listed(raw)}")
-    elif options.keep:
-        say("warning: keep acts on raw text alone", file=sys.stderr)
+        settings |= {"tokenised_here": list(map(str, raw)), "keep": options.keep}
     workers = options.workers if world_size == 1 else 1
     if raw and len(pieces) < workers:
         # A compressed file is one piece, in which blocks are tokenised side by side.
@@ -270,14 +247,10 @@ def _read(
     pieces: Sequence[TextPiece], number: Callable[[TextPiece], Path], workers: int
 ) -> None:
     """Read those of the pieces that are not there yet."""
-    started = time.monotonic()
-    words = 0
     size = sum(piece.text_bytes for piece in pieces)
     with progress_bar(total=size, desc="reading", unit="B", unit_scale=True) as bar:
-        folders = parallel_map(number, pieces, workers)
-        for piece, folder in zip(pieces, folders, strict=True):
-            words += NumberedPiece(folder, piece).tokens
-            show_speed(bar, words, started)
+        done = parallel_map(number, pieces, workers)
+        for piece, _ in zip(pieces, done, strict=True):
             bar.update(piece.text_bytes)
 
 
@@ -292,16 +265,15 @@ def _finish(
     planned = plan_shards(numbered)
     lexicon = MergedLexicon(planned, min_count)
     train, held_out = write_shards(planned, lexicon, out)
-    rows = RowCount()
     left_out = dict.fromkeys(settings["shard_tokens"], 0)
+    counts: Counter[str] = Counter()
     for piece in numbered:
-        left_out[piece.text.source] += piece.left_out
-        rows.rows += piece.rows
-        rows.without_text += piece.without_text
-    rows.tell(out)
+        counts.update(piece.counts)
+        left_out[piece.text.source] += piece.counts["left_out"]
+    RowCount(counts["rows"], counts["without_text"]).tell(out)
     if "leave_out" in settings:
         settings["left_out_sentences"] = left_out
-        say(f"{sum(left_out.values()):,} sentences overlap with what is left out")
+        say(f"{counts['left_out']:,} sentences overlap with what is left out")
     finish_corpus(
         out,
         lexicon=lexicon.words,
@@ -342,7 +314,9 @@ def find_text(
 
 
 def _divide(
-    texts: NamedTexts, held_out: Collection[AnyPath], shard_tokens: int | None
+    texts: Mapping[TextRange, str],
+    held_out: Collection[AnyPath],
+    shard_tokens: int | None,
 ) -> tuple[list[TextPiece], dict[str, int]]:
     """The pieces of all files, and the size of a shard of each source."""
     sizes: dict[str, int] = {}

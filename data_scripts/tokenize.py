@@ -5,7 +5,6 @@ What becomes of which text is told in `parts/tokenising.py`.
 """
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from data_scripts.parts.tokenising import Answer, Keep, Tokeniser, listed
-from data_scripts.parts.workers import Workers, parallel_map, show_speed
+from data_scripts.parts.tokenising import Tokeniser, listed, tokenisers_of
+from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
@@ -32,11 +31,11 @@ from elmoc.text.documents import (
     whole_files,
 )
 from elmoc.text.named_files import find_named_files
-from elmoc.text.options import TextField
+from elmoc.text.options import Answer, RawTextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenizeOptions:
+class TokenizeOptions(RawTextOptions):
     """The command `python -m data_scripts.tokenize`."""
 
     sources: Annotated[
@@ -50,13 +49,6 @@ class TokenizeOptions:
     target: Annotated[
         Path, Meta(description="file to make, also .gz", extra={"metavar": "OUT"})
     ]
-    tokenised: Annotated[
-        Answer,
-        Meta(
-            description="whether IN is tokenised already (auto: more of its "
-            "punctuation stands apart than touches words)"
-        ),
-    ] = "auto"
     wrapped: Annotated[
         Answer,
         Meta(
@@ -64,10 +56,7 @@ class TokenizeOptions:
             "like width, and most end inside a sentence)"
         ),
     ] = "auto"
-    keep: Keep = ()
     workers: Workers = field(default_factory=available_cores)
-    # The last one, since `field` above is the function.
-    field: TextField = None
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,26 +84,13 @@ def tokenise_files(options: TokenizeOptions) -> None:
         stack.enter_context(locked(target))
         refuse_existing(target)
         paths = [stack.enter_context(rereadable(each)) for each in options.sources]
-        tokenisers = [
-            Tokeniser(
-                text,
-                tokenised=options.tokenised,
-                wrapped=options.wrapped,
-                keep=options.keep,
-            )
-            for text in whole_files(find_named_files(paths), options.field)
-        ]
-        for kind in dict.fromkeys(each.kind for each in tokenisers):
-            files = [each.text.path for each in tokenisers if each.kind == kind]
-            say(f"{listed(files)} {'is' if len(files) == 1 else 'are'} {kind}")
-        if options.keep and all(each.tokenised for each in tokenisers):
-            say("warning: keep acts on raw text alone", file=sys.stderr)
+        texts = whole_files(find_named_files(paths), options.field)
+        tokenisers = tokenisers_of(texts, options, options.wrapped)
         files = [each.text.path for each in tokenisers]
         size = estimate_text_bytes(files)
         bar = stack.enter_context(
             progress_bar(total=size, unit="B", unit_scale=True, desc="tokenising")
         )
-        started = time.monotonic()
         words = 0
         documents = 0
         begins = True
@@ -125,8 +101,6 @@ def tokenise_files(options: TokenizeOptions) -> None:
                 words += number
                 documents += number > 0 and begins
                 begins = number == 0
-                if begins:
-                    show_speed(bar, words, started)
             if not words:
                 raise InputError(f"{listed(files)} has no words")
     say(f"{target}: {words:,} words in {documents:,} documents")

@@ -20,7 +20,7 @@ import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, groupby, islice, pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from data_scripts.parts.tokenising import Tokeniser
+from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -74,10 +75,9 @@ class TextPiece:
     @property
     def text_bytes(self) -> int:
         """About how many bytes of text it has."""
-        whole = (reader_of(part.path).text_bytes(part.path) for part in self.parts)
         return sum(
-            min(size, part.end) - part.start
-            for size, part in zip(whole, self.parts, strict=True)
+            min(reader_of(part.path).text_bytes(part.path), part.end) - part.start
+            for part in self.parts
         )
 
 
@@ -116,9 +116,7 @@ class NumberedPiece:
     text: the piece.
     folder: where its ids and its lexicon are.
     tokens: the number of its ids.
-    left_out: the number of sentences that were left out.
-    rows: the number of rows that were read.
-    without_text: the number of those that have no text.
+    counts: what `counts.json` holds.
     shards: planned, in their order.
     """
 
@@ -126,14 +124,11 @@ class NumberedPiece:
         self.text = text
         self.folder = folder
         self.tokens = (folder / "ids.bin").stat().st_size // ID_DTYPE.itemsize
-        counts = read_json(folder / "counts.json")
-        self.left_out: int = counts["left_out"]
-        self.rows: int = counts["rows"]
-        self.without_text: int = counts["without_text"]
+        self.counts: dict[str, int] = read_json(folder / "counts.json")
+        ends: list[int] = []
         # An empty file cannot be mapped.
-        ends: Iterable[int] = ()
         if self.tokens:
-            ends = shard_ends(self.ids, self.documents, text.shard_tokens)
+            ends += shard_ends(self.ids, self.documents, text.shard_tokens)
         self.shards = [
             PlannedShard(self, start, end, text.held_out)
             for start, end in pairwise([0, *ends])
@@ -211,14 +206,14 @@ def _piece_key(
     """A hash of the piece: its files (path, size, time of change), their parts, and how
     it is read.
     """
-    key: list[Any] = [piece.held_out, piece.shard_tokens]
-    key.append(leave_out and leave_out.fingerprint)
+    overlap = leave_out and leave_out.fingerprint
+    key: list[Any] = [piece.held_out, piece.shard_tokens, overlap]
     for part in piece.parts:
         stat = os.stat(part.path)
-        key.append([os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns])
+        key += [os.path.realpath(part.path), stat.st_size, stat.st_mtime_ns]
         tokeniser = tokenisers.get(part.path)
         how = tokeniser and [tokeniser.wrapped, tokeniser.keep]
-        key.append([part.start, part.end, part.field, how])
+        key += [part.start, part.end, part.field, how]
     return fingerprint([json.dumps(key).encode()])
 
 
@@ -278,21 +273,23 @@ def _numbered_blocks(
     and how many sentences are left out of it.
     """
     # Of the types so far, as `leave_out` has them.
-    hashes = np.empty(0, dtype=np.uint64)
-    if leave_out is not None:
-        hashes = leave_out.hashes(local_ids)
+    hashes = np.empty(0) if leave_out is None else leave_out.hashes(local_ids)
     # The number of the next document, and that of the last sentence; the first sentence
     # begins one.
     next_document = 0
     document = -1
     for part in piece.parts:
         tokeniser = tokenisers.get(part.path)
-        for words, sentences in _blocks(_sentences(part, tokeniser, rows)):
+        sentences = _sentences(part, tokeniser, rows)
+        for block in buffered(sentences, len, most=BLOCK_WORDS):
+            # The words of the sentences, `<s>` and `</s>` around each.
+            marked = (chain((BEGIN,), words, (END,)) for words in block)
+            words = list(chain.from_iterable(marked))
             known = len(local_ids)
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
             new_words = list(islice(reversed(local_ids), len(local_ids) - known))
-            has_mark = np.count_nonzero(ids <= _END_ID) > 2 * sentences
+            has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(block)
             if has_mark or any("\0" in word for word in new_words):
                 again = _sentences(part, tokeniser, RowCount())
                 line = " ".join(next(each for each in again if _has_mark(each)))
@@ -328,25 +325,6 @@ def _sentences(
     # Any number of blank lines is one end.
     for has_words, each in groupby(sentences, key=bool):
         yield from each if has_words else [[]]
-
-
-def _blocks(sentences: Iterable[list[str]]) -> Iterator[tuple[list[str], int]]:
-    """Yield the words of sentences in blocks, `<s>` and `</s>` around each sentence,
-    and the number of sentences in each block.
-    """
-    words: list[str] = []
-    number = 0
-    for sentence in sentences:
-        words.append(BEGIN)
-        words += sentence
-        words.append(END)
-        number += 1
-        if len(words) >= BLOCK_WORDS:
-            yield words, number
-            words = []
-            number = 0
-    if words:
-        yield words, number
 
 
 def _has_mark(sentence: list[str]) -> bool:

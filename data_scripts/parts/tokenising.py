@@ -12,22 +12,21 @@ is refused, unless it is divided into words by spaces: then it counts as tokenis
 """
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
-from typing import Annotated, Literal
-
-from msgspec import Meta
 
 from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, say
 from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
     TextRange,
     check_tokenised,
     reader_of,
 )
+from elmoc.text.options import Answer, RawTextOptions
 from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import (
     BYTE_ORDER_MARK,
@@ -38,16 +37,6 @@ from elmoc.text.tokenizer import (
     tokenise_paragraph,
 )
 
-# "auto" asks the beginning of the text.
-Answer = Literal["auto", "yes", "no"]
-Keep = Annotated[
-    tuple[str, ...],
-    Meta(
-        description="a regular expression: what matches it in raw text is one word, "
-        "with _ for white space in it; may be given several times",
-        extra={"metavar": "REGEX", "repeat": True},
-    ),
-]
 # Characters of a printed list of files.
 _LONGEST_LIST = 300
 # Characters of the beginning: enough to learn a language's abbreviations from.
@@ -68,7 +57,7 @@ class Tokeniser:
         text: the file.
         tokenised: whether its text is tokenised already.
         wrapped: whether its lines are wrapped to a width.
-        keep: see `Keep`.
+        keep: see `RawTextOptions`.
 
     Raises:
         InputError: the file cannot be read, or is not of the kind that it seems to be;
@@ -157,6 +146,22 @@ class Tokeniser:
                 f"{self.text.path} {problem}, and pass what it writes with "
                 "--tokenised yes"
             )
+
+
+def tokenisers_of(
+    texts: Iterable[TextRange], options: RawTextOptions, wrapped: Answer = "auto"
+) -> list[Tokeniser]:
+    """The tokenisers of files; printed lines say which files are raw text."""
+    found = [
+        Tokeniser(text, tokenised=options.tokenised, wrapped=wrapped, keep=options.keep)
+        for text in texts
+    ]
+    for kind in dict.fromkeys(each.kind for each in found):
+        files = [each.text.path for each in found if each.kind == kind]
+        say(f"{listed(files)}: {kind}")
+    if options.keep and all(each.tokenised for each in found):
+        say("warning: keep acts on raw text alone", file=sys.stderr)
+    return found
 
 
 def listed(files: Collection[AnyPath]) -> str:

@@ -4,7 +4,6 @@ processes?
 
 import os
 import signal
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -67,12 +66,6 @@ def parallel_map(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def show_speed(bar: Any, words: int, started: float) -> None:
-    """Show words a second in a bar; `started` is by the monotonic clock."""
-    seconds = max(1e-3, time.monotonic() - started)
-    bar.set_postfix_str(f"{words / seconds:,.0f} words/s", refresh=False)
 
 
 def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:

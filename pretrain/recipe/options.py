@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from elmoc.settings import value_from_text
-from elmoc.text.options import TextField
+from elmoc.text.options import RawTextOptions
 
 
 def options_in(text: str) -> dict[str, Any]:
@@ -28,24 +28,9 @@ def options_in(text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContentOptions:
+class ContentOptions(RawTextOptions):
     """What a model is made of. A recipe that goes on needs the same."""
 
-    tokenised: Annotated[
-        Literal["auto", "yes", "no"],
-        Meta(
-            description="whether the text is tokenised already: one sentence a line, "
-            "words split on white space (auto: decided for each file)"
-        ),
-    ] = "auto"
-    keep: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="a regular expression: what matches it in raw text is one "
-            "word; may be given several times",
-            extra={"metavar": "REGEX", "repeat": True},
-        ),
-    ] = ()
     vectors: Annotated[
         str | None,
         Meta(
@@ -102,8 +87,6 @@ class ContentOptions:
             extra={"metavar": "FILE"},
         ),
     ] = field(default_factory=list)
-    # The last one, since `field` above is the function.
-    field: TextField = None
 
 
 @dataclass(frozen=True, kw_only=True)

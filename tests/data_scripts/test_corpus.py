@@ -43,7 +43,7 @@ def texts(tmp_path: Path) -> Path:
 def test_raw_text_gives_the_corpus_of_its_tokenised_text(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = CorpusOptions(held_out=(f"{texts}/held.txt",), workers=1)
     raw = make_corpus(texts / "raw.txt", texts / "a", options)
-    assert f"raw text, which is tokenised: {texts}/raw.txt, {texts}/held.txt" in capsys.readouterr().out
+    assert f"{texts}/raw.txt, {texts}/held.txt: raw text" in capsys.readouterr().out
     assert raw.record.settings["tokenised_here"] == [f"{texts}/raw.txt", f"{texts}/held.txt"]
     tokenised = make_corpus(texts / "raw.tok", texts / "b", CorpusOptions(held_out=(f"{texts}/held.tok",), workers=1))
     assert "raw text" not in capsys.readouterr().out

@@ -35,11 +35,11 @@ def test_file(tmp_path: Path, workers: str, ending: str, capfd) -> None:
     source, target, again = (tmp_path / f"{name}.txt{ending}" for name in ("in", "out", "again"))
     source.write_bytes(gzip.compress(RAW.encode()) if ending else RAW.encode())
     assert main([str(source), str(target), "--workers", workers]) == 0
-    assert "is raw text" in capfd.readouterr().out
+    assert ": raw text" in capfd.readouterr().out
     read = (lambda path: gzip.decompress(path.read_bytes())) if ending else Path.read_bytes
     assert read(target).decode() == TOKENISED
     assert main([str(target), str(again), "--workers", workers]) == 0
-    assert "is tokenised already" in capfd.readouterr().out
+    assert ": tokenised already" in capfd.readouterr().out
     assert again.read_bytes() == target.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name, again.name])
 
