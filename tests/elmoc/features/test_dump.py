@@ -98,9 +98,7 @@ def test_order_and_batches_change_nothing(
         np.testing.assert_allclose(array, expected[index], atol=1e-5)
 
 
-def test_empty_lines_are_refused_by_number_or_written_empty(
-    model_path: Path, tmp_path: Path, error_line: Fails
-) -> None:
+def test_empty_lines_are_refused_or_written_empty(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
     path, output = tmp_path / "in.txt", tmp_path / "f.h5"
     path.write_text("a b\n\nc\n \t\n")
     error = error_line(main(["dump-features", str(model_path), str(path), str(output)]))

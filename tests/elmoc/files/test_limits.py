@@ -43,63 +43,53 @@ def zeros(file: h5py.File, name: str, shape: tuple[int, ...], dtype: str) -> Non
         made.id.write_direct_chunk((start, *[0] * len(shape[1:])), packed, mask)
 
 
-def empty_sentences(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["states"] = np.zeros((0, 3, 4), "f4")
-        zeros(file, "offsets", (200 << 20,), "i8")
+def empty_sentences(file: h5py.File) -> None:
+    file["states"] = np.zeros((0, 3, 4), "f4")
+    zeros(file, "offsets", (200 << 20,), "i8")
 
 
-def more_sentences_than_the_limit(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["states"] = np.zeros((0, 3, 4), "f4")
-        zeros(file, "offsets", (MOST_SENTENCES + 2,), "i8")
+def more_sentences_than_the_limit(file: h5py.File) -> None:
+    file["states"] = np.zeros((0, 3, 4), "f4")
+    zeros(file, "offsets", (MOST_SENTENCES + 2,), "i8")
 
 
-def many_layers(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file.create_dataset("states", (0, 1 << 40, 4), "f4")
-        file["offsets"] = np.zeros(3, "i8")
+def many_layers(file: h5py.File) -> None:
+    file.create_dataset("states", (0, 1 << 40, 4), "f4")
+    file["offsets"] = np.zeros(3, "i8")
 
 
-def wide_words(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file.create_dataset("0", (3, 0, 1 << 40), "f4")
+def wide_words(file: h5py.File) -> None:
+    file.create_dataset("0", (3, 0, 1 << 40), "f4")
 
 
-def bomb(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        zeros(file, "0", (80 << 20, 3, 4), "f4")
+def bomb(file: h5py.File) -> None:
+    zeros(file, "0", (80 << 20, 3, 4), "f4")
 
 
-def bomb_of_one_sentence(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        zeros(file, "states", (80 << 20, 3, 4), "f4")
-        file["offsets"] = np.array([0, 80 << 20])
+def bomb_of_one_sentence(file: h5py.File) -> None:
+    zeros(file, "states", (80 << 20, 3, 4), "f4")
+    file["offsets"] = np.array([0, 80 << 20])
 
 
-def wide_chunk(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        made = file.create_dataset("0", (3, 2, 4), "f4", chunks=(3, 2, 1 << 26), maxshape=(None,) * 3, compression=1)
-        made.id.write_direct_chunk((0, 0, 0), b"of 1.6 GB")
+def wide_chunk(file: h5py.File) -> None:
+    made = file.create_dataset("0", (3, 2, 4), "f4", chunks=(3, 2, 1 << 26), maxshape=(None,) * 3, compression=1)
+    made.id.write_direct_chunk((0, 0, 0), b"of 1.6 GB")
 
 
-def long_map(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["0"] = np.zeros((3, 2, 4), "f4")
-        made = file.create_dataset("sentence_to_index", (1,), "S2000000000", chunks=(1,), compression=1)
-        made.id.write_direct_chunk((0,), b"of 2 GB")
+def long_map(file: h5py.File) -> None:
+    file["0"] = np.zeros((3, 2, 4), "f4")
+    made = file.create_dataset("sentence_to_index", (1,), "S2000000000", chunks=(1,), compression=1)
+    made.id.write_direct_chunk((0,), b"of 2 GB")
 
 
-def texts_as_states(path: Path) -> None:  # a thousand references to one text of any length
-    with h5py.File(path, "w") as file:
-        file["0"] = np.zeros((3, 2, 4), "f4")
-        file.create_dataset("1", (3, 100, 4), h5py.string_dtype())
+def texts_as_states(file: h5py.File) -> None:  # a thousand references to one text of any length
+    file["0"] = np.zeros((3, 2, 4), "f4")
+    file.create_dataset("1", (3, 100, 4), h5py.string_dtype())
 
 
-def many_texts(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["0"] = np.zeros((3, 2, 4), "f4")
-        file.attrs["layers"] = ["a text"] * 1000
+def many_texts(file: h5py.File) -> None:
+    file["0"] = np.zeros((3, 2, 4), "f4")
+    file.attrs["layers"] = ["a text"] * 1000
 
 
 @pytest.mark.parametrize(
@@ -109,9 +99,10 @@ def many_texts(path: Path) -> None:
         *(wide_chunk, long_map, texts_as_states, many_texts),
     ],
 )
-def test_feature_files(tmp_path: Path, write: Callable[[Path], None], error_line: Callable[[int], str]) -> None:
+def test_feature_files(tmp_path: Path, write: Callable[[h5py.File], None], error_line: Callable[[int], str]) -> None:
     path = tmp_path / "f.h5"
-    write(path)
+    with h5py.File(path, "w") as file:
+        write(file)
     assert path.stat().st_size < 16 << 20
     for command in ("inspect", "check"):
         assert str(path) in error_line(main([command, str(path)]))

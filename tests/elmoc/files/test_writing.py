@@ -224,9 +224,7 @@ FULL: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("write", FULL.values(), ids=FULL)
-def test_where_no_more_can_be_written_the_file_is_named_and_the_old_one_stays(
-    tmp_path: Path, write: Callable[[Path], object]
-) -> None:
+def test_a_full_disk_names_the_file_and_the_old_one_stays(tmp_path: Path, write: Callable[[Path], object]) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

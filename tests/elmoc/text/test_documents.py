@@ -161,14 +161,6 @@ def test_parts_of_a_file_give_back_every_line(tmp_path: Path) -> None:
     assert list(lines_of(read_documents(whole))) == lines
 
 
-def test_a_part_begins_with_a_document(tmp_path: Path) -> None:
-    text = "".join(f"w{number} a b c\n" + ("\n" if number % 5 == 4 else "") for number in range(4000))
-    (tmp_path / "a").write_text(text)
-    parts = reader_of(tmp_path / "a").divide(TextRange(tmp_path / "a"), 5000)
-    assert len(parts) > 5
-    assert sum(1 for part in parts for _ in read_documents(part)) == 800, "no document is cut"
-
-
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"fine\n" * 3000 + b"\n\xe9 bad\n")
     (tmp_path / "a.jsonl").write_text('\n{"sentences": [["It", "rained", "."]]}\n')
