@@ -16,8 +16,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.hdf5_output import DiskFile, HdfOutput
-from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.hdf5 import CheckedFile, DiskFile, HdfOutput
 from elmoc.files.writing import atomic_path, refuse_existing
 
 FORMAT_VERSION = 1

@@ -149,3 +149,9 @@ def test_the_room_for_all_files_is_looked_for_before_the_first_is_made(
     status = main(["dump-features", str(model_path), *map(str, inputs), "--output-dir", str(tmp_path / "out")])
     assert " free" in error_line(status)
     assert not list((tmp_path / "out").glob("*.h5"))
+
+
+def test_numbers_that_a_type_does_not_have() -> None:
+    with pytest.raises(InputError):
+        dump.converted(np.full((3, 4), 7e4, np.float32), "float16")
+    assert dump.converted(np.full((3, 4), 6e4, np.float32), "float16").dtype == np.float16

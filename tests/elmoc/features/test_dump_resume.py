@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from elmoc.__main__ import main
 from elmoc.encoding import SentenceEncoder
-from elmoc.features.hdf5_output import DiskFile
+from elmoc.files.hdf5 import DiskFile
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
 

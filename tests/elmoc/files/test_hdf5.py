@@ -1,4 +1,5 @@
-"""HDF5 files: what is damaged, elsewhere or not there is refused, and nothing larger than the file is allocated."""
+"""HDF5 files: what is damaged, elsewhere or not there is refused, and nothing larger than the file is allocated;
+a new one appears whole or not at all, on a disk that is full, too."""
 
 import errno
 import os
@@ -100,3 +101,26 @@ def test_a_file_is_read_where_there_are_no_locks(path: Path, number: int) -> Non
     environment = os.environ | {"LD_PRELOAD": str(library)}
     done = subprocess.run([sys.executable, "-c", read], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{len(LINES)}\n"
+
+
+@pytest.mark.parametrize("limit", [20_000, 900_000])
+def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit: int) -> None:
+    """A full disk is reported by the library in the same way."""
+    code = f"""
+import resource, sys
+import numpy as np
+from elmoc.errors import run_command
+from elmoc.features.reader import LAYOUTS
+from elmoc.features.layouts import Entry, FeatureShape
+shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+def command():
+    with LAYOUTS["allennlp"].open(sys.argv[1], {{}}, shape=shape) as writer:
+        for index in range(4000):
+            writer.add(Entry(4), np.zeros((3, 4, 10), dtype=np.float32))
+sys.exit(run_command(command))
+"""
+    path = tmp_path / "f.h5"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"error: {path}: File too large\n")
+    assert list(tmp_path.iterdir()) == []
