@@ -194,9 +194,8 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
         yield partial
         mode = partial.stat().st_mode & 0o666
         for file in partial.iterdir():
-            is_own = not file.is_symlink() and file.stat().st_nlink == 1
             # A file with two names, or a link, is also another's.
-            if file.is_file() and is_own:
+            if file.is_file() and not file.is_symlink() and file.stat().st_nlink == 1:
                 os.chmod(file, mode)
                 to_disk(file)
         remove(old)

@@ -35,7 +35,7 @@ class TextRange:
     text and of JSON lines, where lines begin.
 
     field: of rows, the column that holds the text; None for text without columns.
-        `whole_file` chooses it.
+        `whole_files` chooses it.
     """
 
     path: AnyPath

@@ -26,8 +26,7 @@ class Sentence:
     """A sentence of a feature file.
 
     tokens: its words.
-    line: its text without white space around it, by which it is found again; by default
-        the words with one blank between them.
+    line: its text without white space around it, by which it is found again.
     document: the key of the document that it is a part of (`doc_key` in jsonlines).
     boundaries: whether its states have `<s>` and `</s>`, too, before and behind its
         words.
@@ -36,15 +35,11 @@ class Sentence:
     """
 
     tokens: Sequence[str]
-    line: str = ""
-    document: str | None = None
-    boundaries: bool = False
-    begins: bool = True
-    where: str = ""
-
-    def __post_init__(self) -> None:
-        line = self.line or " ".join(self.tokens)
-        object.__setattr__(self, "line", line.strip())
+    line: str
+    document: str | None
+    boundaries: bool
+    begins: bool
+    where: str
 
     @property
     def length(self) -> int:
@@ -95,9 +90,10 @@ class SentenceInput:
                 begins = True
                 lines = [""] if document.lines == () else document.lines
                 for index, line in enumerate(lines):
+                    as_text = line if isinstance(line, str) else " ".join(line)
                     yield Sentence(
                         tokens=line.split() if isinstance(line, str) else line,
-                        line=line if isinstance(line, str) else "",
+                        line=as_text.strip(),
                         document=key,
                         boundaries=self.options.boundaries,
                         begins=begins,
