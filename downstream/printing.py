@@ -31,9 +31,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
         noun: the singular.
         plural: the noun with an s, unless it is given.
     """
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {plural or f'{noun}s'}"
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 @dataclass(frozen=True)
@@ -55,18 +53,18 @@ def text_table(table: Table, *, markdown: bool = False) -> str:
     """The lines of a table under its title, for a terminal or as Markdown."""
     columns = []
     for place, header in enumerate(table.headers):
-        cells = [row[place] for row in table.rows]
+        cells = [header, *(row[place] for row in table.rows)]
         is_right = header in table.right
+        width = max(map(len, cells))
+        rule = "─" * width
         if markdown:
+            width = 0
             # The colon aligns a column to the right.
             rule = "---:" if is_right else "---"
             cells = [cell.replace("|", "\\|") for cell in cells]
-            columns.append([header, rule, *cells])
-        else:
-            width = max(map(len, [header, *cells]))
-            lines = [header, "─" * width, *cells]
-            aligned = str.rjust if is_right else str.ljust
-            columns.append([aligned(line, width) for line in lines])
+        cells.insert(1, rule)
+        aligned = str.rjust if is_right else str.ljust
+        columns.append([aligned(cell, width) for cell in cells])
     rows = zip(*columns, strict=True)
     if markdown:
         lines = [f"| {' | '.join(cells)} |" for cells in rows]

@@ -93,8 +93,7 @@ class ProbeInputs(torch.nn.Module):
             return
         width = self._states.width
         states = vectors = 0.0
-        every = math.ceil(len(sentences) / MATCHED)
-        for sentence in sentences[::every]:
+        for sentence in sentences[:: math.ceil(len(sentences) / MATCHED)]:
             x, _ = self([sentence])
             states += float(x[..., :width].square().sum()) / width
             vectors += float(x[..., width:].square().sum()) / (self.size - width)

@@ -36,8 +36,7 @@ class TaskSentence:
 
 def make_sentence(words: Iterable[str], *, file: object, line: int) -> TaskSentence:
     """The sentence of these words, each of which stays one word."""
-    plain = tuple(plain_word(word) for word in words)
-    return TaskSentence(plain, str(file), line)
+    return TaskSentence(tuple(plain_word(word) for word in words), str(file), line)
 
 
 def plain_word(word: str) -> str:

@@ -62,11 +62,10 @@ class FeatureStates:
         self.layers = self._file.layers
         self.names = self._file.layer_names
         self.width = self._file.width
-        self.described = self._file.attributes | {"layers": self.names}
+        place = {"file": os.path.realpath(path)}
         if directory is not None:
-            self.described["directory"] = str(directory)
-        else:
-            self.described["file"] = os.path.realpath(path)
+            place = {"directory": str(directory)}
+        self.described = self._file.attributes | {"layers": self.names} | place
         if "model" not in self.described:
             status = os.stat(path)
             self.described["file_size"] = status.st_size
@@ -181,8 +180,7 @@ class WordTable:
                 raise InputError(
                     f"{origin} has vectors with numbers that are not finite"
                 )
-        padded_blocks = self.padded.split(self.sizes, dim=1)
-        known = [block.any(dim=1) for block in padded_blocks]
+        known = [block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)]
         self.known = torch.stack(known, dim=1).float()
         self.described = {
             "origin": SEPARATOR.join(origins),

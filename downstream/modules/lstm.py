@@ -52,10 +52,9 @@ class BiLstm(torch.nn.Module):
         """
         if x.is_cpu:
             return padded_bilstm(self.lstm, x, lengths)
-        packed = pack_padded_sequence(
-            x, lengths, batch_first=True, enforce_sorted=False
+        states, _ = self.lstm(
+            pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         )
-        states, _ = self.lstm(packed)
         padded, _ = pad_packed_sequence(
             states, batch_first=True, total_length=x.shape[1]
         )
@@ -224,7 +223,6 @@ def _read(
         gates = inputs + recurrent(state)  # [n, 5H]
         enter, keep, candidate, leave, highway = gates.chunk(5, dim=1)
         cell = enter.sigmoid() * candidate.tanh() + keep.sigmoid() * cell
-        output = leave.sigmoid() * cell.tanh()
-        state = torch.lerp(passed, output, highway.sigmoid())
+        state = torch.lerp(passed, leave.sigmoid() * cell.tanh(), highway.sigmoid())
         states.append(state)
     return states

@@ -87,8 +87,7 @@ def viterbi(logits: Tensor, lengths: Tensor, transitions: Tensor) -> list[list[i
         inside = (step < lengths).unsqueeze(1)  # [B, 1]
         scores = torch.where(inside, best + logits[:, step], scores)
         pointers.append(torch.where(inside, previous, stay))
-    last = scores + transitions[:tags, tags + 1]
-    tag = last.argmax(dim=1, keepdim=True)  # [B, 1]
+    tag = (scores + transitions[:tags, tags + 1]).argmax(dim=1, keepdim=True)  # [B, 1]
     backwards = [tag]
     for previous in reversed(pointers):
         tag = previous.gather(1, tag)

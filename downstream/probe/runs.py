@@ -177,17 +177,21 @@ def _scored(
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
     reported = splits[-1]
     if options.evaluate_only is None:
-        # Weights, dropout and order of batches are drawn from the seed alone, so that
-        # it gives the same numbers in any run.
+        # A seed gives the same weights, dropout and order of batches in any run.
         torch.manual_seed(seed)
-        probe, trained = _trained(
+        inputs = ProbeInputs(sources, settings)
+        # Words are matched to states as they are when they are standardised.
+        if settings.standardise:
+            inputs.standardise_words(splits[0].sentences)
+        if settings.match_vectors:
+            inputs.match_words(splits[0].sentences)
+        probe = task.model(inputs=inputs, settings=settings, **vocabulary)
+        trained = train_probe(
             task,
-            vocabulary,
-            sources=sources,
-            settings=settings,
-            device=options.device,
+            probe.to(options.device),
             train=splits[0],
             dev=splits[1],
+            settings=settings,
             generator=np.random.default_rng(seed),
             title=name,
         )
@@ -226,37 +230,6 @@ def _scored(
         path = options.save / f"{line.inputs}.seed{seed}"
         save_probe(path, probe, vocabulary, splits[0].labels, line)
     return line
-
-
-def _trained(
-    task: Task[Any, Any],
-    vocabulary: Facts,
-    *,
-    sources: InputSources,
-    settings: TrainingSettings,
-    device: str,
-    train: Split,
-    **others: Any,
-) -> tuple[Probe[Any, Any], Facts]:
-    """A probe that is trained, and the fields of a line of results about its training.
-
-    Args:
-        task: of the probe.
-        vocabulary: what the task's model has to know of the training data.
-        sources: of the probe's inputs.
-        settings: the hyper-parameters for these inputs.
-        device: where it is trained.
-        train: the split to train on.
-        others: see `train_probe`.
-    """
-    inputs = ProbeInputs(sources, settings)
-    # Words are matched to states as they are when they are standardised.
-    if settings.standardise:
-        inputs.standardise_words(train.sentences)
-    if settings.match_vectors:
-        inputs.match_words(train.sentences)
-    probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
-    return probe, train_probe(task, probe, train=train, settings=settings, **others)
 
 
 def _rebuilt(

@@ -62,10 +62,9 @@ def read_splits(
     """
     splits: list[Split] = []
     for name, paths in files.items():
-        split = read_split(
-            task, name, paths, options, fraction=fraction, trained=trained
+        splits.append(
+            read_split(task, name, paths, options, fraction=fraction, trained=trained)
         )
-        splits.append(split)
         trained = splits[0].labels if trained is None else trained
     return splits
 
@@ -101,18 +100,15 @@ def read_split(
         # All sentences of the file count, though training may use a part of them.
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
         examples += read
-    part = ""
     if name == "train":
         examples = random_part(task, examples, fraction)
         examples = task.training_examples(examples, options)
-        if fraction != 1:
-            part = f": {100 * fraction:.4g} % of them"
     if trained is not None:
         examples = as_trained(task, name, examples, trained)
     labels = count_labels(task, examples)
     if trained is None:
         warn_of_spellings(name, labels)
-    say(f"{name:6} {task.describe(examples)}{part}")
+    say(f"{name:6} {task.describe(examples)}")
     by_example = [task.sentences(example) for example in examples]
     return Split(
         name=name,
@@ -142,7 +138,6 @@ def random_part(
     # The kept ones are the first of a fixed order, so that a smaller part lies inside a
     # larger one.
     order = np.random.default_rng(PART_SEED).permutation(len(distinct))
-    count = max(1, round(fraction * len(distinct)))
-    kept = {distinct[row] for row in order[:count]}
+    kept = {distinct[row] for row in order[: max(1, round(fraction * len(distinct)))]}
     pairs = zip(examples, places, strict=True)
     return [example for example, place in pairs if place in kept]

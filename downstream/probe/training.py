@@ -195,8 +195,7 @@ def length_batches(
     for start in range(0, len(order), CHUNK * batch_size):
         chunk = order[start : start + CHUNK * batch_size]
         by_length = chunk[np.argsort(sizes[chunk], kind="stable")]
-        starts = range(batch_size, len(chunk), batch_size)
-        batches += np.split(by_length, starts)
+        batches += np.split(by_length, range(batch_size, len(chunk), batch_size))
     # In their own order, the batches of a chunk would go from short to long examples.
     for place in generator.permutation(len(batches)):
         yield batches[place]

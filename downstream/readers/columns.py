@@ -29,7 +29,6 @@ from elmoc.errors import InputError, reason
 from elmoc.files.text import read_lines
 from elmoc.text.tokenizer import SENTENCE_ENDS
 
-DOCUMENT_START = "-DOCSTART-"
 # Beginnings of the lines before and behind a document of CoNLL-2012.
 DOCUMENT_MARKS = ("#begin document", "#end document")
 
@@ -294,8 +293,7 @@ def _is_of_order(cells: Sequence[str]) -> bool:
     """Whether the cells of a sentence are all the same, or count its words."""
     numbers = [int(cell) for cell in cells if re.fullmatch(r"\d{1,9}", cell)]
     steps = {after - before for before, after in pairwise(numbers)}
-    counts = len(numbers) == len(cells) and steps <= {1}
-    return counts or len(set(cells)) == 1
+    return (len(numbers) == len(cells) and steps <= {1}) or len(set(cells)) == 1
 
 
 def split_columns(line: str) -> list[str]:
@@ -305,4 +303,4 @@ def split_columns(line: str) -> list[str]:
     # Words with blanks are found in columns between tabs alone.
     cells = line.split("\t") if "\t" in line else filter(None, line.split(" "))
     columns = [cell.strip() for cell in cells]
-    return columns if any(columns) and DOCUMENT_START not in columns else []
+    return columns if any(columns) and "-DOCSTART-" not in columns else []

@@ -42,14 +42,14 @@ def read_cells(
     Raises:
         InputError: a column is missing.
     """
-    found = object_rows(path)
-    if found is None:
+    rows: Rows | None = object_rows(path)
+    if rows is None:
         first_line = beginning(path).partition(b"\n")[0]
         names, rows = read_table(path, "\t" if b"\t" in first_line else ",")
     else:
-        line, first = next(found, (1, {}))
+        line, first = next(rows, (1, {}))
         names = list(first)
-        rows = chain([(line, first)], found)
+        rows = chain([(line, first)], rows)
     known = {name.strip().lower(): name for name in names}
     chosen = []
     for options in columns:
@@ -74,8 +74,9 @@ def object_rows(path: Path) -> Rows | None:
             objects = msgspec.json.decode(file.read(), type=list[dict[str, Any]])
         return enumerate(objects, 1)
     reader = JsonRows() if _LINES.match(start) else reader_of(path)
-    is_known = isinstance(reader, (JsonRows, ColumnFiles))
-    return reader.rows(TextRange(path)) if is_known else None
+    if isinstance(reader, (JsonRows, ColumnFiles)):
+        return reader.rows(TextRange(path))
+    return None
 
 
 def beginning(path: Path) -> bytes:

@@ -168,11 +168,10 @@ def row_as_json(row: Row) -> dict[str, Any]:
         scores[kind] = {name: getattr(result, name) for name in _OF_SEEDS}
     gains = {}
     for kind, gain in row.gains.items():
-        error = float(gain.resampled.std(ddof=1))
         gains[kind] = {
             "points": gain.points,
             "interval": interval(gain.resampled),
-            "error": error,
+            "error": float(gain.resampled.std(ddof=1)),
         }
     return {
         **{name: getattr(row.first, name) for name in _OF_ROW},

@@ -41,8 +41,7 @@ class Classifier(Probe[Example, Probabilities]):
 
     def predict(self, examples: Sequence[Example]) -> list[Probabilities]:
         """The probability of each label."""
-        logits = require_numbers(self.logits(examples))  # [B, labels]
-        rows = logits.softmax(dim=1).tolist()
+        rows = require_numbers(self.logits(examples)).softmax(dim=1).tolist()
         return [dict(zip(self.labels, row, strict=True)) for row in rows]
 
 
@@ -70,8 +69,7 @@ class ClassificationTask(Task[Example, Probabilities]):
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
         """float64 [2]: 1 if the prediction is right, else 0; and 1 for the example."""
         # A label that the training data lacked is never predicted, and counts as wrong.
-        is_right = best_label(prediction) == example.label
-        return np.array([is_right, 1], dtype=np.float64)
+        return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         return {self.metric: ratio(counts[..., 0], counts[..., 1])}

@@ -159,7 +159,6 @@ def antecedent_loss(antecedents: Tensor, scores: Tensor, clusters: Tensor) -> Te
     own = clusters.unsqueeze(1)  # [K, 1]
     alike = (clusters[antecedents] == own) & (own >= 0)  # [K, C]
     right = alike & (scores[:, 1:] > -torch.inf)
-    none = ~right.any(dim=1, keepdim=True)
-    right = torch.cat([none, right], dim=1)  # [K, 1 + C]
+    right = torch.cat([~right.any(dim=1, keepdim=True), right], dim=1)  # [K, 1 + C]
     gold = scores.masked_fill(~right, -torch.inf).logsumexp(dim=1)
     return (scores.logsumexp(dim=1) - gold).sum()

@@ -14,7 +14,6 @@ from pathlib import Path
 from downstream.printing import counted, note, warn
 from downstream.readers.columns import (
     ColumnSentence,
-    Span,
     bio_spans,
     bio_tags,
     outermost,
@@ -97,7 +96,24 @@ def read_tags(sentences: Sequence[ColumnSentence], column: int) -> list[list[str
     if inner:
         named = counted(inner, "entity", "entities")
         note(f"{path}: {named} inside others are left out")
-    _tell_of_places(path, places & set(_PLACES), list(map(bio_spans, tags)))
+    entities = list(map(bio_spans, tags))
+    places &= set(_PLACES)
+    count = sum(map(len, entities))
+    several = sum(span.first < span.last for span in chain.from_iterable(entities))
+    if places and not places & set("BSUW") and several:
+        note(
+            f"{path}: no tag begins an entity (B-): words of one type side by side are "
+            f"read as one, as in {several:,} of {count:,} entities"
+        )
+    beside = sum(
+        (one.label, one.last + 1) == (other.label, other.first)
+        for one, other in chain.from_iterable(map(pairwise, entities))
+    )
+    if places == {"B"} and beside:
+        warn(
+            f"{path}: no tag continues an entity (I-): each word is read as one, "
+            f"though {beside:,} of {count:,} stand behind one of their type"
+        )
     return tags
 
 
@@ -116,33 +132,6 @@ def _standard_tags(path: Path, found: set[str]) -> dict[str, str]:
             note(f"{path}: tags are spelled {name}, as in {some}, and read as B-TYPE")
             standard = dict.fromkeys(found, OUTSIDE)
             for match in matches:
-                place = match["place"].upper() or "I"
-                standard[match[0]] = f"{place}-{match['type']}"
+                standard[match[0]] = f"{match['place'].upper() or 'I'}-{match['type']}"
             return standard
     return {}
-
-
-def _tell_of_places(path: Path, places: set[str], spans: list[list[Span]]) -> None:
-    """Tell where the letters of tags leave open which words are one entity.
-
-    Args:
-        path: of the file.
-        places: all letters of its tags.
-        spans: of the entities of each sentence.
-    """
-    entities = sum(map(len, spans))
-    several = sum(span.first < span.last for span in chain.from_iterable(spans))
-    if places and not places & set("BSUW") and several:
-        note(
-            f"{path}: no tag begins an entity (B-): words of one type side by side are "
-            f"read as one, as in {several:,} of {entities:,} entities"
-        )
-    beside = sum(
-        (one.label, one.last + 1) == (other.label, other.first)
-        for one, other in chain.from_iterable(map(pairwise, spans))
-    )
-    if places == {"B"} and beside:
-        warn(
-            f"{path}: no tag continues an entity (I-): each word is read as one, "
-            f"though {beside:,} of {entities:,} stand behind one of their type"
-        )

@@ -102,8 +102,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         CPU.
         """
         x, lengths = self.inputs([each.sentence for each in examples])  # [B, T, D]
-        states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
-        return self.output(self.dropout(states)), lengths
+        return self.output(self.dropout(self.lstm(self.dropout(x), lengths))), lengths
 
     def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
         """Negative log-likelihood, summed over the sentences of the batch."""
@@ -154,17 +153,15 @@ class NerTask(Task[TaggedSentence, list[str]]):
             sentences = read_tagged_rows(path, names)
             word_column = 0
         check_words(sentences, word_column)
-        width = len(sentences[0].rows[0])
-        if column in (word_column, word_column - width):
+        if column in (word_column, word_column - len(sentences[0].rows[0])):
             raise sentences[0].error(
                 0,
                 f"column {word_column} has the words: tags are needed in another "
                 "(--column), which a tab or a blank divides from it",
             )
-        tags = read_tags(sentences, column)
         return [
             TaggedSentence(each.sentence(word_column), own)
-            for each, own in zip(sentences, tags, strict=True)
+            for each, own in zip(sentences, read_tags(sentences, column), strict=True)
         ]
 
     def labels(self, example: TaggedSentence) -> Sequence[str]:

@@ -118,9 +118,8 @@ class SrlProbe(Probe[SrlSentence, Roles]):
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
         scores, lengths = self._scores(examples)
-        paths = self.tags.best(require_numbers(scores), lengths)
         # There is a path for each proposition: every sentence takes as many as it has.
-        spans = map(bio_spans, paths)
+        spans = map(bio_spans, self.tags.best(require_numbers(scores), lengths))
         return [list(islice(spans, len(each.propositions))) for each in examples]
 
     def _scores(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, Tensor]:

@@ -109,8 +109,7 @@ class BiattentiveClassifier(torch.nn.Module):
         states = self.encoder(projected, lengths)  # [B, T, 2H]
         attended = self_biattention(states, mask)  # [B, T, 6H]
         integrated = self.integrator(attended, lengths)  # [B, T, 2H]
-        sentence = self.pool(integrated, mask)  # [B, 8H]
-        return self.output(self.integrator_dropout(sentence))
+        return self.output(self.integrator_dropout(self.pool(integrated, mask)))
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
         """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean
