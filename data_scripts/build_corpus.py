@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,18 +33,15 @@ class BuildCorpusCommand(CorpusOptions):
     tokenised: Annotated[Answer, TOKENISED] = "yes"
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        BuildCorpusCommand,
-        lambda given: make_corpus(given.files, given.corpus, given),
-        argv,
-        prog="python -m data_scripts.build_corpus",
-        description="Make a corpus directory from tokenised text: one sentence a line, "
-        "words split on white space, blank lines between documents. Safe to interrupt "
-        "and run again.",
-    )
-
+main = partial(
+    run_main,
+    BuildCorpusCommand,
+    lambda given: make_corpus(given.files, given.corpus, given),
+    prog="python -m data_scripts.build_corpus",
+    description="Make a corpus directory from tokenised text: one sentence a line, "
+    "words split on white space, blank lines between documents. Safe to interrupt "
+    "and run again.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,8 +9,9 @@ words.
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ from elmoc.command_line import run_main
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
-from elmoc.files.writing import atomic_directory, locked, refuse_existing
+from elmoc.files.writing import atomic_directory, locked
 from elmoc.process import available_cores, progress_bar
 
 # PyTorch, which both load, is only needed for the work.
@@ -60,18 +61,6 @@ class SubwordOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        SubwordOptions,
-        build_subwords,
-        argv,
-        prog="python -m data_scripts.build_subwords",
-        description="Make a corpus directory of subwords (byte-level BPE) from a "
-        "corpus of words.",
-    )
-
-
 def build_subwords(options: SubwordOptions) -> None:
     """Make a corpus of subwords.
 
@@ -81,8 +70,7 @@ def build_subwords(options: SubwordOptions) -> None:
     corpus = options.corpus
     source = Corpus(options.words)
     source.require_words()
-    with locked(corpus):
-        refuse_existing(corpus)
+    with locked(corpus, new=True):
         like = options.like
         learnt = units_of(like) if like else learn(source, options.units)
         split = _SplitTypes(source, learnt)
@@ -108,9 +96,7 @@ def build_subwords(options: SubwordOptions) -> None:
                 "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
-            }
-            if like:
-                settings["like"] = like
+            } | ({"like": like} if like else {})
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,
@@ -227,6 +213,15 @@ def units_of(path: str) -> "Subwords":
         )
     return stored.subwords
 
+
+main = partial(
+    run_main,
+    SubwordOptions,
+    build_subwords,
+    prog="python -m data_scripts.build_subwords",
+    description="Make a corpus directory of subwords (byte-level BPE) from a "
+    "corpus of words.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,9 +9,10 @@ rows are written as a table.
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, human_bytes, say, shortened
 from elmoc.files.arrays import all_finite
-from elmoc.files.writing import locked, refuse_existing, temporary_path
+from elmoc.files.writing import locked, temporary_path
 from elmoc.process import available_cores, progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import (
@@ -92,18 +93,6 @@ class TableOptions:
             )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        TableOptions,
-        build_vectors,
-        argv,
-        prog="python -m data_scripts.build_vectors",
-        description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type "
-        "of the corpus.",
-    )
-
-
 def build_vectors(options: TableOptions) -> None:
     """Make a vector table of a corpus, [V, E].
 
@@ -113,8 +102,7 @@ def build_vectors(options: TableOptions) -> None:
     """
     corpus = Corpus(options.corpus)
     description = corpus.path / "vectors" / f"{options.name}.json"
-    with locked(description):
-        refuse_existing(description)
+    with locked(description, new=True):
         origin = options.origin
         if not origin.startswith("random:"):
             # It is recorded, and opened again from anywhere.
@@ -240,6 +228,15 @@ def report(corpus: Corpus, name: str, rows: np.ndarray, origin: str) -> None:
             file=sys.stderr,
         )
 
+
+main = partial(
+    run_main,
+    TableOptions,
+    build_vectors,
+    prog="python -m data_scripts.build_vectors",
+    description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type "
+    "of the corpus.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

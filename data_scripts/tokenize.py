@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -20,7 +21,7 @@ from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
 from elmoc.files.text import open_text
-from elmoc.files.writing import locked, refuse_existing
+from elmoc.files.writing import locked
 from elmoc.process import available_cores, progress_bar
 from elmoc.text.documents import (
     RowCount,
@@ -59,19 +60,6 @@ class TokenizeOptions(RawTextOptions):
     workers: Workers = field(default_factory=available_cores)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        TokenizeOptions,
-        tokenise_files,
-        argv,
-        prog="python -m data_scripts.tokenize",
-        description="Raw text to one tokenised sentence a line; blank lines separate "
-        "documents before and after. Text that is tokenised already passes through "
-        "unchanged. Learns the language's abbreviations from the text.",
-    )
-
-
 def tokenise_files(options: TokenizeOptions) -> None:
     """Tokenise files, one after the other, into one file.
 
@@ -81,8 +69,7 @@ def tokenise_files(options: TokenizeOptions) -> None:
     """
     target = options.target
     with ExitStack() as stack:
-        stack.enter_context(locked(target))
-        refuse_existing(target)
+        stack.enter_context(locked(target, new=True))
         paths = [stack.enter_context(rereadable(each)) for each in options.sources]
         texts = whole_files(find_named_files(paths), options.field)
         tokenisers = tokenisers_of(texts, options, options.wrapped)
@@ -142,6 +129,16 @@ def tokenised_lines(
         yield from tokenisers[number].joined(block for _, block in own)
     rows.tell(listed([each.text.path for each in tokenisers]))
 
+
+main = partial(
+    run_main,
+    TokenizeOptions,
+    tokenise_files,
+    prog="python -m data_scripts.tokenize",
+    description="Raw text to one tokenised sentence a line; blank lines separate "
+    "documents before and after. Text that is tokenised already passes through "
+    "unchanged. Learns the language's abbreviations from the text.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

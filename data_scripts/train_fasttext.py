@@ -28,7 +28,7 @@ from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.text import open_text
-from elmoc.files.writing import atomic_path, locked, refuse_existing, temporary_path
+from elmoc.files.writing import atomic_path, locked, temporary_path
 from elmoc.process import available_cores, progress_bar
 from elmoc.word_vectors.fasttext import FastTextVectors
 
@@ -84,20 +84,6 @@ class FastTextOptions:
     workers: Workers = field(default_factory=available_cores)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        FastTextOptions,
-        train_fasttext,
-        argv,
-        prog="python -m data_scripts.train_fasttext",
-        description="Train fastText skip-gram vectors with subwords on the training "
-        "shards of a corpus. With several processes its threads race, so that two runs "
-        "differ slightly; --processes 1 with the same --seed gives the same vectors "
-        "again.",
-    )
-
-
 def sizes_for(words: int) -> dict[str, int]:
     """What suits a text of this number of words, by fastText's names."""
     # 5 passes up to 10M words, 2 at 25M, 1 from 50M on: ten to fifteen minutes of two
@@ -150,31 +136,29 @@ def train_fasttext(options: FastTextOptions) -> None:
             "smaller --min-count"
         )
     say(f"{words:,} words; {', '.join(f'{name} {sizes[name]:,}' for name in sizes)}")
-    with locked(output):
-        refuse_existing(output)
-        with (
-            temporary_path(output, "text") as text,
-            atomic_path(output, checksum=True) as model,
-        ):
-            with open_text(text) as file:
-                for line, _ in sentences(corpus, corpus.train):
-                    file.write(line.removeprefix("\n"))
-            train = partial(_train, text, model, options, sizes)
-            reading, writing = os.pipe()
-            bar = progress_bar(total=100, unit=" %", desc="fastText")
-            thread = threading.Thread(target=_show, args=(reading, bar))
-            thread.start()
-            try:
-                # In a process of its own, in which the library can crash or be
-                # interrupted alone. Of the two workers one gets no item.
-                list(parallel_map(train, [writing], workers=2))
-            finally:
-                # The workers have ended: nothing else holds the pipe open.
-                os.close(writing)
-                thread.join()
-            # fastText does not notice that it cannot write: a model that is not whole
-            # fails here.
-            FastTextVectors(model)
+    with (
+        locked(output, new=True), temporary_path(output, "text") as text,
+        atomic_path(output, checksum=True) as model,
+    ):
+        with open_text(text) as file:
+            for line, _ in sentences(corpus, corpus.train):
+                file.write(line.removeprefix("\n"))
+        train = partial(_train, text, model, options, sizes)
+        reading, writing = os.pipe()
+        bar = progress_bar(total=100, unit=" %", desc="fastText")
+        thread = threading.Thread(target=_show, args=(reading, bar))
+        thread.start()
+        try:
+            # In a process of its own, in which the library can crash or be
+            # interrupted alone. Of the two workers one gets no item.
+            list(parallel_map(train, [writing], workers=2))
+        finally:
+            # The workers have ended: nothing else holds the pipe open.
+            os.close(writing)
+            thread.join()
+        # fastText does not notice that it cannot write: a model that is not whole
+        # fails here.
+        FastTextVectors(model)
     say(f"{output}: {human_bytes(output.stat().st_size)}")
 
 
@@ -216,6 +200,17 @@ def _show(reading: int, bar: Any) -> None:
             if share:
                 bar.update(float(share[1]) - bar.n)
 
+
+main = partial(
+    run_main,
+    FastTextOptions,
+    train_fasttext,
+    prog="python -m data_scripts.train_fasttext",
+    description="Train fastText skip-gram vectors with subwords on the training "
+    "shards of a corpus. With several processes its threads race, so that two runs "
+    "differ slightly; --processes 1 with the same --seed gives the same vectors "
+    "again.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

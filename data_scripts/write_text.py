@@ -7,8 +7,9 @@ shards. Words that were left out by `--min-count` are `<unk>`.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
@@ -21,7 +22,7 @@ from elmoc.command_line import run_main
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import say
 from elmoc.files.text import open_text
-from elmoc.files.writing import locked, refuse_existing
+from elmoc.files.writing import locked
 from elmoc.process import progress_bar
 
 
@@ -53,18 +54,6 @@ class TextOptions:
     ) = None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        TextOptions,
-        write_text,
-        argv,
-        prog="python -m data_scripts.write_text",
-        description="Write the text of a corpus directory: one sentence a line, and a "
-        "blank line between documents.",
-    )
-
-
 def write_text(options: TextOptions) -> None:
     """Write the text of a corpus.
 
@@ -81,14 +70,12 @@ def write_text(options: TextOptions) -> None:
     bar = progress_bar(
         total=round(share * total), unit=" words", unit_scale=True, desc="writing"
     )
-    with locked(options.target), bar:
-        refuse_existing(options.target)
-        with open_text(options.target) as file:
-            for text, words in sentences(corpus, shards, share):
-                file.write(text if written else text.removeprefix("\n"))
-                written += words
-                # `total` counts `<s>` and `</s>`, too.
-                bar.update(words + 2)
+    with locked(options.target, new=True), bar, open_text(options.target) as file:
+        for text, words in sentences(corpus, shards, share):
+            file.write(text if written else text.removeprefix("\n"))
+            written += words
+            # `total` counts `<s>` and `</s>`, too.
+            bar.update(words + 2)
     say(f"{options.target}: {written:,} words")
 
 
@@ -113,6 +100,15 @@ def sentences(
                 line = " ".join(words) + "\n"
                 yield f"\n{line}" if begin in documents else line, len(words)
 
+
+main = partial(
+    run_main,
+    TextOptions,
+    write_text,
+    prog="python -m data_scripts.write_text",
+    description="Write the text of a corpus directory: one sentence a line, and a "
+    "blank line between documents.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,7 +28,7 @@ _INSIDE = "."
 def run_main(
     kind: type[Options],
     run: Callable[[Options], object],
-    argv: Sequence[str] | None,
+    argv: Sequence[str] | None = None,
     *,
     prog: str,
     description: str,

@@ -3,8 +3,8 @@ training run.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -67,16 +67,13 @@ def run(command: TrainCommand) -> None:
     start_or_resume(config, command.run, command, resume=command.resume)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        TrainCommand,
-        run,
-        argv,
-        prog="python -m pretrain",
-        description="Train a contextual encoder.",
-    )
-
+main = partial(
+    run_main,
+    TrainCommand,
+    run,
+    prog="python -m pretrain",
+    description="Train a contextual encoder.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

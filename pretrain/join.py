@@ -4,8 +4,8 @@ python -m pretrain.join RUN_FORWARD RUN_BACKWARD MODEL
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from elmoc.command_line import run_main
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, say
-from elmoc.files.writing import locked, refuse_existing
+from elmoc.files.writing import locked
 from elmoc.model_directory import (
     ModelDirectory,
     OutputLayerRecord,
@@ -45,8 +45,7 @@ def join(forward_path: str, backward_path: str, output: Path | str) -> None:
         InputError: a direction is missing, or the two do not fit: sizes, word vectors,
             targets.
     """
-    with locked(output):
-        refuse_existing(output)
+    with locked(output, new=True):
         forward = read_model_directory(forward_path)
         backward = read_model_directory(backward_path)
         fits = {
@@ -103,16 +102,13 @@ def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        JoinCommand,
-        lambda given: join(given.forward, given.backward, given.output),
-        argv,
-        prog="python -m pretrain.join",
-        description="Join two runs of one direction each to one model directory.",
-    )
-
+main = partial(
+    run_main,
+    JoinCommand,
+    lambda given: join(given.forward, given.backward, given.output),
+    prog="python -m pretrain.join",
+    description="Join two runs of one direction each to one model directory.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

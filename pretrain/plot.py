@@ -7,6 +7,7 @@ python -m pretrain.plot RUN RUN OUT.pdf
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,9 +77,6 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
         axes.grid(alpha=0.3)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
     save_figure(figure, output, dpi=120)
-    for run, lines in evaluations.items():
-        words = lines[-1]["words"] / 1e6
-        say(f"{run}: {len(lines):,} evaluations, {words:.2f} million words")
     say(str(output))
 
 
@@ -88,16 +86,13 @@ def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) 
     axes.plot([line["words"] / 1e6 for line in lines], values, markersize=3, **style)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        PlotCommand,
-        lambda given: plot(given.run, given.output),
-        argv,
-        prog="python -m pretrain.plot",
-        description="Plot the learning curves of one or several runs.",
-    )
-
+main = partial(
+    run_main,
+    PlotCommand,
+    lambda given: plot(given.run, given.output),
+    prog="python -m pretrain.plot",
+    description="Plot the learning curves of one or several runs.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -36,10 +36,9 @@ def run(options: Options) -> None:
             "these or of an ELMoForManyLangs model and MODEL, not "
             f"{' '.join(options.paths)}"
         )
-    from elmoc.files.writing import locked, refuse_existing
+    from elmoc.files.writing import locked
 
-    with locked(output):
-        refuse_existing(output)
+    with locked(output, new=True):
         # Imported late: an output that is there is told at once.
         from elmoc.interop.many_langs import read_many_langs
         from elmoc.interop.original_elmo import find_original_elmo, read_original_elmo

@@ -40,14 +40,13 @@ class Options(ModelOptions):
 
 def run(options: Options) -> None:
     """Pack a model."""
-    from elmoc.files.writing import locked, refuse_existing
+    from elmoc.files.writing import locked
     from elmoc.model import ElmoC
     from elmoc.packing import pack
 
     size = int(float(options.size.removesuffix("MB")) * 10**6)
     # Packing takes minutes: an output that is there is told before.
-    with locked(options.output):
-        refuse_existing(options.output)
+    with locked(options.output, new=True):
         elmo = ElmoC.from_pretrained(options.model, vectors=options.vectors)
         packed = pack(elmo, size, weight_type=options.weights, text=options.text)
         packed.save_pretrained(options.output)

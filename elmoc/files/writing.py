@@ -32,7 +32,9 @@ _SOFT_SECONDS = 0.2
 
 
 @contextmanager
-def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
+def locked(
+    path: Path | str, *, new: bool = False, seconds: float = 0.0
+) -> Iterator[None]:
     """Keep other processes and threads from writing a file, or a whole directory.
 
     The lock is the file `.NAME.lock` beside it; the system ends it with the process
@@ -41,10 +43,11 @@ def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
 
     Args:
         path: of the file or directory.
+        new: whether nothing may be there yet.
         seconds: how long another writer is waited for.
 
     Raises:
-        InputError: another process or thread writes there.
+        InputError: another process or thread writes there, or something `new` is there.
     """
     folder, name = os.path.split(os.path.abspath(path))
     # A folder may have several paths, but the lock is to be one file.
@@ -65,6 +68,8 @@ def locked(path: Path | str, *, seconds: float = 0.0) -> Iterator[None]:
             f"{real_folder / name}: wait for it, or {advice}"
         ) from None
     try:
+        if new:
+            refuse_existing(path)
         yield
     finally:
         if lock.lock_counter == 1 and not is_soft:

@@ -5,23 +5,12 @@ python -m pretrain.compact alone VECTORS OUT.safetensors --words FILE [--filter 
 """
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, human_bytes, say
-from elmoc.files.writing import atomic_path, locked, refuse_existing
+from elmoc.files.writing import atomic_path, locked
 from pretrain.compact.options import CompactOptions
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, and return the exit status."""
-    return run_main(
-        CompactOptions,
-        learn_and_write,
-        argv,
-        prog="python -m pretrain.compact",
-        description="Learn compact word vectors.",
-    )
 
 
 def learn_and_write(options: CompactOptions) -> None:
@@ -37,19 +26,24 @@ def learn_and_write(options: CompactOptions) -> None:
             f"{out} must be named .safetensors, by which word vectors are opened"
         )
     learn = learn_codes if options.kind == "codes" else learn_alone
-    with locked(out):
-        refuse_existing(out)
+    with locked(out, new=True):
         words, rows = read_rows(options)
-        learned, told = learn(words, rows, options)
-        vectors = CompactVectors.of_words(words, learned)
+        vectors = CompactVectors.of_words(words, learn(words, rows, options))
         with atomic_path(out, checksum=True) as partial:
             vectors.write(partial)
     size = human_bytes(out.stat().st_size)
     say(f"{out}: {len(words):,} words, {size} (as float32 {human_bytes(rows.nbytes)})")
     say(reconstruction(words, rows, vectors))
     say(f"words with the hash of another: {len(words) - len(vectors.hashes)}")
-    say(told)
 
+
+main = partial(
+    run_main,
+    CompactOptions,
+    learn_and_write,
+    prog="python -m pretrain.compact",
+    description="Learn compact word vectors.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -49,7 +49,7 @@ class FilteredNetwork(nn.Module):
 
 def learn_alone(
     words: Sequence[str], rows: np.ndarray, options: CompactOptions
-) -> tuple[FilteredRows, str]:
+) -> FilteredRows:
     """A network that makes vectors of words, the same from the same seed.
 
     Args:
@@ -58,7 +58,7 @@ def learn_alone(
         options: how it is learned.
 
     Returns:
-        What a file of compact vectors has, and a line to print.
+        What a file of compact vectors has.
     """
     zeros = ZEROS if options.filter == "binary" else None
     filters = Filters(BASE_SIZE, COLUMNS, CHOICES, options.seed, zeros)
@@ -91,12 +91,10 @@ def learn_alone(
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
-    learned = FilteredRows(
+    return FilteredRows(
         filters,
         hashes,
         base=network.base.detach().numpy(),
         inner=network.inner.weight.detach().numpy().astype(np.float16),
         outer=network.outer.weight.detach().numpy().astype(np.float16),
     )
-    same = len(words) - len(np.unique(filters.numbers(hashes), axis=0))
-    return learned, f"words with the filter of another: {same}"

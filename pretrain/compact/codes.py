@@ -73,7 +73,7 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 def learn_codes(
     words: Sequence[str], rows: np.ndarray, options: CompactOptions
-) -> tuple[CodedRows, str]:
+) -> CodedRows:
     """Codes and codebooks for the vectors of words, the same from the same seed.
 
     Args:
@@ -82,7 +82,7 @@ def learn_codes(
         options: how they are learned.
 
     Returns:
-        What a file of compact vectors has, and a line to print.
+        What a file of compact vectors has.
     """
     mean = rows.mean(axis=0)
     centred = rows - mean
@@ -114,27 +114,9 @@ def learn_codes(
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
-    codes = learner.encode(vectors).numpy()
-    learned = CodedRows(
+    return CodedRows(
         "summed",
-        codes=pack_codes(codes, options.entries),
+        codes=pack_codes(learner.encode(vectors).numpy(), options.entries),
         codebooks=(learner.codebooks.detach().numpy() / scale).astype(np.float16),
         mean=mean,
-    )
-    return learned, balance(codes, options.entries)
-
-
-def balance(codes: np.ndarray, entries: int) -> str:
-    """How evenly codewords are used (Figure 3 of the paper): the share of words that a
-    codeword has, the entropy of a codebook, and unused codewords.
-    """
-    counts = [np.bincount(column, minlength=entries) for column in codes.T]
-    shares = np.stack(counts) / len(codes)  # [M, K]
-    # a codeword that nobody uses adds nothing: 0 · log 0 = 0
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    bits = -(shares * logs).sum(axis=1).mean()
-    return (
-        f"share of words a codeword: {shares.min():.2%} to {shares.max():.1%}; "
-        f"{bits:.2f} of {np.log2(entries):.2f} bits a codebook; unused codewords: "
-        f"{(shares == 0).sum():,} of {shares.size:,}"
     )

@@ -39,8 +39,10 @@ def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
             f"{options.vectors} has no vector for any of the {len(words):,} words"
         )
     if len(known) < len(words):
-        missing = len(words) - len(known)
-        say(f"note: {missing:,} words without a vector are left out", file=sys.stderr)
+        say(
+            f"note: {len(words) - len(known):,} words without a vector are left out",
+            file=sys.stderr,
+        )
     return [words[row] for row in known.tolist()], rows[known]
 
 

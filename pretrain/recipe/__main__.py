@@ -5,8 +5,8 @@
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -44,17 +44,14 @@ def run(command: RecipeCommand) -> None:
     make_model(command.text, command.output, command)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    return run_main(
-        RecipeCommand,
-        run,
-        argv,
-        prog="python -m pretrain.recipe",
-        description="Make a model from text, or adapt one to new text "
-        "(--init-from). Safe to interrupt; goes on by the same command.",
-    )
-
+main = partial(
+    run_main,
+    RecipeCommand,
+    run,
+    prog="python -m pretrain.recipe",
+    description="Make a model from text, or adapt one to new text "
+    "(--init-from). Safe to interrupt; goes on by the same command.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

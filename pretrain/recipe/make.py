@@ -193,8 +193,9 @@ class Recipe:
         self._before = None
         self.config = options.config
         if self.record.exists():
-            before = read_json(self.record)
-            self._before = convert(before, Begun, where=str(self.record))
+            self._before = convert(
+                read_json(self.record), Begun, where=str(self.record)
+            )
             self.config = self.config or self._before.config
         if self.config is None and options.init_from is None:
             self.config = self._suitable_config()
@@ -311,20 +312,17 @@ class Recipe:
             "leave_out": self._options.leave_out,
         }
         made = corpus / "corpus.json"
-        step = job_step("a corpus of the text", "build_corpus", text, made)
         if self._given:
             link = partial(link_corpus, self._given.path, corpus)
-            step = Step("the corpus, by links to its files", link, made)
-        steps.append(step)
+            steps.append(Step("the corpus, by links to its files", link, made))
+        else:
+            steps.append(job_step("a corpus of the text", "build_corpus", text, made))
         if self._makes_vectors:
             vectors = {"corpus": corpus, "output": material.vectors}
             vectors |= self._options.fasttext or {}
             made = Path(material.vectors)
-            steps.append(
-                job_step(
-                    "fastText vectors of the corpus", "train_fasttext", vectors, made
-                )
-            )
+            title = "fastText vectors of the corpus"
+            steps.append(job_step(title, "train_fasttext", vectors, made))
         # An adapted model reads its inputs as they were transformed before; targets are
         # transformed anew for the new text.
         tables: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.compact.__main__ import main
 from pretrain.compact.alone import FilteredNetwork
-from pretrain.compact.codes import CodeLearner, balance, gumbel_noise
+from pretrain.compact.codes import CodeLearner, gumbel_noise
 from pretrain.compact.learning import squared_distance
 from torch import Tensor
 
@@ -138,7 +138,6 @@ def test_the_error_that_is_told_is_that_of_the_file(
     assert numbers == pytest.approx([np.mean(squares), np.square(rows).sum() / 40, centred, distance], rel=1e-3)
     assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
     assert "words with the hash of another: 0" in told
-    assert (command is CODES) != ("words with the filter of another: 0" in told)
     assert not vectors.lookup(["unheard-of"]).any()
 
 
@@ -151,7 +150,7 @@ def test_the_same_seed_makes_the_same_file(tmp_path: Path, table: list[str], com
     assert one.read_bytes() != another.read_bytes()
 
 
-def test_words_with_the_hash_or_the_filter_of_another_are_counted(
+def test_words_with_the_hash_of_another_are_counted(
     tmp_path: Path, table: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def few_hashes(words: list[str]) -> np.ndarray:
@@ -162,9 +161,7 @@ def test_words_with_the_hash_or_the_filter_of_another_are_counted(
     for command in (CODES, ALONE):
         out = tmp_path / f"{command[0]}.safetensors"
         assert run(command, table, out) == 0
-        told = capsys.readouterr().out
-        assert "words with the hash of another: 30" in told
-        assert ("words with the filter of another: 30" in told) == (command is ALONE)
+        assert "words with the hash of another: 30" in capsys.readouterr().out
         vectors = open_word_vectors(out).lookup(WORDS)
         np.testing.assert_array_equal(vectors[10:20], np.tile(vectors[1], (10, 1)))
 
@@ -188,10 +185,3 @@ def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], cap
     ):
         assert main(["codes", *arguments]) == 1
         assert said in capsys.readouterr().err
-
-
-def test_how_codes_are_used() -> None:
-    codes = np.array([[0, 1], [0, 1], [2, 0], [0, 0]])
-    bits = (0.75 * math.log2(4 / 3) + 0.25 * 2 + 1) / 2
-    assert balance(codes, 4).startswith(f"share of words a codeword: 0.00% to 75.0%; {bits:.2f} of 2.00 bits")
-    assert balance(codes, 4).endswith("unused codewords: 4 of 8")

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from data_scripts.train_fasttext import FastTextOptions
+from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.text import read_lines
@@ -160,7 +162,8 @@ def test_own_vectors_are_trained(
     def write_vectors(options: FastTextOptions) -> None:
         options.output.write_bytes(fasttext_bytes())
 
-    monkeypatch.setattr("data_scripts.train_fasttext.train_fasttext", write_vectors)
+    command = partial(run_main, FastTextOptions, write_vectors, prog="", description="")
+    monkeypatch.setattr("data_scripts.train_fasttext.main", command)
     out, left_out = tmp_path / "out", tmp_path / "dev.txt"
     left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
     options = ["--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
