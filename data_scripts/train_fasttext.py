@@ -137,7 +137,8 @@ def train_fasttext(options: FastTextOptions) -> None:
         )
     say(f"{words:,} words; {', '.join(f'{name} {sizes[name]:,}' for name in sizes)}")
     with (
-        locked(output, new=True), temporary_path(output, "text") as text,
+        locked(output, new=True),
+        temporary_path(output, "text") as text,
         atomic_path(output, checksum=True) as model,
     ):
         with open_text(text) as file:

@@ -136,15 +136,10 @@ def read_stored_vectors(
     if not source.origin.endswith(".safetensors"):
         return None
     # A model keeps a copy of its vectors when the file that they came from is moved.
-    copies: list[Path] = []
-    if own_model is not None:
-        copies.append(own_model / source.file_name)
-    if isinstance(before, Path):
-        copies.append(before)
-    found = [copy for copy in copies if copy.is_file()]
-    file = found[0] if found else Path(source.origin)
+    places = [own_model and own_model / source.file_name, before]
+    copies = (each for each in places if isinstance(each, Path) and each.is_file())
     try:
-        stored: StoredVectors = read_stored(file)
+        stored: StoredVectors = read_stored(next(copies, Path(source.origin)))
         check_vectors(stored, source)
         return stored
     except (InputError, OSError) as error:

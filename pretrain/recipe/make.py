@@ -237,10 +237,8 @@ class Recipe:
         Raises:
             InputError: the output was begun otherwise, or by something else.
         """
-        content = {
-            each.name: getattr(self._options, each.name)
-            for each in fields(ContentOptions)
-        }
+        names = (each.name for each in fields(ContentOptions))
+        content = {name: getattr(self._options, name) for name in names}
         now = Begun(text=self._text, config=self.config, **content)
         # Before the first step is done, a mistake can be mended: the record is there,
         # its checksum and its lock.

@@ -145,7 +145,7 @@ def test_with_like_the_models_transform_is_used(small_corpus: Corpus, tmp_path: 
 def test_another_normal_form_is_told(
     tmp_path: Path, capfd, of_text: str, of_vectors: str, vectors: str, warned: str
 ) -> None:
-    words = "Grüße über Köln dürften Bäume hören und sagen".split()
+    words = ["Grüße", "über", "Köln", "dürften", "Bäume", "hören", "und", "sagen"]
     write_vectors(tmp_path / "v.vec", [unicodedata.normalize(of_vectors, word) for word in words])
     (tmp_path / "text").write_text(unicodedata.normalize(of_text, f"{' '.join(words)}\n" * 90))
     make_corpus(tmp_path / "text", tmp_path / "corpus", CorpusOptions(workers=1))

@@ -55,27 +55,6 @@ def test_raw_text_gives_the_corpus_of_its_tokenised_text(texts: Path, capsys: py
     assert "said:" in make_corpus(texts / "raw.txt", texts / "c", said).lexicon, "raw text that is said to be tokenised"
 
 
-def test_every_kind_of_text_gives_the_same_corpus(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (texts / "raw.tok").read_text()
-    documents = [[line.split() for line in each.splitlines()] for each in text.split("\n\n")]
-    lines = [json.dumps({"doc_key": str(number), "sentences": each}) for number, each in enumerate(documents)]
-    (texts / "a.jsonl").write_text("\n".join(lines))
-    (texts / "a.gz").write_bytes(gzip.compress(text.encode()))
-    (texts / "folder").mkdir()
-    (texts / "folder/a").write_text(text)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    corpora = []
-    for number, source in enumerate(("raw.tok", "a.jsonl", "a.gz", "folder", "ra?.tok", "-")):
-        source = source if source == "-" else f"{texts}/{source}"
-        options = CorpusOptions(held_out=(f"{texts}/held.tok",), shard_tokens=9999, workers=1)
-        corpora.append(make_corpus(source, texts / f"corpus{number}", options))
-    expected = corpora[0]
-    for corpus in corpora:
-        assert (corpus.lexicon, words_of(corpus)) == (expected.lexicon, words_of(expected))
-        assert corpus.record.train_documents == 60
-        assert "tokenised_here" not in corpus.record.settings
-
-
 def test_quiet_and_impossible_options(texts: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
     with quiet():
@@ -88,19 +67,6 @@ def test_quiet_and_impossible_options(texts: Path, capfd: pytest.CaptureFixture[
         make_corpus(texts / "raw.txt", texts / "a")
 
 
-def test_an_interrupted_call_goes_on(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("data_scripts.corpus.MergedLexicon", stop)
-        with pytest.raises(KeyboardInterrupt):
-            make_corpus(texts / "raw.txt", texts / "a")
-    (texts / "raw.txt").rename(texts / "moved.txt")
-    (texts / "moved.txt").rename(texts / "raw.txt")
-    assert make_corpus(texts / "raw.txt", texts / "a").types > 10
-
-
 DOCUMENTS = [
     [f"Dr. {name} of ward {number} slept well, so far.", "It isn't much."][: 1 + number % 2]
     for number, name in enumerate(["Ames", "Bly", "Cox"] * 8)
@@ -108,9 +74,15 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("tokenised", ["no", "yes"])
-@pytest.mark.parametrize("form", ["folder", "one.txt.gz", "rows.jsonl", "rows.csv", "strings", "rows", "lists"])
+@pytest.mark.parametrize(
+    "form", ["folder", "fold*/*.txt", "one.txt.gz", "rows.jsonl", "rows.csv", "documents.jsonl", "-", "strings", "rows", "lists"]
+)
 def test_documents_stay_documents(
-    tmp_path: Path, form: str, tokenised: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    form: str,
+    tokenised: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A blank line, a file's end and a row's end: as many documents in a corpus, and in what `tokenize` writes."""
     field = "note" if "rows" in form else None
@@ -126,7 +98,11 @@ def test_documents_stay_documents(
         "id,note\n" + "".join(f'{number},"{text}"\n' for number, text in enumerate(texts))
     )
     (tmp_path / "held.txt").write_text("A last one , held out .\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n\n".join(texts).encode())))
+    documents = [{"doc_key": "x", "sentences": [line.split() for line in each]} for each in DOCUMENTS]
+    (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, documents)))
     objects = {
+        "-": "-",
         "strings": texts,
         "rows": (row for row in rows + without),
         "lists": [[line.split() for line in each] for each in DOCUMENTS],

@@ -1,7 +1,6 @@
 """`tokenize`: gives one sentence a line, leaves tokenised text alone, and changes nothing the second time."""
 
 import gzip
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,12 +71,6 @@ def test_byte_order_marks_of_joined_files_are_left_out(tmp_path: Path) -> None:
         (tmp_path / "out").unlink()
 
 
-def test_raw_french_dialogue_is_tokenised(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("Il est arrivé hier. Elle, non. Pourquoi pas ? Rien ! Viens !\n")
-    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out").read_text() == "Il est arrivé hier .\nElle , non .\nPourquoi pas ?\nRien !\nViens !\n"
-
-
 def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
     wrapped = (
         "It is a truth universally acknowledged, that a single man in\n"
@@ -126,20 +119,9 @@ def test_sentences_of_wrapped_text_without_blank_lines_stay_whole(
     assert (tmp_path / "out").read_text() == "It came , and it went .\n" * 300
 
 
-def test_a_very_long_word_is_cut_too(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "_LONGEST_PARAGRAPH", 100)
-    (tmp_path / "in").write_text("x" * 250)
-    assert main([str(tmp_path / "in"), str(tmp_path / "out"), "--tokenised", "no"]) == 0
-    assert (tmp_path / "out").read_text().replace("\n", "") == "x" * 250
-
-
 @pytest.mark.parametrize(
     ("data", "named"),
-    [
-        (b"fine.\nbad \xff.\n", "in, line 2"),
-        (b'{"text": "It rained."}\n{"text', "in, line 2"),
-        (None, "in"),
-    ],
+    [(b"fine.\nbad \xff.\n", "in, line 2"), (b'{"text": "It rained."}\n{"text', "in, line 2"), (None, "in")],
 )
 def test_bad_input(tmp_path: Path, error_line: Callable[[int], str], data: bytes | None, named: str) -> None:
     if data is not None:
@@ -157,22 +139,6 @@ def test_lines_of_wikiextractor_are_blank_lines_at_any_length(tmp_path: Path) ->
     assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
     expected = ["T0\n", "It is here , now .", "It goes .\n", "T1\n", *["So they say ."] * 400, "\nT2\n"]
     assert (tmp_path / "out").read_text() == "\n".join([*expected, "No , it does not ."]) + "\n"
-
-
-@pytest.mark.parametrize("kind", ["bz2", "lzma"])
-def test_compressed_text_is_read_by_what_it_is(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "in").write_bytes(importlib.import_module(kind).compress(RAW.encode()))
-    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out").read_text() == TOKENISED
-
-
-def test_what_is_not_read_is_named(tmp_path: Path, error_line: Callable[[int], str]) -> None:
-    for name, start in (
-        ("zip", b"PK\x03\x04\x14"),
-        ("lz4", b"\x04\x22\x4d\x18\x64"),
-    ):
-        (tmp_path / "in").write_bytes(start + b"\0" * 9)
-        assert f"in is compressed by {name}" in error_line(main([str(tmp_path / "in"), str(tmp_path / "out")]))
 
 
 def test_kept_patterns(tmp_path: Path, error_line: Callable[[int], str], capsys) -> None:

@@ -25,10 +25,7 @@ def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
 
     monkeypatch.setattr(TrainStep, "update_direction", work)
     setup = runs.setup()
-    with (
-        closing(TrainStep(setup, setup.new_state())) as train_step,
-        pytest.raises(ValueError, match="backward failed"),
-    ):
+    with closing(TrainStep(setup, setup.new_state())) as train_step, pytest.raises(ValueError, match="backward failed"):
         train_step(*first_batches(setup, 1), 0.0)
     assert len(threads) == 2
     assert {count for _, count in threads} == {1}

@@ -19,10 +19,7 @@ from tests.pretrain.data.reading import windows_of_shards
 
 from elmoc.encoders import DIRECTIONS
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is here"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is here")]
 SENTENCES = [["w1", "w2", "w3"], ["w7"], ["w4", "unseen", "w6", "w7", "w8"]]
 
 

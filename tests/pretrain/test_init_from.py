@@ -59,10 +59,7 @@ def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"encoder__cell_size": 10},
-            "cell_size",
-        ),
+        ({"encoder__cell_size": 10}, "cell_size"),
         ({"data__input_vectors": "other"}, "word_vector_size"),
         ({"data__input_vectors": "swapped"}, "the table swapped"),
     ],

@@ -51,10 +51,7 @@ def test_the_joined_model_is_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [
-        (other_sizes, "the encoder's sizes"),
-        (other_vectors, "the word vectors"),
-    ],
+    [(other_sizes, "the encoder's sizes"), (other_vectors, "the word vectors")],
     ids=["sizes", "vectors"],
 )
 def test_halves_that_do_not_belong_together(tmp_path: Path, error_line: Fails, change: Change, what: str) -> None:

@@ -10,13 +10,7 @@ import pytest
 import torch
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
-from pretrain.optimiser import (
-    OptimiserConfig,
-    clip_gradients,
-    new_adagrad,
-    new_optimiser,
-    set_rate,
-)
+from pretrain.optimiser import OptimiserConfig, clip_gradients, new_adagrad, new_optimiser, set_rate
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
@@ -50,11 +44,7 @@ def test_updates_are_those_of_the_formula() -> None:
         step(optimiser, parameters, each)
     for index, parameter in enumerate(parameters):
         expected = adam_weights(
-            before[index],
-            [each[index] for each in gradients],
-            rate=0.1,
-            betas=(0.8, 0.9),
-            epsilon=1e-4,
+            before[index], [each[index] for each in gradients], rate=0.1, betas=(0.8, 0.9), epsilon=1e-4
         )
         np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-5, atol=1e-6)
 

@@ -41,13 +41,7 @@ def candidates_of(
 
 @pytest.mark.parametrize("zero", [[], [2, 5, 9]], ids=["all have vectors", "some do not"])
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"temperature": 0.2},
-        {"cosine_weight": 0.7},
-    ],
-    ids=lambda options: "-".join(options) or "plain",
+    "options", [{}, {"temperature": 0.2}, {"cosine_weight": 0.7}], ids=lambda options: "-".join(options) or "plain"
 )
 def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], zero: list[int]) -> None:
     settings = ContrastiveSettings(**options)

@@ -86,11 +86,7 @@ def test_the_update_of_a_shared_layer_is_that_of_both_gradients_together(runs: T
 
 
 @pytest.mark.parametrize(
-    ("layer", "other"),
-    [
-        ("adaptive", {"output_layer__types": 14}),
-        ("cosine", {"output_layer__loss": "l2"}),
-    ],
+    ("layer", "other"), [("adaptive", {"output_layer__types": 14}), ("cosine", {"output_layer__loss": "l2"})]
 )
 def test_going_on_takes_over_a_layer_of_the_same_kind_alone(
     runs: TinyRuns, capsys: pytest.CaptureFixture[str], layer: str, other: dict[str, Any]

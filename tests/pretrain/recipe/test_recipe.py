@@ -47,12 +47,7 @@ OF_RUN = {
     "evaluation.every_updates": 4,
     "evaluation.candidates": 20,
 }
-SETTINGS = OF_RUN | {
-    "encoder.projection_size": 8,
-    "encoder.cell_size": 12,
-    "train.streams": 4,
-    "train.window": 5,
-}
+SETTINGS = OF_RUN | {"encoder.projection_size": 8, "encoder.cell_size": 12, "train.streams": 4, "train.window": 5}
 
 
 Jobs = list[tuple[str, dict[str, Any]]]
@@ -131,11 +126,7 @@ def test_text_becomes_a_model_with_a_card(
 
 
 def test_it_goes_on_only_as_it_was_begun(
-    texts: list[str],
-    tmp_path: Path,
-    jobs_here: Jobs,
-    error_line: Fails,
-    capsys: pytest.CaptureFixture[str],
+    texts: list[str], tmp_path: Path, jobs_here: Jobs, error_line: Fails, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml", "--vectors", "random:1:8"]
     (tmp_path / "empty.txt").write_text("")
@@ -230,12 +221,7 @@ def adapt(model: Path, *words: object) -> int:
 
 @pytest.mark.parametrize("inside", ["", "model"])
 def test_a_model_goes_on_with_new_text_and_general_text(
-    model: Path,
-    new_text: Path,
-    tmp_path: Path,
-    jobs_here: Jobs,
-    capsys: pytest.CaptureFixture[str],
-    inside: str,
+    model: Path, new_text: Path, tmp_path: Path, jobs_here: Jobs, capsys: pytest.CaptureFixture[str], inside: str
 ) -> None:
     out = tmp_path / "out"
     assert adapt(model / inside, new_text, out, "--set", "card.licence=CC BY 4.0") == 0
@@ -339,20 +325,6 @@ def test_rows_of_raw_text_and_a_corpus_directory_become_models(
     assert [module for module, _ in jobs_here] == ["data_scripts.build_vectors"] * 2 + ["pretrain"]
     fingerprints = [VectorTable(Corpus(each), "input").source.fingerprint for each in (corpus, run.path / "corpus")]
     assert len(set(fingerprints)) == 2, "it has tables of its own"
-
-
-def test_raw_text_is_tokenised_where_it_may_be(texts: list[str], tmp_path: Path, jobs_here: Jobs) -> None:
-    (tmp_path / "raw.txt").write_text(
-        "The cat sat. It slept, too! The dog didn't.\n\nSo it was, here and there.\n" * 40
-    )
-    overrides = [f"{name}={value}" for name, value in SETTINGS.items()]
-    options = RecipeOptions(
-        tokenised="auto", config=str(tmp_path / "tiny.toml"), vectors="random:1:8", overrides=overrides
-    )
-    run = make_model(tmp_path / "raw.txt", tmp_path / "out", options)
-    assert jobs_here[0][1]["tokenised"] == "auto"
-    assert {"cat", ",", "did", "n't"} <= {*Corpus(run.path / "corpus").lexicon}
-    assert make_model([str(tmp_path / "raw.txt")], str(tmp_path / "out"), options) == run, "it is finished"
 
 
 def test_options_of_fasttext_are_read_from_a_text() -> None:
