@@ -62,8 +62,7 @@ def checked_device(device: Device, *, local_rank: int = 0) -> torch.device:
     if kind == "cpu":
         return CPU
     number = int(match["number"] or local_rank)
-    is_here = found is not None and found.type == kind
-    count = torch.accelerator.device_count() if is_here else 0
+    count = torch.accelerator.device_count() if found and found.type == kind else 0
     # PyTorch itself takes number 256 for 0
     if number >= count:
         raise InputError(

@@ -140,8 +140,7 @@ class SentenceEncoder:
                 "layers (--layers) are all, top, average, or indices from 0 to "
                 f"{known[-1]}, such as 0,1; not {shortened(layers)!r}"
             )
-        indices = [int(name) for name in names]
-        return ChosenLayers(names, lambda states: states[indices])
+        return ChosenLayers(names, lambda states: states[list(map(int, names))])
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The words of sentences, or their subwords, with `<s>` and `</s>`, as rows of

@@ -58,10 +58,9 @@ def one_line(text: str) -> str:
     long.
     """
     line = printable(" ".join(text.splitlines()))
-    if len(line) <= _LONGEST:
-        return line
     # Both ends: a message names its file first, and says what to do last.
-    return f"{line[: _LONGEST - 300]} … {line[-297:]}"
+    cut = f"{line[: _LONGEST - 300]} … {line[-297:]}"
+    return line if len(line) <= _LONGEST else cut
 
 
 def say(text: str, *, file: TextIO | None = None) -> None:
@@ -180,8 +179,7 @@ def _open_missing_streams() -> None:
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
 
 
 def describe_error(error: BaseException) -> str:

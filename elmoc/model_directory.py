@@ -42,7 +42,6 @@ from elmoc.weights import (
     check_weights,
     contiguous,
     packed_weights,
-    prefixed,
     read_tensors,
     taken,
     unpacked_weights,
@@ -128,7 +127,7 @@ class OutputLayerRecord:
         with reading(self.file):
             _, weights = read_tensors(self.file)
             targets = _take_arrays(weights, _TARGETS)
-        transform = VectorTransform(**targets) if targets else None
+            transform = VectorTransform(**targets) if targets else None
         return OutputLayerRecord(self.config, weights, transform)
 
     def is_like(self, other: "OutputLayerRecord") -> bool:
@@ -351,14 +350,13 @@ def read_model_directory(
     # Without weights of their own, which are slow to draw.
     with torch.device("meta"):
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
-        arrays = {
-            "boundary": torch.empty(2, size, dtype=torch.float32),
-            "mean": torch.empty(size, dtype=torch.float32),
-            "matrix": torch.empty(size, size, dtype=torch.float32),
-        }
     # A transform of each kind has one array more than the kind before it.
     number = 1 + TRANSFORMS.index(record.word_vectors.post_processing)
-    expected = prefixed(dict(islice(arrays.items(), number)), _TRANSFORM)
+    shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
+    expected = {
+        _TRANSFORM + name: torch.empty(shape, dtype=torch.float32, device="meta")
+        for name, shape in islice(shapes.items(), number)
+    }
     with reading(path / WEIGHTS):
         tensors, weight_type = unpacked_weights(read_tensors(path / WEIGHTS)[1])
         check_weights(tensors, encoder.weights() | expected)
@@ -400,8 +398,8 @@ def _found(vectors: VectorSource, model: Path) -> str:
     beside the model or its run directory; else the recorded origin.
     """
     name = vectors.file_name
-    beside = (folder / name for folder in model.resolve().parents[:2])
-    places = (model / name, vectors.origin, *beside)
+    beside = [folder / name for folder in model.resolve().parents[:2]]
+    places: list[Path | str] = [model / name, vectors.origin, *beside]
     return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 
@@ -414,9 +412,8 @@ def model_files(path: Path, *, with_vectors: bool) -> list[str]:
             model, but is not a part of it.
     """
     vectors = _read_config(path).word_vectors.file_name
-    is_needed = with_vectors or vectors in STORED_FILES
-    own = [vectors] if is_needed else []
-    return ["config.json", "config.json.xxh3", CARD, WEIGHTS, OUTPUT_LAYERS, *own]
+    names = ["config.json", "config.json.xxh3", CARD, WEIGHTS, OUTPUT_LAYERS]
+    return [*names, vectors] if with_vectors or vectors in STORED_FILES else names
 
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
@@ -430,13 +427,13 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
     try:
         vectors = open_word_vectors(override or source.origin)
         check_vectors(vectors, source)
+        return vectors
     except (InputError, OSError) as error:
         raise InputError(
             f"the word vectors that {model.path or 'this model'} reads (fingerprint "
             f"{source.fingerprint}): {error}: say where they are with --vectors "
             "(ElmoC.from_pretrained(..., vectors=...))"
         ) from error
-    return vectors
 
 
 def _read_config(path: Path) -> ModelRecord:

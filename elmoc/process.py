@@ -15,10 +15,12 @@ from typing import Any
 
 from elmoc.errors import InputError, is_quiet
 
-# Parameters of mallopt(3), as glibc's malloc.h numbers them.
-M_TRIM_THRESHOLD = -1
-M_MMAP_MAX = -4
-M_ARENA_MAX = -8
+# Parameters of mallopt(3), as glibc's malloc.h numbers them, and their values.
+_MALLOPT = {
+    -4: 0,  # M_MMAP_MAX
+    -1: -1,  # M_TRIM_THRESHOLD
+    -8: 1,  # M_ARENA_MAX
+}
 # A number of prctl(2) of Linux: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 # By these variables of the environment a job knows the process that started it, and how
@@ -63,10 +65,8 @@ def keep_freed_memory() -> None:
     be called before other threads are started.
     """
     if platform.libc_ver()[0] == "glibc":
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, -1)
-        mallopt(M_ARENA_MAX, 1)
+        for parameter, value in _MALLOPT.items():
+            ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def progress_bar(**options: Any) -> Any:

@@ -80,9 +80,8 @@ def settings_of(kind: type) -> tuple[Setting, ...]:
     hints = typing.get_type_hints(kind, include_extras=True)
     found = []
     for each in fields(kind):
-        default = each.default
-        if each.default_factory is not MISSING:
-            default = each.default_factory()
+        make = each.default_factory
+        default = each.default if make is MISSING else make()
         type_, metas = _unwrapped(hints[each.name])
         found.append(
             Setting(
@@ -153,8 +152,7 @@ def plain_values(value: Any) -> Any:
     JSON has them; all else as it is, where `asdict` would copy.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in fields(value)]
-        return {name: plain_values(getattr(value, name)) for name in names}
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, list | tuple):
         return [plain_values(each) for each in value]
     if isinstance(value, dict):
@@ -207,9 +205,9 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
         record = msgspec.convert(value, hint, dec_hook=_path_of)
     except msgspec.ValidationError as error:
         called = name(path).rstrip(".") or "it"
-        needed = _needed(str(error), kind, metas)
         raise InputError(
-            f"{called} must be {needed}, not {reprlib.repr(value)}"
+            f"{called} must be {_needed(str(error), kind, metas)}, not "
+            f"{reprlib.repr(value)}"
         ) from error
     if isinstance(record, float) and not math.isfinite(record):
         raise InputError(f"{name(path)} must be a finite number, not {record}")

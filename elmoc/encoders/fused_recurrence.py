@@ -215,10 +215,9 @@ class _FusedLayer(torch.autograd.Function):
             # error
             ctx.save_for_backward(*activations, *weights)
             ctx.rest = (kernels, options, both, projection)
-        # copies: whoever carries the state would keep all the activations in memory
+        # a copy: whoever carries the state would keep all the activations in memory
         last_hidden = joined[time, :, width:].to(cells.dtype, copy=True)
-        last_cell = cells[time % len(cells)].clone()
-        return outputs.transpose(0, 1), last_hidden, last_cell
+        return outputs.transpose(0, 1), last_hidden, cells[time % len(cells)].clone()
 
     @staticmethod
     @once_differentiable
@@ -253,13 +252,12 @@ class _FusedLayer(torch.autograd.Function):
         )
         run = partial(kernels.run, weights, options)
         for step in reversed(range(time)):
-            last = step + 1 == time
             run(
                 step,
                 OutputBackward(
                     grads.outputs[step],
                     grads.hidden,
-                    None if last else grads.joined[step + 1, :, -size:],
+                    grads.joined[step + 1, :, -size:] if step + 1 < time else None,
                     activations.projected[step],
                     activations.moments[step],
                     grads.projected[step],
@@ -337,9 +335,8 @@ def weight_gradients(
         torch.empty_like(weight).copy_(part)
         for weight, part in zip(weights[:4], parts, strict=True)
     ]
-    if weights.norm_weight is None:
-        return [*copies, None, None]
-    return [*copies, *grads.norm.sum(0)]
+    of_norm = [None] * 2 if weights.norm_weight is None else grads.norm.sum(0)
+    return [*copies, *of_norm]
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:

@@ -42,12 +42,10 @@ class InferenceEncoder:
         self.precision = precision
         self.device = next(encoder.parameters()).device
         # of each direction, or, where `forward` runs, of none
-        prepared = {
-            direction: encoder.direction(direction).encoder.prepare(precision)
-            for direction in encoder.directions
-        }
         self._prepared = {
-            direction: each for direction, each in prepared.items() if each is not None
+            direction: prepared
+            for direction in encoder.directions
+            if (prepared := encoder.direction(direction).encoder.prepare(precision))
         }
 
     def sentences(

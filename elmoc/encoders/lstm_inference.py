@@ -142,9 +142,7 @@ def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | No
         avx512: whether it may use AVX-512 and AMX tiles; without them it is made for
             AVX2 alone.
     """
-    compiler = default_compiler()
-    if not avx512:
-        compiler = f"{compiler} -mno-avx512f"
+    compiler = default_compiler() + ("" if avx512 else " -mno-avx512f")
     try:
         library = load_library(SOURCE.with_name("inference.cpp"), compiler)
     except KernelBuildError:
@@ -152,11 +150,10 @@ def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | No
     support = library.support()
     if not support:
         return None
-    name = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}[dtype]
     # 1: AVX-512 or AVX2; 2: AMX tiles, too
-    if support == 2 and avx512 and dtype == torch.bfloat16:
-        name = f"{name}_tiles"
-    kernel: Kernel = getattr(library, name)
+    tiles = "_tiles" if support == 2 and avx512 else ""
+    names = {torch.float32: "lstm_float32", torch.bfloat16: f"lstm_bfloat16{tiles}"}
+    kernel: Kernel = getattr(library, names[dtype])
     return kernel
 
 
@@ -195,10 +192,9 @@ class LstmInference:
         threads: int,
     ) -> EncoderState | None:
         """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
-        most = self._layers[0].most_rows
-        if carry or state is not None:
-            # a state is of one sentence, so each has a row of its own
-            most = len(lengths)
+        # a state is of one sentence, so each has a row of its own
+        carried = carry or state is not None
+        most = len(lengths) if carried else self._layers[0].most_rows
         rows, starts = schedule(lengths, most)
         count = max(rows.tolist(), default=-1) + 1
         active, words, begins = pack_words(lengths, rows, starts, backward=backward)

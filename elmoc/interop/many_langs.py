@@ -194,24 +194,18 @@ def _read_lexicon(path: Path, rows: int) -> dict[str, int]:
         InputError: a line is damaged, or the lexicon is of another model.
     """
     lexicon: dict[str, int] = {}
-    ids: set[int] = set()
-    number = 0
+    ids = []
     for number, line in enumerate(read_lines(path), 1):
         with reading(f"{path}, line {number}"):
             entry, _, text = line.strip().rpartition("\t")
-            row = int(text)
-            if not 0 <= row < rows:
-                raise InputError(
-                    f"the id {row} is outside the table of {rows:,} rows in "
-                    "token_embedder.pkl: this is the lexicon of another model"
-                )
-        ids.add(row)
+            ids.append(int(text))
         # The ideographic space is white space, and was stripped.
-        lexicon[entry.split("\t")[0] or "\u3000"] = row
-    if not len(ids) == number == rows:
+        lexicon[entry.split("\t")[0] or "\u3000"] = ids[-1]
+    if sorted(ids) != list(range(rows)):
         raise InputError(
-            f"{path} has {number:,} entries with {len(ids):,} ids, but their table in "
-            f"token_embedder.pkl has {rows:,} rows: it was cut, or is of another model"
+            f"{path} has {len(ids):,} entries, with ids to {max(ids, default=0):,}, "
+            f"but their table in token_embedder.pkl has {rows:,} rows, one for each: "
+            "it was cut, or is of another model"
         )
     return lexicon
 

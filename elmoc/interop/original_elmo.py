@@ -260,15 +260,16 @@ def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:
     """
     table = [Weight("char_embed", ("characters.weight",))]
     for index in range(len(cnn.filters)):
-        filters = Weight(
-            f"CNN/W_cnn_{index}",
-            (f"convolutions.{index}.weight",),
-            # [1, width, D, filters] → [filters, D, width]
-            lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),
-            lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
-        )
-        biases = Weight(f"CNN/b_cnn_{index}", (f"convolutions.{index}.bias",))
-        table += [filters, biases]
+        table += [
+            Weight(
+                f"CNN/W_cnn_{index}",
+                (f"convolutions.{index}.weight",),
+                # [1, width, D, filters] → [filters, D, width]
+                lambda theirs: (theirs.squeeze(0).permute(2, 1, 0),),
+                lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
+            ),
+            Weight(f"CNN/b_cnn_{index}", (f"convolutions.{index}.bias",)),
+        ]
     linear = {
         f"CNN_high_{index}/{{}}_{gate}": f"highways.{index}.{gate}"
         for index, gate in product(range(cnn.highways), ("transform", "carry"))
@@ -276,8 +277,10 @@ def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:
     if cnn.projection:
         linear["CNN_proj/{}_proj"] = "projection"
     for theirs, ours in linear.items():
-        table.append(_transposed(theirs.format("W"), f"{ours}.weight"))
-        table.append(Weight(theirs.format("b"), (f"{ours}.bias",)))
+        table += [
+            _transposed(theirs.format("W"), f"{ours}.weight"),
+            Weight(theirs.format("b"), (f"{ours}.bias",)),
+        ]
     return table
 
 
@@ -288,8 +291,8 @@ def lstm_table(lstm: LstmSizes) -> list[Weight]:
     order i, g, f, o. They add 1 to the bias of the forget gate when they run.
     """
     table = []
-    for direction, index in product(DIRECTIONS, range(lstm.layers)):
-        number = DIRECTIONS.index(direction)
+    directions = enumerate(DIRECTIONS)
+    for (number, direction), index in product(directions, range(lstm.layers)):
         theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
         ours = f"{direction_name(direction)}.layers.{index}"
         products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
@@ -346,14 +349,14 @@ def export_original_elmo(
     model = read_model_directory(model_path, output_layers=False)
     sizes = model.encoder.config.sizes
     stored = model.read_stored_vectors()
-    transform = model.word_vectors.post_processing
-    kind = (sizes.input_layer, transform, set(model.encoder.directions))
     if (
         not isinstance(stored, CharacterCnnVectors)
         or stored.record.spelling != UTF8
         or not isinstance(sizes, LstmSizes)
         or sizes.layer_norm
-        or kind != ("identity", "none", set(DIRECTIONS))
+        or sizes.input_layer != "identity"
+        or model.word_vectors.post_processing != "none"
+        or set(model.encoder.directions) != set(DIRECTIONS)
     ):
         raise InputError(
             f"{model_path} cannot be written as an original ELMo, which has two "
@@ -367,9 +370,8 @@ def export_original_elmo(
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
         for weight in cnn_table(network) + lstm_table(sizes):
-            tensor = weight.write(*(ours[name] for name in weight.ours))
-            array = tensor.contiguous().numpy()
-            file.create_dataset(weight.theirs, data=array, track_times=False)
+            tensor = weight.write(*(ours[name] for name in weight.ours)).contiguous()
+            file.create_dataset(weight.theirs, data=tensor.numpy(), track_times=False)
     with atomic_path(weights, checksum=True) as partial_path:
         refuse_existing(weights)
         partial_path.write_bytes(content.getbuffer())

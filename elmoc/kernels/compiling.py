@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import shlex
 import subprocess
 import tempfile
@@ -162,9 +163,8 @@ def processor() -> str:
     if not described.exists():
         return f"{platform.machine()} {platform.processor()}"
     # x86 calls them flags, ARM Features
-    lines = described.read_text().splitlines()
-    sets = {line for line in lines if line.startswith(("flags", "Features"))}
-    return platform.machine() + "".join(sorted(sets))
+    sets = re.findall(r"(?m)^(?:flags|Features).*", described.read_text())
+    return platform.machine() + "".join(sorted(set(sets)))
 
 
 def cache_path() -> Path:
@@ -173,5 +173,4 @@ def cache_path() -> Path:
     Raises:
         RuntimeError: there is no home directory.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "elmoc"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "elmoc")

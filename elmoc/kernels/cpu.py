@@ -36,8 +36,8 @@ class CompiledKernels:
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels: dict[type[StepTensors], Any] = {}
         for kind, name in KERNELS.items():
-            tensors = [ctypes.c_void_p] * len(kind._fields)
-            form = ctypes.CFUNCTYPE(None, *tensors, *_LAYER_ARGUMENTS)
+            types = [ctypes.c_void_p] * len(kind._fields) + _LAYER_ARGUMENTS
+            form = ctypes.CFUNCTYPE(None, *types)
             self._kernels[kind] = form.in_dll(library, f"{name}_{stored}")
 
     def parts(self, streams: int) -> tuple[int, int]:

@@ -290,10 +290,12 @@ class CharacterCnnVectors(StoredVectors):
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
         texts = [self.description(), *self.lexicons.items()]
-        weights = sorted(self.weights.items())
         return fingerprint(
             [json.dumps(each).encode() for each in texts]
-            + [name.encode() + tensor.numpy().tobytes() for name, tensor in weights]
+            + [
+                name.encode() + tensor.numpy().tobytes()
+                for name, tensor in sorted(self.weights.items())
+            ]
         )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

@@ -39,7 +39,7 @@ _OF_ROWS = ("codes", "norms", "hashes")
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
     """uint64 [n]: the hash by which each string is found in the files of vectors."""
-    encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+    encoded = (word.encode("utf-8", "surrogatepass") for word in words)
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), dtype=np.uint64)
 
 
@@ -61,8 +61,7 @@ def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray
         return packed.astype(np.int64)
     single = np.unpackbits(packed, axis=1, count=codebooks * bits, bitorder="little")
     places = single.reshape(len(packed), codebooks, bits)
-    codes: np.ndarray = places @ (1 << np.arange(bits, dtype=np.int64))
-    return codes
+    return np.asarray(places @ (1 << np.arange(bits, dtype=np.int64)))
 
 
 class Rows(ABC):
@@ -166,8 +165,11 @@ class CodedRows(Rows):
         codes = unpack_codes(self.codes[rows], number, entries)
         # [n, M, d]
         chosen = self.codebooks[np.arange(number), codes].astype(np.float32)
-        is_sum = self.kind == "summed"
-        decoded = chosen.sum(axis=1) if is_sum else chosen.reshape(len(rows), -1)
+        decoded = (
+            chosen.sum(axis=1)
+            if self.kind == "summed"
+            else chosen.reshape(len(rows), -1)
+        )
         if self.norms is not None:
             decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
         if self.matrix is not None:

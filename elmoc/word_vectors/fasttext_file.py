@@ -131,8 +131,6 @@ class Header:
 
 def read_header(content: mmap.mmap) -> Header:
     """The header of a file, if its sizes can be true: look-ups believe them."""
-    if len(content) < DICTIONARY:
-        raise ValueError("it ends inside of its header")
     magic, version, *numbers = _START.unpack_from(content)
     if magic != _MAGIC or version not in (11, 12):
         raise ValueError("it is not a fastText .bin file of version 11 or 12")
@@ -164,8 +162,6 @@ def check_matrices(content: mmap.mmap, header: Header, position: int) -> None:
     """
     outputs = header.labels if header.model == _SUPERVISED else header.words
     for rows in (header.words + header.bucket, outputs):
-        if len(content) < position + _MATRIX.size:
-            raise ValueError("it ends before its matrices")
         quantised, *sizes = _MATRIX.unpack_from(content, position)
         if quantised:
             raise InputError(_QUANTISED)
@@ -197,5 +193,9 @@ def read_dictionary(
 
 def input_rows(content: mmap.mmap, header: Header, dictionary_end: int) -> np.ndarray:
     """float32 [words + buckets, E], mapped: its numbers may lie at any byte."""
-    shape = (header.words + header.bucket, header.dim)
-    return np.ndarray(shape, np.float32, content, dictionary_end + _MATRIX.size)
+    return np.ndarray(
+        (header.words + header.bucket, header.dim),
+        np.float32,
+        content,
+        dictionary_end + _MATRIX.size,
+    )

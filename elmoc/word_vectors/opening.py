@@ -94,10 +94,9 @@ def _other_kind(origin: str, start: bytes) -> str | None:
             f"{unpacking_advice(origin)}"
         )
     heading = _WORD2VEC.match(start)
-    numbers = b""
-    if heading is not None:
-        # As text, each number takes a character and a space at least.
-        numbers = start[heading.end() :][: 2 * int(heading[1]) - 1]
+    # As text, each number takes a character and a space at least.
+    most = 2 * int(heading[1]) - 1 if heading else 0
+    numbers = start[heading.end() :][:most] if heading else b""
     if not re.fullmatch(b"[ -~\r\n]*", numbers):
         return (
             "a binary file of word2vec: gensim writes it as text, which is read ("

@@ -9,7 +9,7 @@ Letters: U units, E the width of their vectors.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -90,14 +90,11 @@ class Subwords:
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
         # Word by word it is quicker than by its batches, and starts no threads.
-        encode = self._tokenizer.encode
-        rows = []
-        for word in words:
-            # The library takes no half of a surrogate pair.
-            text = word.encode("utf-8", "replace").decode()
-            # An empty word is its boundary alone.
-            rows.append(encode(text, add_special_tokens=False).ids or self._empty)
-        return rows
+        encode = partial(self._tokenizer.encode, add_special_tokens=False)
+        # The library takes no half of a surrogate pair.
+        texts = [word.encode("utf-8", "replace").decode() for word in words]
+        # An empty word is its boundary alone.
+        return [encode(text).ids or self._empty for text in texts]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""

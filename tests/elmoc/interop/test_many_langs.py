@@ -171,16 +171,12 @@ def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Pat
 
 
 BAD_LEXICONS: dict[str, tuple[str, Callable[[list[str]], list[str]], str]] = {
-    "another model's": ("char", lambda lines: [*lines, "鱼\t42"], "line 43: the id 42 is outside the table of 42 rows"),
-    "another model's words": ("word", lambda lines: [*lines[:3], "fish\t900", *lines[4:]], "line 4: the id 900 is"),
-    "negative": ("char", lambda lines: ["x\t-1", *lines[1:]], "line 1: the id -1 is outside"),
-    "twice": ("word", lambda lines: [*lines[:-1], lines[0]], "44 entries with 43 ids"),
-    "one more": ("word", lambda lines: [*lines, "fish\t0"], "45 entries with 44 ids"),
-    "cut": (
-        "char",
-        lambda lines: lines[:30],
-        "30 entries with 30 ids, but their table in token_embedder.pkl has 42 rows",
-    ),
+    "another model's": ("char", lambda lines: [*lines, "鱼\t42"], "43 entries, with ids to 42, .* has 42 rows"),
+    "another model's words": ("word", lambda lines: [*lines[:3], "fish\t900", *lines[4:]], "with ids to 900"),
+    "negative": ("char", lambda lines: ["x\t-1", *lines[1:]], "it was cut, or is of another model"),
+    "twice": ("word", lambda lines: [*lines[:-1], lines[0]], "44 entries, with ids to 42, .* 44 rows"),
+    "one more": ("word", lambda lines: [*lines, "fish\t0"], "45 entries, with ids to 43"),
+    "cut": ("char", lambda lines: lines[:30], "30 entries, .*their table in token_embedder.pkl has 42 rows"),
     "no number": ("char", lambda lines: [*lines[:-1], "x\ty"], "line 42 cannot be read"),
 }
 

@@ -96,7 +96,7 @@ OTHER_FILES = {
     "array.bin": (b"\x93NUMPY\1\0v\0{'descr'", "neither a fastText .bin file nor text"),
     "pointer.bin": (b"version https://git-lfs\noid 1\n", "line 1: 'version https://git-lfs' stands where"),
     "nothing.bin": (b"", "has no vectors"),
-    "cut.bin": (FASTTEXT[:50], "ends inside of its header"),
+    "cut.bin": (FASTTEXT[:50], "cannot be read"),
     "quantised.vec": (FASTTEXT.replace(struct.pack("<B2q", 0, 24, 5), struct.pack("<B2q", 1, 24, 5)), "print-word-vec"),
     "pruned.ftz": (FASTTEXT[:84] + struct.pack("<q", 3) + FASTTEXT[92:], "quantised.*print-word-vectors"),
 }
