@@ -179,14 +179,15 @@ def correlation(
     Only pairs whose words both have a vector count. Ranks of equal values are their
     mean. ρ is not a number for fewer than three pairs, or where all are alike.
     """
-    cosines = []
-    scores = []
-    for (first, second), score in zip(file.pairs, file.scores, strict=True):
-        a = vectors[first]
-        b = vectors[second]
-        if a.any() and b.any():
-            cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
-            scores.append(score)
+    found = [
+        (vectors[first], vectors[second], score)
+        for (first, second), score in zip(file.pairs, file.scores, strict=True)
+        if vectors[first].any() and vectors[second].any()
+    ]
+    cosines = [
+        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b, _ in found
+    ]
+    scores = [score for _, _, score in found]
     # Ranks of fewer pairs, or of equal numbers, say nothing.
     if len(scores) < 3 or len(set(scores)) == 1 or len(set(cosines)) == 1:
         return math.nan, len(scores)

@@ -43,10 +43,11 @@ class LabelSet:
             places = self._places({label: float(label) for label in found})
             return {label: self.names[place] for label, place in places.items()}
         known = {**{name: name for name in self.names}, **self.spellings}
-        plain = {label: label for label in found}
-        if not self.is_open:
+        plain = {
             # `Very_Negative`
-            plain = {each: re.sub(r"[\s_-]+", " ", each.lower()) for each in found}
+            each: each if self.is_open else re.sub(r"[\s_-]+", " ", each.lower())
+            for each in found
+        }
         return {label: known[each] for label, each in plain.items() if each in known}
 
     def _places(self, numbers: Mapping[str, float]) -> dict[str, int]:

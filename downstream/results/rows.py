@@ -175,12 +175,12 @@ def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
     resampled = resampled_scores(counts, metric=metric, resamples=resamples)
     baseline = results["vectors"].mean
-    gains = {}
-    for (kind, result), scores in zip(results.items(), resampled, strict=True):
-        differences = np.round(scores - resampled[0], _DECIMALS)
-        gains[kind] = Gain(result.mean - baseline, differences)
-    del gains["vectors"]
-    return gains
+    pairs = zip(results.items(), resampled, strict=True)
+    return {
+        kind: Gain(result.mean - baseline, np.round(scores - resampled[0], _DECIMALS))
+        for (kind, result), scores in pairs
+        if kind != "vectors"
+    }
 
 
 def _mix_of(results: Mapping[str, Result]) -> str:

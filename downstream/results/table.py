@@ -166,13 +166,14 @@ def row_as_json(row: Row) -> dict[str, Any]:
     scores = {}
     for kind, result in row.results.items():
         scores[kind] = {name: getattr(result, name) for name in _OF_SEEDS}
-    gains = {}
-    for kind, gain in row.gains.items():
-        gains[kind] = {
+    gains = {
+        kind: {
             "points": gain.points,
             "interval": interval(gain.resampled),
             "error": float(gain.resampled.std(ddof=1)),
         }
+        for kind, gain in row.gains.items()
+    }
     return {
         **{name: getattr(row.first, name) for name in _OF_ROW},
         "encoder": row.encoder,

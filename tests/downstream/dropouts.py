@@ -25,13 +25,3 @@ def differ(compute: Callable[[], Tensor]) -> bool:
     """Whether a computation gives something else the second time."""
     with torch.no_grad():
         return not torch.equal(compute(), compute())
-
-
-def read_by(module: torch.nn.Module, run: Callable[[], object]) -> Tensor:
-    """What a module is given first while something runs."""
-    seen: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0]))
-    with torch.no_grad():
-        run()
-    hook.remove()
-    return seen[0]

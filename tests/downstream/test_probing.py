@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -106,13 +106,6 @@ def test_the_call_gives_what_the_command_gives(
     assert f"gain {result.mean['both'] - result.mean['vectors']:+.2f}" in printed
     assert "by_seed" in repr(result)
     assert "counts" not in repr(result)
-
-
-def test_a_task_of_ones_own_needs_no_name(ten: Path) -> None:
-    data = ProbeData(train=[ten], dev=[ten])
-    inputs = InputOptions(vectors=["random:1:4"])
-    options = ProbeOptions(seeds=1, settings=TINY)
-    assert run_probe(replace(TASK, name="mine"), data, inputs, options).task == "mine"
 
 
 @pytest.mark.parametrize(

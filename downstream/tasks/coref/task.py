@@ -111,11 +111,11 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         # [..., 2, 4]
         f1 = chain_f1(counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4))
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
-        found = {self.metric: means[..., 0]}
-        for row, name in enumerate(METRICS):
-            found[f"{name} F1"] = f1[..., 0, row]
-        found["mean F1 with singletons"] = means[..., 1]
-        return found
+        return {
+            self.metric: means[..., 0],
+            **{f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)},
+            "mean F1 with singletons": means[..., 1],
+        }
 
     def format_prediction(
         self, example: CorefDocument, prediction: list[list[Mention]]

@@ -3,22 +3,9 @@
 import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
-from downstream.modules.lstm import AlternatingLstm, BiLstm, HighwayBiLstm, padded_bilstm
+from downstream.modules.lstm import AlternatingLstm, HighwayBiLstm, padded_bilstm
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-
-
-def test_each_sentence_of_a_batch_is_read_as_if_alone() -> None:
-    torch.manual_seed(0)
-    encoder = BiLstm(input_size=5, hidden_size=4, layers=3, dropout=0.5).double().eval()
-    lengths = torch.tensor([3, 7, 1, 6])
-    x = torch.randn(4, 8, 5, dtype=torch.float64)  # longer than the longest sentence, and no zeros
-    states = encoder(x, lengths)
-    assert states.shape == (4, 8, encoder.output_size)
-    for row, length in enumerate(lengths.tolist()):
-        alone, _ = encoder.lstm(x[row : row + 1, :length])
-        torch.testing.assert_close(states[row, :length], alone[0])
-        assert not states[row, length:].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -37,14 +24,6 @@ def test_padded_sentences_give_what_packed_ones_give(dtype: torch.dtype, layers:
     torch.testing.assert_close(states, plain)
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
-
-
-def test_dropout_between_layers_while_training_alone() -> None:
-    encoder = BiLstm(input_size=3, hidden_size=4, layers=2, dropout=0.5)
-    x, lengths = torch.randn(2, 5, 3), torch.tensor([5, 2])
-    assert not torch.equal(encoder(x, lengths), encoder(x, lengths))
-    encoder.eval()
-    assert torch.equal(encoder(x, lengths), encoder(x, lengths))
 
 
 def test_highways() -> None:
@@ -107,11 +86,3 @@ def test_outputs_and_gradients(dtype: torch.dtype, layers: int, dropout: float, 
             torch.testing.assert_close(mine, theirs)
         else:
             torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
-
-
-def test_no_dropout_in_evaluation() -> None:
-    fast, slow = twins(layers=2, dropout=0.4)
-    fast.eval(), slow.eval()
-    packed = pack_padded_sequence(torch.randn(2, 3, 5, dtype=torch.float64), torch.tensor([3, 2]), batch_first=True)
-    output = fast(packed._replace(data=fast.cells[0].input_linearity(packed.data))).data
-    torch.testing.assert_close(output, slow(packed)[0].data)

@@ -64,16 +64,6 @@ def test_documents_of_aligned_columns(tmp_path: Path) -> None:
     assert mentions_of(yes) == [Span("2", 0, 0)]
 
 
-def test_tabs_and_spaces_give_the_same(tmp_path: Path) -> None:
-    tabs = "\n".join("\t".join(line.split()) if "document" not in line else line for line in TWO_PARTS.split("\n"))
-    spaces, tabbed = read(tmp_path, TWO_PARTS), read(tmp_path, tabs)
-    assert spaces == tabbed
-
-
-def test_the_last_sentence_needs_no_blank_line(tmp_path: Path) -> None:
-    assert read(tmp_path, TWO_PARTS.replace("(2)\n\n#end", "(2)\n#end"))[0] == read(tmp_path, TWO_PARTS)[0]
-
-
 def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
     text = one_sentence(("(5",), ("(5|(7)",), ("5)|(5)",), ("5)",))
     [document] = read(tmp_path, text)

@@ -27,6 +27,8 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
             table = csv.DictWriter(file, rows[0], delimiter="\t" if path.suffix == ".tsv" else ",")
             table.writeheader()
             table.writerows(rows)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=1))
     else:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
@@ -46,7 +48,7 @@ FIVE = ["very positive", "Very_Negative", "positive", "neutral", "negative"]
 SCORES = [0.81, 0.2, 0.6000000238, 0.59, 0.4000000059604645]
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.parquet", "rows.jsonl", "rows.json.gz"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.parquet", "rows.jsonl", "rows.json.gz", "array.json"])
 @pytest.mark.parametrize(
     ("task", "columns", "labels", "expected", "said"),
     [
@@ -58,6 +60,7 @@ SCORES = [0.81, 0.2, 0.6000000238, 0.59, 0.4000000059604645]
         ("imdb", "sentiment review", [*SIGNS, *SIGNS, None], [1, 0, 1, 0], "1 row without a gold label"),
         ("imdb", "label text", ["neg", "pos", "neg", "pos", "neg"], [0, 1, 0, 1, 0], "^$"),
         ("snli", "label premise hypothesis", [0, 2, 1], list("ecn"), "0 as entailment, 1 as neutral, 2 as contrad"),
+        ("snli", "label premise hypothesis", ["1", "-1", "", "None", "nan"], ["1"], "4 rows without a gold label"),
         ("snli", "gold_label sentence1 sentence2", ["entailment", "contradictory"], list("ec"), "contradictory as con"),
         ("snli", "label_text text1 text2", ["entailment", "contradiction", "neutral"], list("ecn"), "^$"),
     ],

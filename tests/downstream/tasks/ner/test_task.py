@@ -1,26 +1,18 @@
 """The NER task: its probe learns, is scored as conlleval does, and computes a CRF."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.ner.tags import bio_to_bioul
 from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence
 from elmoc.errors import InputError
-from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
+from tests.downstream.conftest import TEN_SENTENCES, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
-
-TINY = [
-    *("--hidden-size", "24", "--layers", "1", "--dropout", "0", "--learning-rate", "0.02"),
-    *("--batch-size", "4", "--epochs", "25"),
-]
 
 
 def tagged(*tags: str) -> list[TaggedSentence]:
@@ -91,25 +83,6 @@ def test_an_untrained_probe_predicts_well_formed_tags_for_any_batch() -> None:
     for tags in together:
         for before, tag in zip(["O", *tags], tags, strict=False):
             assert tag == "O" or tag.startswith("B-") or before[2:] == tag[2:]
-
-
-def test_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path) -> None:
-    dev, test, results = tmp_path / "dev.conll", tmp_path / "test.conll", tmp_path / "results.jsonl"
-    dev.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[:4])))
-    test.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[4:9])))
-    arguments = ["ner", "--train", ten, dev, "--dev", dev, "--test", test, "--features", features]
-    arguments += ["--vectors", "random:1:12", "--seeds", "2", "--results", results, "--predictions", tmp_path / "out"]
-    arguments += ["--hidden-size", "12", "--epochs", "8", "--batch-size", "2", "--learning-rate", "0.02"]
-    assert main(list(map(str, arguments))) == 0
-    vectors, both = (json.loads(line) for line in results.read_text().splitlines())
-    assert (vectors["inputs"], both["inputs"]) == ("vectors", "both"), "the baseline runs first, by default"
-    files = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert files == [f"ner.{kind}.seed{seed}.test.conll" for kind in ("both", "vectors") for seed in (1, 2)]
-    assert (both["task"], both["metric"], both["split"], both["seeds"]) == ("ner", "entity F1", "test", [1, 2])
-    assert both["mean"] == pytest.approx(sum(both["scores"]) / 2)
-    assert both["deviation"] == pytest.approx(abs(both["scores"][0] - both["scores"][1]) / 2**0.5)
-    assert both["data"] == {"train": {str(ten): 10, str(dev): 4}, "dev": {str(dev): 4}, "test": {str(test): 5}}
-    assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
 
 
 def test_weights_that_are_too_large_give_no_tags() -> None:

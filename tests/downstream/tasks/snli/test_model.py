@@ -85,13 +85,6 @@ def test_outputs_and_gradients_are_those_of_the_equations(projection: int, short
     assert all(gradient.any() for gradient in gradients[0]), "every weight and every input matters"
 
 
-@pytest.mark.parametrize("shortcut", [False, True])
-def test_a_pair_is_judged_alike_alone_and_in_any_batch(shortcut: bool) -> None:
-    model, pairs = model_of(projection_size=4, shortcut=shortcut), pairs_of([4, 9, 1], [7, 2, 3])
-    alone = torch.cat([logits_of(model, [pair]) for pair in pairs])
-    torch.testing.assert_close(logits_of(model, pairs), alone)
-
-
 def test_published_size() -> None:
     assert isinstance(TASK.published, SnliSettings)
     model = Esim(input_size=1024, labels=3, settings=TASK.published)

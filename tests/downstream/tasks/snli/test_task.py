@@ -7,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair
-from downstream.tasks.snli.task import PUBLISHED, TASK, SnliProbe
+from downstream.tasks.snli.task import TASK
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [
@@ -96,23 +93,6 @@ def test_tab_separated_text(tmp_path: Path, text: str) -> None:
     assert read(path)[0].premise.line == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"premise": "A man, he.", "hypothesis": "B", "label": 1}\n{"premise": "x", "hypothesis": "y", "label": -1}\n'
-        '{"hypothesis": "y", "label": null, "premise": "x"}\n{"premise": "x", "hypothesis": "y", "label": ""}\n',
-        'premise,hypothesis,label\n"A man, he.",B,1\nx,"y ""z"" ",-1\nx,y,\nx,y,-\n',
-        "premise\thypothesis\tlabel\nA man, he.\tB\t1\nx\ty\t-1.0\nx\ty\tNaN\nx\ty\tNone\n",
-    ],
-    ids=["json", "commas", "tabs"],
-)
-def test_missing_labels_of_data_hubs_are_left_out_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    assert summary(written(tmp_path / "pairs", text)) == [("1", "A man , he .", "B")]
-    assert "3 rows without a gold label" in capsys.readouterr().err
-
-
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "long.tsv", f"{HEADING}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
@@ -181,15 +161,3 @@ def test_a_gold_label_that_training_lacked_counts_as_wrong(tmp_path: Path) -> No
     (example,) = read(written(tmp_path / "odd.tsv", HEADING + "maybe\ta\tb\n"))
     prediction = {"no": 0.4, "yes": 0.6}
     assert TASK.count(example, prediction).tolist() == [0, 1]
-
-
-def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Path) -> None:
-    examples = read(pairs)
-    sentences = [sentence for pair in examples for sentence in TASK.sentences(pair)]
-    torch.manual_seed(3)
-    inputs = ProbeInputs(InputSources(words=WordTable("random:1:6", sentences=sentences), states=None))
-    probe = SnliProbe(inputs=inputs, settings=PUBLISHED, **TASK.vocabulary(examples)).eval()
-    predictions = probe.predict(examples)
-    assert [sum(row.values()) for row in predictions] == pytest.approx([1.0] * 10)
-    expected = np.mean([-np.log(row[pair.label]) for pair, row in zip(examples, predictions, strict=True)])
-    assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from downstream.readers.columns import Span, bio_spans, bio_tags
+from downstream.readers.columns import Span
 from downstream.tasks.srl.model import Proposition, SrlSentence
 from downstream.tasks.srl.task import TASK
 from elmoc.errors import InputError
@@ -201,16 +201,6 @@ def test_data_without_predicates(tmp_path: Path) -> None:
     path.write_text(document("Nobody at all !\nLate books\n"), encoding="utf-8")
     with pytest.raises(InputError, match=r"none\.gold_conll has no predicates"):
         read(path)
-
-
-def test_tags_and_back(ten: Path) -> None:
-    assert bio_tags(spans_of("ARG0:0 C-ARG0:1-2 ARG1:4 ARG1:5-6"), 8) == [
-        *("B-ARG0", "B-C-ARG0", "I-C-ARG0", "O", "B-ARG1", "B-ARG1", "I-ARG1", "O"),
-    ]
-    for sentence in read(ten):
-        for one in sentence.propositions:
-            assert bio_spans(bio_tags(one.spans, len(sentence.sentence.words))) == one.spans
-    assert bio_spans(["O", "O"]) == []
 
 
 def test_written_propositions(ten: Path) -> None:

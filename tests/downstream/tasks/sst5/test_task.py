@@ -1,11 +1,7 @@
 """The SST-5 task: trees are read, learned and scored."""
 
-import gzip
 from pathlib import Path
 
-import numpy as np
-import pytest
-from downstream.inputs.sentence import TaskSentence
 from downstream.tasks.sst5.task import TASK, Phrase, Sst5ReaderOptions
 
 TREES = """\
@@ -40,17 +36,6 @@ def texts(phrases: list[Phrase]) -> list[str]:
     return [f"{phrase.label} {' '.join(phrase.sentence.words)}" for phrase in phrases]
 
 
-def example(label: int) -> Phrase:
-    return Phrase(TaskSentence(("x",), "f", 1), label, root=True)
-
-
-@pytest.fixture
-def ten_trees(tmp_path: Path) -> Path:
-    path = tmp_path / "ten.txt"
-    path.write_text(TEN_TREES, encoding="utf-8")
-    return path
-
-
 def test_every_node_is_a_phrase_in_training_and_the_sentence_comes_first(tmp_path: Path) -> None:
     phrases = read(tmp_path / "trees.txt", TREES)
     assert texts(phrases)[:9] == [
@@ -82,31 +67,3 @@ def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
     both = read(tmp_path / "trees.txt", trees + trees, "distinct")
     assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "distinct"))
     assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
-
-
-def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path: Path) -> None:
-    tree = "(2 (2 (2 ``) (2 -LRB-)) (2 (2 (2 writer\\/director) (2 8\u00a01\\/2)) (2 (2 '') (2 -RRB-))))\n\n"
-    (root,) = read(tmp_path / "trees.txt", "\n" + tree, training=False)
-    assert root.sentence.words == ('"', "(", "writer/director", "8_1/2", '"', ")")
-    assert (root.sentence.file, root.sentence.line) == (str(tmp_path / "trees.txt"), 2)
-    with gzip.open(tmp_path / "trees.txt.gz", "wt", encoding="utf-8") as file:
-        file.write(tree)
-    (same,) = TASK.read(tmp_path / "trees.txt.gz", TASK.reader, training=False)
-    assert same.sentence.words == root.sentence.words
-
-
-def test_accuracy_worked_by_hand() -> None:
-    gold = [example(label) for label in (0, 1, 2, 3, 4)]
-    predictions = [
-        [0.4, 0.3, 0.1, 0.1, 0.1],  # right
-        [0.3, 0.3, 0.2, 0.1, 0.1],  # 0 for 1: of equal ones the first; negative all the same
-        [0.1, 0.1, 0.6, 0.1, 0.1],  # right
-        [0.2, 0.2, 0.3, 0.3, 0.0],  # 2 for 3; more negative than positive
-        [0.0, 0.0, 0.3, 0.4, 0.3],  # 3 for 4; positive
-    ]
-    probabilities = [dict(enumerate(row)) for row in predictions]
-    counts = np.array([TASK.count(*pair) for pair in zip(gold, probabilities, strict=True)])
-    assert counts.tolist() == [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]]
-    assert TASK.metrics(counts.sum(0))["accuracy"] == pytest.approx(40)
-    resampled = np.stack([counts.sum(0), 2 * counts[0], counts[1] + counts[2]])
-    np.testing.assert_allclose(TASK.metrics(resampled)[TASK.metric], [40, 100, 50])
