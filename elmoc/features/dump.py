@@ -174,10 +174,9 @@ class Dump:
             single=options.layers in ("top", "average"),
             words=self.survey.words,
         )
-        numbers_a_word = math.prod(self._shape.of(1))
-        self._part_words = words_of_a_part(options.batch_words, numbers_a_word)
-        number_bytes = np.dtype(options.dtype).itemsize
-        self.size = self.survey.words * numbers_a_word * number_bytes
+        word_numbers = math.prod(self._shape.of(1))
+        self._part_words = words_of_a_part(options.batch_words, word_numbers)
+        self.size = self.survey.words * word_numbers * np.dtype(options.dtype).itemsize
         self._identity = self._make_identity(self.survey.fingerprint)
         # Parts of another size begin with other sentences. What they are of stands in
         # their names, too: where a text was edited, parts before that stay good.
@@ -320,18 +319,16 @@ class Dump:
         """The layer states of the sentences of a part, whose words are `rows`, in
         order: float32 [L', n, 2P] or [n, 2P] each.
         """
-        encoder = self._model.sentence_encoder
         if self._options.carry_state:
-            states: Iterable[Tensor] = self._carried_states(sentences, progress)
-        else:
-            states = encoder.encode(
-                rows,
-                batch_words=self._options.batch_words,
-                batch_size=self._options.batch_size,
-                progress=progress,
-                select=self._chosen.select,
-                boundaries=self._options.boundaries,
-            )
+            return (each.numpy() for each in self._carried_states(sentences, progress))
+        states = self._model.sentence_encoder.encode(
+            rows,
+            batch_words=self._options.batch_words,
+            batch_size=self._options.batch_size,
+            progress=progress,
+            select=self._chosen.select,
+            boundaries=self._options.boundaries,
+        )
         return (each.numpy() for each in states)
 
     def _carried_states(
