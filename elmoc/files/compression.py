@@ -86,8 +86,10 @@ _UNPACKERS = {
     "lz4": "unlz4",
     "rar": "unrar x",
 }
+# How Parquet files begin, whose columns are compressed.
+PARQUET = b"PAR1"
 # The beginnings of those that are read.
-PACKED = tuple(magic for magic, kind in _BEGINNINGS.items() if callable(kind))
+PACKED = (*(magic for magic, kind in _BEGINNINGS.items() if callable(kind)), PARQUET)
 
 
 def require_file(path: AnyPath) -> None:

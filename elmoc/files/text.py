@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import open_binary
+from elmoc.files.compression import PARQUET, open_binary
 from elmoc.files.writing import atomic_path
 
 # Bytes of a line of text: its reader keeps it in memory several times.
@@ -51,7 +51,7 @@ def read_lines(
             begins = number == 1 and start == 0
             if begins and line[257:262] == b"ustar":
                 raise InputError(f"{path} is a tar archive: unpack it")
-            if begins and line.startswith(b"PAR1"):
+            if begins and line.startswith(PARQUET):
                 raise InputError(f"{path} is a Parquet file, and lines are wanted here")
             try:
                 text = line.decode("utf-8-sig" if begins else "utf-8")

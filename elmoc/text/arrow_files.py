@@ -8,12 +8,11 @@ from itertools import chain
 from typing import Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import AnyPath, first_bytes
-from elmoc.text.reader import COMPRESSION, TextRange
+from elmoc.files.compression import PARQUET, AnyPath, first_bytes
+from elmoc.text.reader import TextRange
 from elmoc.text.rows import RowReader
 
-# How Parquet and Arrow's streams begin, and how streams end.
-PARQUET = b"PAR1"
+# How Arrow's streams begin, and how they end.
 STREAM = b"\xff\xff\xff\xff"
 _STREAM_END = STREAM + bytes(4)
 # Rows that are in memory as Python's objects: one may be a book.
@@ -29,11 +28,6 @@ class ColumnFiles(RowReader):
         """See `TextReader`."""
         is_known = first_bytes(path, 4) in (PARQUET, STREAM)
         return is_known or str(path).endswith((".parquet", ".arrow"))
-
-    def text_bytes(self, path: AnyPath) -> int:
-        """See `TextReader`. Columns of Parquet are compressed."""
-        size = os.stat(path).st_size
-        return int(size * COMPRESSION) if is_parquet(path) else size
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """See `RowReader`."""

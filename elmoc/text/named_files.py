@@ -16,7 +16,7 @@ from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, reading, say, shortened
 from elmoc.files.compression import PACKED, AnyPath, first_bytes
 from elmoc.files.records import read_json
-from elmoc.text.arrow_files import PARQUET, STREAM
+from elmoc.text.arrow_files import STREAM
 
 # What is no text by its name, in a folder.
 _OTHERS = re.compile(
@@ -137,5 +137,5 @@ def _files_of_folder(folder: Path) -> list[Path]:
 def _is_text(file: Path) -> bool:
     """Whether a file of a folder is text of any kind."""
     start = first_bytes(file, _LOOKED_AT)
-    is_known = start.startswith((*PACKED, PARQUET, STREAM))
+    is_known = start.startswith((*PACKED, STREAM))
     return not _OTHERS.search(file.name) and (is_known or b"\0" not in start)

@@ -10,7 +10,13 @@ from itertools import chain, pairwise
 
 from elmoc.batches import buffered
 from elmoc.errors import InputError
-from elmoc.files.compression import AnyPath, compression, unpacked_name
+from elmoc.files.compression import (
+    PACKED,
+    AnyPath,
+    compression,
+    first_bytes,
+    unpacked_name,
+)
 from elmoc.files.text import MAX_LINE_BYTES, read_lines
 from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import looks_raw
@@ -131,7 +137,8 @@ class TextReader(ABC):
     def text_bytes(self, path: AnyPath) -> int:
         """About how many bytes of text a file holds (exact for a plain file)."""
         size = os.stat(path).st_size
-        return int(size * COMPRESSION) if compression(path) else size
+        is_packed = first_bytes(path).startswith(PACKED)
+        return int(size * COMPRESSION) if is_packed else size
 
     def divide(self, text: TextRange, wanted_bytes: int) -> list[TextRange]:
         """A whole file in parts of about the wanted size. Each cut is moved to where
