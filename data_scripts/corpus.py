@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -249,8 +249,7 @@ def _read(
     """Read those of the pieces that are not there yet."""
     size = sum(piece.text_bytes for piece in pieces)
     with progress_bar(total=size, desc="reading", unit="B", unit_scale=True) as bar:
-        done = parallel_map(number, pieces, workers)
-        for piece, _ in zip(pieces, done, strict=True):
+        for piece, _ in zip(pieces, parallel_map(number, pieces, workers), strict=True):
             bar.update(piece.text_bytes)
 
 
@@ -325,14 +324,13 @@ def _divide(
         tokens = estimate_text_bytes(files) // BYTES_PER_TOKEN
         sizes[source] = shard_tokens or default_shard_tokens(tokens)
     pieces = []
-    for is_held_out in (False, True):
-        for source, size in sizes.items():
-            own = [
-                text
-                for text, name in texts.items()
-                if name == source and (text.path in held_out) == is_held_out
-            ]
-            pieces += cut_pieces(own, size, is_held_out, source)
+    for is_held_out, source in product((False, True), sizes):
+        own = [
+            text
+            for text, name in texts.items()
+            if name == source and (text.path in held_out) == is_held_out
+        ]
+        pieces += cut_pieces(own, sizes[source], is_held_out, source)
     return pieces, sizes
 
 

@@ -108,8 +108,7 @@ def tokenised_lines(
 
     def blocks() -> Iterator[tuple[int, list[str]]]:
         for number, each in enumerate(tokenisers):
-            lines = lines_of(read_documents(each.text, count=rows))
-            for block in each.blocks(lines):
+            for block in each.blocks(lines_of(read_documents(each.text, count=rows))):
                 bar.update(sum(len(line.encode()) + 1 for line in block))
                 yield number, block
         # The size of compressed text, and of text in rows, was estimated.
@@ -122,8 +121,7 @@ def tokenised_lines(
     # Text that is tokenised already only passes.
     is_raw = not all(each.tokenised for each in tokenisers)
     tokenised = parallel_map(tokenise, blocks(), workers if is_raw else 1)
-    by_file = groupby(tokenised, key=itemgetter(0))
-    for place, (number, own) in enumerate(by_file):
+    for place, (number, own) in enumerate(groupby(tokenised, key=itemgetter(0))):
         if place > 0:
             yield ""
         yield from tokenisers[number].joined(block for _, block in own)

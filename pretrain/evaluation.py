@@ -167,9 +167,8 @@ def predict(
         for direction in directions:
             layer = state.output_layers.direction(direction)
             with execution.autocast():
-                inputs = state.read(batch, direction)  # [B, T, E]
                 output = state.encoder.direction(direction)(
-                    inputs, recurrent[direction]
+                    state.read(batch, direction), recurrent[direction]
                 )
                 predicted = layer.predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state

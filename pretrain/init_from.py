@@ -73,8 +73,8 @@ def initialise_from(
         network.load(stored)
     # A run of one direction takes its half of a model of two.
     for direction in encoder.directions:
-        weights = model.encoder.direction(direction).state_dict()
-        encoder.direction(direction).load_state_dict(weights)
+        half = model.encoder.direction(direction)
+        encoder.direction(direction).load_state_dict(half.state_dict())
     # Output layers for other targets are of no use, and of another width perhaps.
     kept = model.output_layer
     if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
@@ -93,9 +93,6 @@ def initialise_from(
             }
         )
     say(f"going on from {path}")
-    same = kept.transform and kept.transform.same_as(data.targets.transform)
-    if data.reads_targets and not same:
-        say("its targets may have had another transform")
     return model
 
 

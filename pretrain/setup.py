@@ -126,8 +126,9 @@ class TrainingSetup:
         if SHARED in self.output_layers:
             adagrad = self.output_layers.direction(SHARED).adagrad
             if adagrad is not None:
-                weights = state.parameters(SHARED)
-                state.optimisers[SHARED] = new_adagrad(weights, **adagrad)
+                state.optimisers[SHARED] = new_adagrad(
+                    state.parameters(SHARED), **adagrad
+                )
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
@@ -232,9 +233,8 @@ def open_data(config: RunConfig) -> TrainingData:
         )
     corpus = Corpus(config.data.corpus)
     inputs = config.input_layer.open_table(corpus, config.data.input_vectors)
-    targets = inputs
-    if config.output_layer.reads_target_vectors:
-        targets = VectorTable(corpus, config.data.target_vectors)
+    reads = config.output_layer.reads_target_vectors
+    targets = VectorTable(corpus, config.data.target_vectors) if reads else inputs
     train = config.train
     require_held_out(corpus, train.window)
     return TrainingData(
@@ -248,7 +248,7 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
-        reads_targets=config.output_layer.reads_target_vectors,
+        reads_targets=reads,
         candidates=config.output_layer.candidates,
     )
 

@@ -68,8 +68,10 @@ class TrainStep:
             streams = setup.data.streams // setup.processes.world_size
             size = setup.encoder.config.word_vector_size
             shape = (streams, setup.data.window, size)  # [B / processes, T, E]
-            for direction, encoder in self._encoders.items():
-                self._encoders[direction] = graphed(encoder, setup.execution, shape)
+            self._encoders = {
+                direction: graphed(encoder, setup.execution, shape)
+                for direction, encoder in self._encoders.items()
+            }
         # a thread a direction, each with an equal share of the cores
         self._pool = None
         threads = torch.get_num_threads() // len(directions)

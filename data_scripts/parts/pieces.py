@@ -254,8 +254,7 @@ def number_piece(
                 left_out += missing
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in local_ids)
-        counts = {"left_out": left_out, **asdict(rows)}
-        write_json(partial / "counts.json", counts)
+        write_json(partial / "counts.json", {"left_out": left_out, **asdict(rows)})
     return folder
 
 
@@ -280,8 +279,7 @@ def _numbered_blocks(
     document = -1
     for part in piece.parts:
         tokeniser = tokenisers.get(part.path)
-        sentences = _sentences(part, tokeniser, rows)
-        for block in buffered(sentences, len, most=BLOCK_WORDS):
+        for block in buffered(_sentences(part, tokeniser, rows), len, most=BLOCK_WORDS):
             # The words of the sentences, `<s>` and `</s>` around each.
             marked = (chain((BEGIN,), words, (END,)) for words in block)
             words = list(chain.from_iterable(marked))
@@ -319,11 +317,9 @@ def _sentences(
     ends.
     """
     lines = lines_of(read_documents(part, count=rows))
-    if tokeniser is not None:
-        lines = tokeniser.lines(lines)
-    sentences = map(str.split, chain(lines, [""]))
+    lines = tokeniser.lines(lines) if tokeniser else lines
     # Any number of blank lines is one end.
-    for has_words, each in groupby(sentences, key=bool):
+    for has_words, each in groupby(map(str.split, chain(lines, [""])), key=bool):
         yield from each if has_words else [[]]
 
 
@@ -354,10 +350,9 @@ def shard_ends(
         earliest = start + max(1, math.ceil(0.9 * shard_tokens))
         latest = start + math.floor(1.1 * shard_tokens)
         near = int(np.searchsorted(documents, earliest))
-        if near < len(documents) and documents[near] <= latest:
-            start = int(documents[near])
-        else:
-            start = _next_sentence(ids, start + shard_tokens)
+        is_near = near < len(documents) and documents[near] <= latest
+        wanted = start + shard_tokens
+        start = int(documents[near]) if is_near else _next_sentence(ids, wanted)
         yield start
     if start < end:
         yield end

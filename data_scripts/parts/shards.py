@@ -6,7 +6,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress, count, groupby, repeat
+from itertools import chain, compress, count, groupby, repeat
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +61,7 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[PlannedShard]:
                 "sentence on each line, or held-out files"
             )
         ends = held_out_ends(own) if needs_ends else {}
-        for shard in own:
-            planned += ends.get(shard, [shard])
+        planned += chain.from_iterable(ends.get(shard, [shard]) for shard in own)
     return planned
 
 

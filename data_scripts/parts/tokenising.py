@@ -107,8 +107,7 @@ class Tokeniser:
     def blocks(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Lines of the file in blocks, each of which can be tokenised by itself."""
         lines = map(_without_markup, lines)
-        if not self.tokenised:
-            lines = _paragraphs(lines, self.wrapped)
+        lines = lines if self.tokenised else _paragraphs(lines, self.wrapped)
         return buffered(lines, lambda line: len(line) + 1, most=_BLOCK_CHARACTERS)
 
     def joined(self, blocks: Iterable[list[str]]) -> Iterator[str]:
@@ -132,10 +131,8 @@ class Tokeniser:
         self._require_spaces("\n".join(block))
         lines = []
         for paragraph in block:
-            sentences: list[list[str]] = [[]]
-            if paragraph:
-                sentences = tokenise_paragraph(paragraph, self._split, self._keep)
-            lines += [" ".join(words) for words in sentences]
+            found = tokenise_paragraph(paragraph, self._split, self._keep)
+            lines += [" ".join(words) for words in found] if paragraph else [""]
         return lines
 
     def _require_spaces(self, text: str) -> None:

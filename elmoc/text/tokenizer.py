@@ -328,8 +328,7 @@ def _ends_sentence(
     following = following.rstrip(".,:;!?").lower()
     if end["mark"] != ".":
         # "Why?" he asked … and so on
-        may_go_on = end["closed"] or end["mark"][-1] in ".…;:"
-        return not (goes_on and may_go_on)
+        return not (goes_on and (end["closed"] or end["mark"][-1] in ".…;:"))
     *words, word = before.lower().split() or [""]
     word = word.lstrip(_OPENING)
     if word.isdecimal():

@@ -80,8 +80,7 @@ def learn_alone(
     @torch.no_grad()
     def error() -> float:
         blocks = torch.arange(len(words)).split(MEASURED)
-        total = sum(error_of(block) * len(block) for block in blocks)
-        return float(total) / len(words)
+        return float(sum(error_of(block) * len(block) for block in blocks)) / len(words)
 
     learn(
         network,

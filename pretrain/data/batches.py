@@ -143,8 +143,7 @@ class BatchMaker:
         if targets is None and self.targets is not None:
             targets = torch.index_select(self.targets, 0, index)
         # rows of these vectors: of the words, then of the candidates of each direction
-        starts = np.cumsum([len(part) for part in parts[:-1]])
-        rows, *own = np.split(inverse, starts)
+        rows, *own = np.split(inverse, np.cumsum([len(part) for part in parts[:-1]]))
         if targets is None:
             own = [each.ids.astype(np.int64) for each in window.candidates.values()]
         token_ids = torch.from_numpy(words.astype(np.int64))

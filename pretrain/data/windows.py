@@ -321,8 +321,7 @@ def shuffled(corpus: Corpus, group: Group, order: Order) -> np.ndarray:
     # where each of them comes to begin
     places = np.cumsum(lengths) - lengths
     # all tokens are moved by one indexing, since a group has millions of sentences
-    moved = np.repeat(starts - places, lengths)
-    return tokens[moved + np.arange(len(tokens))]
+    return tokens[np.repeat(starts - places, lengths) + np.arange(len(tokens))]
 
 
 def tokens_of(corpus: Corpus, slices: Sequence[ShardSlice]) -> np.ndarray:

@@ -150,8 +150,7 @@ class CharacterCnnInput(InputLayerSettings):
             spelled(corpus.lexicon[start : start + BLOCK], most).astype(np.int16)
             for start in range(0, corpus.types, BLOCK)
         ]
-        rows = np.concatenate(blocks)
-        return MadeTable("characters", rows, f"{UTF8} {most}")
+        return MadeTable("characters", np.concatenate(blocks), f"{UTF8} {most}")
 
     def build(self, projection_size: int, corpus: Corpus) -> CharacterNetwork:
         return CharacterNetwork(self.network(projection_size))

@@ -53,8 +53,7 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
     root, rest = _by_expansion(squared, lifted)
     next_root, next_rest = _by_expansion(squared, lifted + 1)
     # root − v, without the cancellation of a small κ
-    above = squared / (root + lifted)
-    value = above + rest
+    value = squared / (root + lifted) + rest
     # next_root − root − 1, without the cancellation of a large κ
     change = (2 * lifted + 1) / (root + next_root) - 1
     ratio = torch.exp(change + next_rest - rest) / (2 * (lifted + 1))

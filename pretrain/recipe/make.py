@@ -201,8 +201,9 @@ class Recipe:
             self.config = self._suitable_config()
         # A mistake in the settings is told before the corpus is built.
         config = load_config(self.config or self._material.settings, options.overrides)
-        data = replace(config.data, corpus=str(self._corpus))
-        self._run_config = replace(config, data=data)
+        self._run_config = replace(
+            config, data=replace(config.data, corpus=str(self._corpus))
+        )
 
     def _require_possible(self) -> None:
         """Raise an `InputError` for options that do not go together, a wrong time, or
@@ -363,8 +364,7 @@ class Recipe:
 
     def _train(self) -> TrainedRun:
         train = self._run_config.train
-        tokens = Corpus(self._corpus).train_tokens
-        enough = tokens // (train.window * UPDATES_AT_LEAST)
+        enough = Corpus(self._corpus).train_tokens // (train.window * UPDATES_AT_LEAST)
         streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
         config = replace(self._run_config, train=replace(train, streams=streams))
         options = TrainOptions(

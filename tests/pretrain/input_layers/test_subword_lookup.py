@@ -130,9 +130,7 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     assert "start anew" in capsys.readouterr().out
     runs.corpus = before
     same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
-    said = capsys.readouterr().out
-    assert "going on from" in said
-    assert "another transform" not in said
+    assert "going on from" in capsys.readouterr().out
     heads = read_model_directory(run.path).output_layer.weights
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
 
