@@ -162,11 +162,11 @@ def learn(corpus: Corpus, units: int) -> "Subwords":
     marks = corpus.marks
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    byte_level = tokenizers.pre_tokenizers.ByteLevel(
-        add_prefix_space=True, use_regex=False
-    )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
-        [tokenizers.pre_tokenizers.WhitespaceSplit(), byte_level]
+        [
+            tokenizers.pre_tokenizers.WhitespaceSplit(),
+            tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False),
+        ]
     )
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=units - len(marks),

@@ -40,8 +40,7 @@ class LookupNetwork(InputNetwork):
     @property
     def rows(self) -> nn.Parameter:
         """[V, P]"""
-        [rows] = self._tied if self.own is None else (self.own,)
-        return rows
+        return self._tied[0] if self.own is None else self.own
 
     def tie(self, rows: nn.Parameter) -> None:
         self._tied = (rows,)

@@ -265,15 +265,12 @@ class Recipe:
     def _suitable_config(self) -> str:
         """The config that suits the text and the time; says which."""
         words = self._words()
-        is_large = words >= SMALL_FROM_WORDS
         limit = self._options.max_time
         has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
-        name = "fast.toml"
         # A GPU is fast enough for its config in any time.
-        if is_large and accelerator() is not None:
-            name = "gpu.toml"
-        elif is_large and has_time:
-            name = "small.toml"
+        fits = {"gpu.toml": accelerator() is not None, "small.toml": has_time}
+        large = next((name for name, does in fits.items() if does), "fast.toml")
+        name = large if words >= SMALL_FROM_WORDS else "fast.toml"
         say(
             f"config: {name}, for about {words / 1e6:,.1f} million words and "
             f"{limit or 'no limit of time'} (config names another)"
