@@ -9,14 +9,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from data_scripts.parts.tokenising import Tokeniser, listed, tokenisers_of
+from data_scripts.parts.tokenising import (
+    Tokeniser,
+    listed,
+    single_blank_lines,
+    tokenisers_of,
+)
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
@@ -124,7 +129,8 @@ def tokenised_lines(
     for place, (number, own) in enumerate(groupby(tokenised, key=itemgetter(0))):
         if place > 0:
             yield ""
-        yield from tokenisers[number].joined(block for _, block in own)
+        lines = chain.from_iterable(block for _, block in own)
+        yield from lines if tokenisers[number].tokenised else single_blank_lines(lines)
     rows.tell(listed([each.text.path for each in tokenisers]))
 
 

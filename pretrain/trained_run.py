@@ -141,8 +141,6 @@ def start_or_resume(
             f"done: the model is in {run.model}; to train on, start a new run with "
             f"--init-from {run.path}"
         )
-        if resumed is not None and int(resumed.path.stem) == state.update:
-            done = f"nothing was left to train; {done}"
         stopped = "stopped after saving: go on by --resume, or by the same call"
         # A terminal that is closed is no error: the run has saved.
         with suppress(OSError):

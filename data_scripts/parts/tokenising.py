@@ -102,20 +102,13 @@ class Tokeniser:
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """The tokenised lines that lines of the file, or of a part of it, become."""
         blocks = parallel_map(self.tokenise, self.blocks(lines), self.workers)
-        return self.joined(blocks)
+        return chain.from_iterable(blocks)
 
     def blocks(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Lines of the file in blocks, each of which can be tokenised by itself."""
         lines = map(_without_markup, lines)
         lines = lines if self.tokenised else _paragraphs(lines, self.wrapped)
         return buffered(lines, lambda line: len(line) + 1, most=_BLOCK_CHARACTERS)
-
-    def joined(self, blocks: Iterable[list[str]]) -> Iterator[str]:
-        """The lines of tokenised blocks: a sentence each, and a blank line between
-        documents; those of text that is tokenised already as they were.
-        """
-        lines = chain.from_iterable(blocks)
-        return lines if self.tokenised else _single_blank_lines(lines)
 
     @cached_property
     def _split(self) -> Callable[[str], Sequence[str]]:
@@ -215,7 +208,7 @@ def _place_to_cut(text: str) -> int:
     return (end and end.end()) or between_words + 1 or _LONGEST_PARAGRAPH
 
 
-def _single_blank_lines(lines: Iterable[str]) -> Iterator[str]:
+def single_blank_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines with one blank line where there were several, and none at the start or
     end.
     """

@@ -180,8 +180,9 @@ class RunDirectory:
             try:
                 state = read_checkpoint(path)
                 with reading(path):
-                    content = state | {"path": path, "state": state}
-                    checkpoint = msgspec.convert(content, Checkpoint)
+                    checkpoint = msgspec.convert(
+                        state | {"path": path, "state": state}, Checkpoint
+                    )
             except InputError as error:
                 problems.append(str(error))
                 continue
