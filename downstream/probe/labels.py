@@ -59,13 +59,7 @@ def as_trained(
             f"{name}: {share} are unknown to the training data, and are never learned: "
             f"{_listed(unknown)}; it has {_listed(trained)}"
         )
-    if not renamed:
-        return examples
-    spelled = []
-    for example in examples:
-        labels = [renamed.get(label, label) for label in task.labels(example)]
-        spelled.append(task.with_labels(example, labels))
-    return spelled
+    return [task.with_labels(example, renamed) for example in examples]
 
 
 def warn_of_spellings(name: str, counts: dict[str, int]) -> None:

@@ -1,7 +1,7 @@
 """The interface of a task: reader, model and metric."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -110,10 +110,8 @@ class Task(ABC, Generic[Example, Prediction]):
         """
         return ()
 
-    def with_labels(self, example: Any, labels: Sequence[str]) -> Any:
-        """The example with these labels in place of those of `labels`, in their
-        order.
-        """
+    def with_labels(self, example: Any, names: Mapping[str, str]) -> Any:
+        """The example with other names of some labels: label → its name."""
         return example
 
     @abstractmethod

@@ -15,7 +15,7 @@ tweet's first word may begin with #.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -142,10 +142,9 @@ def outermost(spans: Sequence[Span]) -> list[Span]:
     return kept
 
 
-def relabelled(spans: Iterable[Span], labels: Iterable[str]) -> list[Span]:
-    """The spans with other labels, one each."""
-    pairs = zip(spans, labels, strict=True)
-    return [span._replace(label=label) for span, label in pairs]
+def relabelled(spans: Iterable[Span], names: Mapping[str, str]) -> list[Span]:
+    """The spans with other names of some labels."""
+    return [span._replace(label=names.get(span.label, span.label)) for span in spans]
 
 
 def bio_tags(spans: Iterable[Span], length: int) -> list[str]:

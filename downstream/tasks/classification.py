@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -63,8 +63,8 @@ class ClassificationTask(Task[Example, Probabilities]):
     def labels(self, example: Any) -> Sequence[str]:
         return [str(example.label)]
 
-    def with_labels(self, example: Any, labels: Sequence[str]) -> Any:
-        return replace(example, label=labels[0])
+    def with_labels(self, example: Any, names: Mapping[str, str]) -> Any:
+        return replace(example, label=names.get(str(example.label), example.label))
 
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
         """float64 [2]: 1 if the prediction is right, else 0; and 1 for the example."""

@@ -5,7 +5,7 @@ The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLS
 character CNN is left out, as inputs are compared. The score is conlleval's entity F1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -169,9 +169,9 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return [span.label for span in bio_spans(example.tags)]
 
     def with_labels(
-        self, example: TaggedSentence, labels: Sequence[str]
+        self, example: TaggedSentence, names: Mapping[str, str]
     ) -> TaggedSentence:
-        spans = relabelled(bio_spans(example.tags), labels)
+        spans = relabelled(bio_spans(example.tags), names)
         return replace(example, tags=bio_tags(spans, len(example.tags)))
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:

@@ -13,9 +13,9 @@ Predictions are written in the columns of CoNLL-2005, which `srl-eval.pl` reads:
 predicate's lemma or `-`, then one column of brackets for each predicate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,11 @@ class SrlTask(Task[SrlSentence, Roles]):
         """The role of each span, `V` among them."""
         return [span.label for span in chain.from_iterable(_spans([example]))]
 
-    def with_labels(self, example: SrlSentence, labels: Sequence[str]) -> SrlSentence:
-        left = iter(labels)
+    def with_labels(
+        self, example: SrlSentence, names: Mapping[str, str]
+    ) -> SrlSentence:
         propositions = [
-            replace(one, spans=relabelled(one.spans, islice(left, len(one.spans))))
+            replace(one, spans=relabelled(one.spans, names))
             for one in example.propositions
         ]
         return replace(example, propositions=propositions)

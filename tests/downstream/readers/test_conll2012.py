@@ -109,13 +109,6 @@ def test_damage_is_named_with_its_line(tmp_path: Path, old: str, new: str, line:
     assert len(str(error.value)) < 500
 
 
-def test_a_file_without_documents(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="gold_conll"):
-        read(tmp_path, "\n\n")
-    with pytest.raises((InputError, OSError), match="nowhere"):
-        read_documents(tmp_path / "nowhere", arguments=True)
-
-
 def all_spans(document: Document) -> list[Span]:
     sentence = document.sentences[0]
     return [*mentions_of(sentence), *(span for spans in arguments_of(sentence, document) for span in spans)]

@@ -155,9 +155,3 @@ def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
         "sentence2": "A man is asleep.",
     }
     assert summary(tmp_path / "out.jsonl") == summary(pairs)[:5], "predictions can be read as data"
-
-
-def test_a_gold_label_that_training_lacked_counts_as_wrong(tmp_path: Path) -> None:
-    (example,) = read(written(tmp_path / "odd.tsv", HEADING + "maybe\ta\tb\n"))
-    prediction = {"no": 0.4, "yes": 0.6}
-    assert TASK.count(example, prediction).tolist() == [0, 1]

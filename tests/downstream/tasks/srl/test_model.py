@@ -94,11 +94,3 @@ def well_formed(tags: list[str]) -> bool:
 
 def may_follow(tag: str, before: str) -> bool:
     return tag[0] != "I" or (before != "O" and before[2:] == tag[2:])
-
-
-def test_transitions_are_those_of_bio() -> None:
-    probe = make_probe()
-    names = probe.tags.names
-    allowed = probe.tags.mask[:-1, :-2] == 0  # [K + 1, K]: a sentence begins as after O
-    assert allowed.tolist() == [[may_follow(tag, before) for tag in names] for before in [*names, "O"]]
-    assert set(probe.tags.mask.flatten().tolist()) == {0.0, -torch.inf}

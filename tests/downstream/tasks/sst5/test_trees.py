@@ -27,12 +27,6 @@ def test_a_line_that_is_no_tree(tmp_path: Path, fails: Callable[..., str], line:
     assert f"{path}, line 3" in fails("sentences", "sst5", path)
 
 
-def test_a_file_without_trees(tmp_path: Path, fails: Callable[..., str]) -> None:
-    (tmp_path / "trees.txt").write_text("\n \n")
-    assert "trees.txt" in fails("sentences", "sst5", tmp_path / "trees.txt")
-    assert "missing.txt" in fails("sentences", "sst5", tmp_path / "missing.txt")
-
-
 def test_a_chain_of_thirty_thousand_nodes_is_refused_at_once() -> None:
     deep = "(2 (2 a) " * 30_000 + "(2 b)" + ")" * 30_000
     with pytest.raises(ValueError, match="100,000 words"):
