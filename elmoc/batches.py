@@ -29,15 +29,14 @@ def length_bucketed(
     batch: list[int] = []
     words = 0
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        more = lengths[index] + 2
-        if batch and padded:
-            # Longest first: the first sentence of a batch sets its width.
-            more = lengths[batch[0]] + 2
+        own = lengths[index] + 2
+        # Longest first: the first sentence of a batch sets its width.
+        more = lengths[batch[0]] + 2 if batch and padded else own
         if batch and (words + more > batch_words or len(batch) == batch_size):
             yield batch
             batch = []
             words = 0
-            more = lengths[index] + 2
+            more = own
         batch.append(index)
         words += more
     if batch:

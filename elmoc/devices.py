@@ -78,8 +78,10 @@ def has_bf16(device: torch.device) -> bool:
         return torch.cuda.get_device_capability(device) >= (8, 0)
     # PyTorch has no public name for these two; a release without them is taken to have
     # no bf16
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, bool)() for name in names)
+    return any(
+        getattr(torch.cpu, name, bool)()
+        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Precision:

@@ -235,8 +235,11 @@ class SentenceEncoder:
             for number, each in enumerate(documents, 1)
         ]
         states: list[list[Tensor]] = [[] for _ in documents]
-        longest = [max(map(len, document), default=0) for document in documents]
-        for batch in length_bucketed(longest, batch_words, batch_size):
+        for batch in length_bucketed(
+            [max(map(len, document), default=0) for document in documents],
+            batch_words,
+            batch_size,
+        ):
             # Those with most sentences first: the documents that go on are the first
             # rows of a state.
             order = sorted(batch, key=lambda index: -len(documents[index]))
@@ -244,8 +247,9 @@ class SentenceEncoder:
             for number in range(len(documents[order[0]])):
                 going_on = [index for index in order if len(documents[index]) > number]
                 rows = self.look_up(documents[index][number] for index in going_on)
-                vectors = rows.table[torch.cat(rows.ids)]
-                encoded = self._inference.sentences(vectors, rows.lengths, state)
+                encoded = self._inference.sentences(
+                    rows.table[torch.cat(rows.ids)], rows.lengths, state
+                )
                 for place, index in enumerate(going_on):
                     words = self.words_of(rows, place, encoded[place])
                     states[index].append(self._checked(select(words)))

@@ -93,7 +93,7 @@ def run_job(module: str, options: Any) -> None:
             stop.
     """
     output = _Output()
-    asked: KeyboardInterrupt | None = None
+    asked: BaseException | None = None
     status = None
     with handled_signals():
         process = start_job(
@@ -111,15 +111,11 @@ def run_job(module: str, options: Any) -> None:
         while status is None:
             try:
                 status = process.wait()
-            except KeyboardInterrupt as error:
+            # Also of a handler of the caller's, e.g. for an alarm: the job must not go
+            # on writing behind the caller's back.
+            except BaseException as error:
                 asked = error
                 process.send_signal(signal.SIGINT)
-            except BaseException:
-                # Of a handler of the caller's, e.g. for an alarm: the job must not go
-                # on writing behind the caller's back.
-                process.send_signal(signal.SIGINT)
-                process.wait()
-                raise
         for reader in readers:
             reader.join(_LAST_LINES_SECONDS)
     # A job that failed has left its bars open.
@@ -153,8 +149,9 @@ class _Output:
         """A thread that shows all lines of a pipe."""
         assert source is not None
         # In the context of the caller, which may be `quiet`.
-        run = copy_context().run
-        thread = Thread(target=run, args=(self._show, source, to), daemon=True)
+        thread = Thread(
+            target=copy_context().run, args=(self._show, source, to), daemon=True
+        )
         thread.start()
         return thread
 

@@ -192,9 +192,10 @@ class ElmoC:
         """Yield the layer states of any number of sentences in their order, in bounded
         memory.
         """
-        lists = checked_sentences(sentences)
         # An empty sentence counts as a word: any number of them may follow each other.
-        for buffer in buffered(lists, lambda words: max(1, len(words))):
+        for buffer in buffered(
+            checked_sentences(sentences), lambda words: max(1, len(words))
+        ):
             yield from self.embed_batch(buffer, batch_size=batch_size)
 
     def embed_documents(
@@ -236,8 +237,12 @@ class ElmoC:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickled as its parts: kernels and prepared weights are made again.
-        pooling = self.sentence_encoder.pooling
-        return type(self), (self.directory, self.word_vectors, self.precision, pooling)
+        return type(self), (
+            self.directory,
+            self.word_vectors,
+            self.precision,
+            self.sentence_encoder.pooling,
+        )
 
 
 def with_encoder(model: ElmoC, encoder: BidirectionalEncoder) -> ElmoC:

@@ -146,8 +146,11 @@ class OutputLayerRecord:
         """
         if "fingerprint" not in self.config:
             return None
-        names = [each.name for each in fields(VectorSource)]
-        own = {name: self.config[name] for name in names if name in self.config}
+        own = {
+            each.name: self.config[each.name]
+            for each in fields(VectorSource)
+            if each.name in self.config
+        }
         return convert(own, VectorSource, where=where, name="output_layer.{}".format)
 
 
@@ -277,10 +280,9 @@ def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
     """Link files of `path` that are no part of the model, and not `replaced`, into
     `folder`, which takes its place.
     """
-    card = path / CARD
     written = _read_config(path).checksums.get(CARD)
     # A card that was not changed since is written anew.
-    if card.exists() and written == FileChecksum.of(card):
+    if (path / CARD).exists() and written == FileChecksum.of(path / CARD):
         replaced.add(CARD)
     for each in path.iterdir():
         if each.is_dir() and not each.is_symlink():
@@ -304,8 +306,10 @@ def _write_tensors(model: ModelDirectory, folder: Path) -> None:
 
 
 def _as_tensors(transform: VectorTransform | None, prefix: str) -> dict[str, Tensor]:
-    arrays = transform.arrays if transform else {}
-    return {prefix + name: torch.from_numpy(array) for name, array in arrays.items()}
+    return {
+        prefix + name: torch.from_numpy(array)
+        for name, array in (transform.arrays if transform else {}).items()
+    }
 
 
 def _take_arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, np.ndarray]:
@@ -369,7 +373,6 @@ def read_model_directory(
         checksum=checksums.get(file) if check_files else None,
     )
     stored = path / record.word_vectors.file_name
-    is_there = stored.name in STORED_FILES and stored.exists()
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=layers.read() if output_layers else layers,
@@ -380,7 +383,9 @@ def read_model_directory(
         training=record.training,
         path=path,
         checksums=checksums,
-        stored_vectors=stored if is_there else None,
+        stored_vectors=(
+            stored if stored.name in STORED_FILES and stored.exists() else None
+        ),
         weight_type=weight_type,
     )
 

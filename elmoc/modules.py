@@ -42,8 +42,11 @@ class LayerStates(nn.Module):
             # The model itself never changes.
             self.encoder = deepcopy(elmo.encoder).requires_grad_().train()
         # It moves with the module, and so tells where it is and in which type.
-        place = torch.empty(0, dtype=torch.float32, device=elmo.device)
-        self.register_buffer("_place", place, persistent=False)
+        self.register_buffer(
+            "_place",
+            torch.empty(0, dtype=torch.float32, device=elmo.device),
+            persistent=False,
+        )
 
     @property
     def elmo(self) -> ElmoC:

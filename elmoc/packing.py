@@ -178,12 +178,11 @@ def pack_vectors(
     # The mean of the others stands for each of them.
     pruned = counts.astype(np.float32)
     pruned[kept] = 0
-    rest = pruned @ raw / max(1, pruned.sum())
     of_ngrams = Ngrams(
         kind,
         buckets=used[kept].astype(np.int32),
         rows=code_rows(raw[kept], np.sqrt(counts[kept]), metric, ngram_codes),
-        rest=rest.astype(np.float32),
+        rest=(pruned @ raw / max(1, pruned.sum())).astype(np.float32),
     )
     say(f"{number:,} words of {word_codes} bytes, {ngrams:,} n-grams of {ngram_codes}")
     return CompactVectors.of_words(words, rows, of_ngrams)

@@ -110,8 +110,11 @@ def torchrun_numbers() -> dict[str, int]:
         wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]
     # By these the processes find each other.
     if not wrong and texts["WORLD_SIZE"] != "1":
-        names = ("MASTER_ADDR", "MASTER_PORT")
-        wrong = [f"{name}=" for name in names if not os.environ.get(name)]
+        wrong = [
+            f"{name}="
+            for name in ("MASTER_ADDR", "MASTER_PORT")
+            if not os.environ.get(name)
+        ]
     if wrong:
         raise InputError(
             f"{wrong[0]} in the environment cannot be: start several processes by "

@@ -45,8 +45,10 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         sizes = self.sizes
-        same_width = self.word_vector_size == sizes.projection_size
-        if sizes.input_layer == "identity" and not same_width:
+        if (
+            sizes.input_layer == "identity"
+            and sizes.projection_size != self.word_vector_size
+        ):
             raise InputError(
                 "encoder.input_layer is identity, but encoder.projection_size is "
                 f"{sizes.projection_size} and the word vectors have "
@@ -256,5 +258,4 @@ def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
     steps = torch.arange(values.shape[1], device=values.device)
     lengths = lengths.unsqueeze(1)
     source = torch.where(steps < lengths, lengths - 1 - steps, steps)
-    rows = torch.arange(len(values), device=values.device).unsqueeze(1)
-    return values[rows, source]
+    return values[torch.arange(len(values), device=values.device).unsqueeze(1), source]

@@ -319,9 +319,10 @@ def weight_gradients(
     the gates' place.
     """
     gates = activations.gates
-    joined = activations.joined[: len(gates)]
     # [4C, I + P]
-    of_step = weight_gradient_matmul(gates.flatten(0, 1), joined.flatten(0, 1))
+    of_step = weight_gradient_matmul(
+        gates.flatten(0, 1), activations.joined[: len(gates)].flatten(0, 1)
+    )
     of_projection = weight_gradient_matmul(
         grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1)
     )

@@ -88,9 +88,10 @@ class InferenceEncoder:
         threads = torch.get_num_threads() // workers
         with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
             runs = {}
-            parts = states.split(sizes.projection_size, dim=2)
             for (direction, prepared), own in zip(
-                self._prepared.items(), parts, strict=True
+                self._prepared.items(),
+                states.split(sizes.projection_size, dim=2),
+                strict=True,
             ):
                 input_layer = self.encoder.direction(direction).input_layer
                 # in float32, whatever a user's own autocast says

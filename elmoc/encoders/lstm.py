@@ -171,9 +171,10 @@ class LstmStack(Encoder):
         self.residual = sizes.residual
         self.fast = fast
         self.graphable = fast
-        recurrence = fused_recurrence if fast else plain_recurrence
         self.layers: Any = nn.ModuleList(
-            ProjectedLstmLayer(sizes, recurrence=recurrence)
+            ProjectedLstmLayer(
+                sizes, recurrence=fused_recurrence if fast else plain_recurrence
+            )
             for _ in range(sizes.layers)
         )
 
@@ -195,8 +196,12 @@ class LstmStack(Encoder):
         run = inference_kernels(dtype) if self.fast and on_cpu else None
         if run is None:
             return None
-        layers = [(layer.weights(), layer.options()) for layer in self.layers]
-        return LstmInference(layers, residual=self.residual, dtype=dtype, run=run)
+        return LstmInference(
+            [(layer.weights(), layer.options()) for layer in self.layers],
+            residual=self.residual,
+            dtype=dtype,
+            run=run,
+        )
 
     def forward(
         self,

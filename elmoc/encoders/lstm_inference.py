@@ -110,8 +110,10 @@ class PackedLayer:
         self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
         # an empty tensor's null pointer switches layer normalisation off
         nothing = torch.empty(0, device=CPU)
-        norm = (weights.norm_weight, weights.norm_bias)
-        self.norm = [nothing if each is None else each for each in norm]
+        self.norm = [
+            nothing if each is None else each
+            for each in (weights.norm_weight, weights.norm_bias)
+        ]
         # the number of rows whose factors stay in the second cache while the panels of
         # a weight pass by
         self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))

@@ -100,10 +100,12 @@ def run_padded(
     if lengths is None:
         outputs, after = layer(inputs, state)
         return outputs, after
-    packed = pack_padded_sequence(
-        inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
+    read, after = layer(
+        pack_padded_sequence(
+            inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
+        ),
+        state,
     )
-    read, after = layer(packed, state)
     outputs, _ = pad_packed_sequence(
         read, batch_first=True, total_length=inputs.shape[1]
     )

@@ -52,8 +52,8 @@ class ElmocEmbeddings(TokenEmbeddings):
         self._batch_size = batch_size
         self._layers = layers if isinstance(layers, str) else list(layers)
         self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=flair.device)
-        chosen = self._elmo.sentence_encoder.choose_layers(layers)
-        self._length = len(chosen.names) * self._elmo.width
+        names, _ = self._elmo.sentence_encoder.choose_layers(layers)
+        self._length = len(names) * self._elmo.width
         # flair keeps the vectors of a token under this name
         self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"
         self.static_embeddings = True

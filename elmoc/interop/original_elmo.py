@@ -133,8 +133,7 @@ def _our_tensors(table: list[Weight], theirs: dict[str, Tensor]) -> dict[str, Te
     """Our tensors of a table; theirs are taken out."""
     ours: dict[str, Tensor] = {}
     for weight in table:
-        read = weight.read(theirs.pop(weight.theirs))
-        ours |= zip(weight.ours, read, strict=True)
+        ours |= zip(weight.ours, weight.read(theirs.pop(weight.theirs)), strict=True)
     return ours
 
 

@@ -4,7 +4,7 @@ blanks, from chosen layers.
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,15 +14,9 @@ from elmoc.encoders.pooling import pooled
 from elmoc.model import ElmoC
 
 
-class Token(Protocol):
-    """A token of spaCy or of flair."""
-
-    text: str
-
-
 def token_vectors(
     model: ElmoC,
-    sentences: Iterable[Iterable[Token]],
+    sentences: Iterable[Iterable[Any]],
     layers: str | Sequence[int],
     *,
     batch_size: int = BATCH_SIZE,
@@ -35,7 +29,7 @@ def token_vectors(
 
     Args:
         model: the encoder.
-        sentences: of tokens.
+        sentences: of tokens of spaCy or of flair, which have a `text`.
         layers: see `SentenceEncoder.choose_layers`; several are concatenated.
         batch_size: sentences a batch at most.
     """

@@ -98,8 +98,11 @@ def _fingerprint(source: Path, command: list[str]) -> str:
     """Names all that the compiled code depends on."""
     files = [source, *sorted(source.parent.glob("*.h"))]
     parts = [path.read_text() for path in files] + command
-    version = _run(command, ["--version"]).stdout
-    parts += [version, processor(), repr((FLAGS, COMMON_FLAGS))]
+    parts += [
+        _run(command, ["--version"]).stdout,
+        processor(),
+        repr((FLAGS, COMMON_FLAGS)),
+    ]
     return fingerprint(part.encode() for part in parts)
 
 

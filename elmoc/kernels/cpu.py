@@ -64,13 +64,12 @@ class CompiledKernels:
         ]
         # which tensors have the sizes, `lstm_step` says
         rows, size = tensors[1].shape
-        stride = 0 if tensors[2] is None else tensors[2].stride(0)
         self._kernels[type(tensors)](
             *pointers,
             step,
             rows,
             size,
-            stride,
+            0 if tensors[2] is None else tensors[2].stride(0),
             options.cell_clip or math.inf,
             options.projection_clip or math.inf,
             options.norm_epsilon,

@@ -141,5 +141,7 @@ def nearest_uses(
     # A vector of zeros has the cosine 0 with all others.
     directions = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
     cosines = directions[1:] @ directions[0]
-    order = np.argsort(-cosines, kind="stable")[:top]
-    return [(uses[index], float(cosines[index])) for index in order]
+    return [
+        (uses[index], float(cosines[index]))
+        for index in np.argsort(-cosines, kind="stable")[:top]
+    ]

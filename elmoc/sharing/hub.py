@@ -54,5 +54,4 @@ def download_model(
     )
     with reading(f"{name} is no directory here, and on the model hub it"):
         folder = Path(download(allow_patterns=["config.json"]))
-        patterns = [glob.escape(each) for each in files(folder)]
-        return Path(download(allow_patterns=patterns))
+        return Path(download(allow_patterns=list(map(glob.escape, files(folder)))))

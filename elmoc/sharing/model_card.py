@@ -104,10 +104,11 @@ def model_card(
     is_imported = "imported" in training
     kind = "ELMo model, imported from another tool" if is_imported else "ELMo-C encoder"
     sizes = encoder.config.sizes
-    parameters = sum(each.numel() for each in encoder.parameters())
     facts = {
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
-        "parameters of the encoder": f"{parameters:,}",
+        "parameters of the encoder": _shown(
+            sum(each.numel() for each in encoder.parameters())
+        ),
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is "
         "context-independent",
         "word vectors": f"`{word_vectors.file_name}`, {word_vectors.size} wide, "

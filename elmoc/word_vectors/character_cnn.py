@@ -138,8 +138,11 @@ class CharacterCnn(nn.Module):
             self.words = nn.Embedding.from_pretrained(
                 torch.empty(config.words, config.word_size)
             )
-        sizes = (features + config.word_size, config.projection_size)
-        self.projection = nn.Linear(*sizes) if config.projection else nn.Identity()
+        self.projection = (
+            nn.Linear(features + config.word_size, config.projection_size)
+            if config.projection
+            else nn.Identity()
+        )
         # Whatever PyTorch's default type is.
         self.float()
 
@@ -269,8 +272,9 @@ class CharacterCnnVectors(StoredVectors):
         return super().description() | asdict(self.record)
 
     def tensors(self) -> dict[str, Tensor]:
-        lexicons = {name: as_bytes(ids) for name, ids in self.lexicons.items()}
-        return {**self.weights, **lexicons}
+        return dict(self.weights) | {
+            name: as_bytes(ids) for name, ids in self.lexicons.items()
+        }
 
     @classmethod
     def from_file(

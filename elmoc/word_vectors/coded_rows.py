@@ -137,8 +137,9 @@ class CodedRows(Rows):
             "codebooks", self.codebooks, np.float16, (None, None, None)
         )
         bits = (entries - 1).bit_length()
-        code_bytes = math.ceil(number * bits / 8)
-        [rows, _] = check_array("codes", self.codes, np.uint8, (None, code_bytes))
+        [rows, _] = check_array(
+            "codes", self.codes, np.uint8, (None, math.ceil(number * bits / 8))
+        )
         size = number * width if self.kind == "concatenated" else width
         if self.norms is not None:
             check_array("norms", self.norms, np.float16, (rows,))

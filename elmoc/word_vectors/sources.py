@@ -165,20 +165,17 @@ class TextVectors:
 
     def _fields(self, line: str) -> list[str]:
         """The word of a line, and its numbers, not yet parsed."""
-        if not 2 <= self.size <= MAX_SIZE:
-            raise InputError(
-                f"{shortened(line, 40)!r} stands where a word and 2 to {MAX_SIZE:,} "
-                "numbers are expected, with single spaces"
-            )
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # A few words of published files hold spaces. But where everything between the
         # first and the last E fields is a number, there are more than E numbers.
         _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
         is_wider = bool(more) and all(_NUMBER.fullmatch(each) for each in more)
-        if len(fields) <= self.size or is_wider:
+        is_possible = 2 <= self.size <= MAX_SIZE
+        if len(fields) <= self.size or is_wider or not is_possible:
+            wanted = f"{self.size:,}" if is_possible else f"2 to {MAX_SIZE:,}"
             raise InputError(
-                f"{shortened(line, 40)!r} has {len(fields) - 1 + len(more):,} numbers "
-                f"where {self.size:,} are expected, with single spaces"
+                f"{shortened(line, 40)!r} stands where a word and {wanted} numbers are "
+                "expected, with single spaces"
             )
         return fields
 

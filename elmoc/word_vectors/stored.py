@@ -105,8 +105,9 @@ class LexiconVectors(StoredVectors):
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "LexiconVectors":
-        words = from_bytes(tensors["words"], list[str])
-        return cls(tensors["vectors"], words, origin=origin)
+        return cls(
+            tensors["vectors"], from_bytes(tensors["words"], list[str]), origin=origin
+        )
 
     @cached_property
     def fingerprint(self) -> str:

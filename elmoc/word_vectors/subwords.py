@@ -50,10 +50,9 @@ class Subwords:
         self.units = units
         self.merges = merges
         self.row_of = {unit: row for row, unit in enumerate(units)}
-        is_distinct = len(self.row_of) == len(units)
         lacking = {BEGIN, END, *ByteLevel.alphabet()} - self.row_of.keys()
-        made = {left + right for left, right in merges}
-        if not is_distinct or lacking or made & {BEGIN, END, UNKNOWN}:
+        made = {left + right for left, right in merges} & {BEGIN, END, UNKNOWN}
+        if len(self.row_of) < len(units) or lacking or made:
             raise InputError(
                 "its units are not distinct, or lack a byte or the mark of a boundary, "
                 "or merges make one"
@@ -84,8 +83,12 @@ class Subwords:
 
     def write_merges(self, corpus: Path) -> None:
         """Write the file of a corpus directory whose lexicon are the units."""
-        record = MergesRecord(list(self.merges))
-        write_record(corpus / SUBWORDS, record, format=_FORMAT, version=_VERSION)
+        write_record(
+            corpus / SUBWORDS,
+            MergesRecord(list(self.merges)),
+            format=_FORMAT,
+            version=_VERSION,
+        )
 
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""

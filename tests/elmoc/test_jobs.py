@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 from elmoc.errors import InputError, quiet
-from elmoc.jobs import run_job, start_job
+from elmoc.jobs import run_job
 from tests.elmoc.a_job import Inner, JobOptions
 
 MODULE = "tests.elmoc.a_job"
@@ -59,17 +59,6 @@ def test_a_job_that_fails_says_why(options: dict[str, object], message: str, cap
     with pytest.raises(InputError, match=message):
         run_job(MODULE, options)
     assert capfd.readouterr().err == ""
-
-
-def test_jobs_run_side_by_side_with_output_to_files(tmp_path: Path) -> None:
-    jobs = []
-    for number in range(2):
-        with open(tmp_path / f"{number}.log", "wb") as log:
-            options = {"does": "show", "inner": {"path": f"{number}"}}
-            jobs.append(start_job(MODULE, options, stdout=log, stderr=subprocess.STDOUT))
-    assert [job.wait() for job in jobs] == [0, 0]
-    for number in range(2):
-        assert f"line of {number} ()\n" in (tmp_path / f"{number}.log").read_text()
 
 
 def test_a_job_runs_outside_the_main_thread(capfd: pytest.CaptureFixture[str]) -> None:

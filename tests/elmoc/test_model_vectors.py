@@ -21,19 +21,6 @@ def vec_model(folder: Path, name: str = "words.vec") -> Path:
     return folder / "model"
 
 
-def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path) -> None:
-    model = vec_model(tmp_path / "here")
-    expected = ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0]
-    (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
-    with pytest.raises(InputError, match=r"words\.vec"):
-        ElmoC.from_pretrained(model)
-    torch.testing.assert_close(
-        ElmoC.from_pretrained(model, vectors=str(tmp_path / "moved.vec")).embed_batch([["cat", "sat"]])[0], expected
-    )
-    shutil.copy(tmp_path / "moved.vec", model / "words.vec")
-    torch.testing.assert_close(ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0], expected)
-
-
 def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     model = vec_model(tmp_path)
     (tmp_path / "other.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 1\n")

@@ -100,8 +100,8 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        chosen = self.elmo.sentence_encoder.choose_layers(self._layers)
-        return len(chosen.names) * self.elmo.width
+        names, _ = self.elmo.sentence_encoder.choose_layers(self._layers)
+        return len(names) * self.elmo.width
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the tensor of one doc."""

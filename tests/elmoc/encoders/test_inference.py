@@ -86,19 +86,6 @@ def test_where_there_are_kernels_they_run() -> None:
 
 @pytest.mark.usefixtures("registers")
 @pytest.mark.parametrize("case", CASES)
-def test_layer_states_of_sentences_are_the_plain_ones(case: str) -> None:
-    fast, plain = encoders(**CASES[case])
-    vectors, lengths = batch(LENGTHS * 6)  # 48 rows: more than one block of the kernels
-    with torch.inference_mode():
-        expected = plain(vectors, lengths)
-    states = states_of(InferenceEncoder(fast), vectors, lengths)
-    assert states.shape == expected.shape
-    assert states.dtype == torch.float32
-    assert largest_difference(states, expected, lengths) < 1e-5
-
-
-@pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("fast", [True, False])
 def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> None:
     encoder, plain = encoders(**CASES[case])
@@ -145,18 +132,6 @@ def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> 
         for direction in fast.directions:
             for mine, its in zip(ours[direction].layers, theirs[direction].layers, strict=True):
                 torch.testing.assert_close(tuple(mine), tuple(its), atol=5e-5, rtol=1e-5)
-
-
-def test_documents_that_have_ended_leave_the_state() -> None:
-    inference = InferenceEncoder(encoders()[0])
-    vectors, lengths = batch([3, 4, 2])
-    carried: CarriedState = {}
-    inference.sentences(packed(vectors, lengths), lengths, carried)
-    before = {name: state.map(lambda tensor: tensor[:2].clone()) for name, state in carried.items()}
-    ours = inference.sentences(packed(vectors[:2], lengths[:2]), lengths[:2], carried)
-    theirs = inference.sentences(packed(vectors[:2], lengths[:2]), lengths[:2], before)
-    assert all(map(torch.equal, ours, theirs))
-    assert {len(tensor) for layer in carried["forward"].layers for tensor in layer} == {2}
 
 
 @pytest.mark.usefixtures("registers")

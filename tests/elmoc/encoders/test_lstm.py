@@ -111,16 +111,3 @@ def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
     first_step = torch.where(dropped, 0, encoder.eval()(vectors).layer_states[-1] / 0.6)[:, 0]
     torch.testing.assert_close(top[:, 0], first_step)
     assert (encoder(vectors).layer_states[-1] != 0).all(), "none in evaluation"
-
-
-def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder) -> None:
-    torch.manual_seed(2)
-    lengths = torch.tensor([2, 7, 4, 5])
-    vectors = torch.randn(4, 7, 6)
-    together = encoder(vectors, lengths)
-    assert together.shape == (4, 4, 7, 10)
-    for row, length in enumerate(lengths.tolist()):
-        alone = encoder(vectors[row : row + 1, :length], lengths[row : row + 1])[0]
-        torch.testing.assert_close(together[row, :, :length], alone, atol=1e-5, rtol=0)
-    vectors[0, 2:] = 1e3  # what stands in the padding means nothing
-    torch.testing.assert_close(encoder(vectors, lengths)[0, :, :2], together[0, :, :2], atol=1e-5, rtol=0)

@@ -124,16 +124,6 @@ def test_a_word_sees_itself_and_those_before_it_alone() -> None:
         assert differs[4:].all() == (layer > 0), "layer 0 is of the word alone"
 
 
-def test_padding_changes_nothing_and_nothing_is_carried() -> None:
-    stack = stack_of().eval()
-    x = torch.randn(2, 6, 8, dtype=torch.float64)
-    output = stack(x, lengths=torch.tensor([4, 6]))
-    torch.testing.assert_close(output.layer_states[-1][:1, :4], stack(x[:1, :4]).layer_states[-1])
-    again = stack(x, output.state)
-    assert torch.equal(again.layer_states[-1], output.layer_states[-1])
-    assert output.state.layers == ((), ())
-
-
 @pytest.mark.parametrize(
     ("sizes", "weights"),
     [

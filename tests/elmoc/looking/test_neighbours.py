@@ -43,10 +43,7 @@ def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest
 
 
 def test_which_of_several_counts(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, marked in (
-        ([], "a Bank is a [bank]"),
-        (["--ignore-case"], "a [Bank] is a bank"),
-    ):
+    for options, marked in (([], "a Bank is a [bank]"), (["--ignore-case"], "a [Bank] is a bank")):
         words = ["--word", "bank", "--in", "a Bank is a bank", *options]
         assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
         assert capsys.readouterr().out.splitlines()[0].endswith(f"nearest to: {marked}")
