@@ -79,12 +79,6 @@ def test_the_transform_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp
     assert np.array_equal(table.transform.lookup(["<s>", "</s>"], open_word_vectors(table.source.origin)), boundary)
 
 
-def test_an_existing_table_is_not_replaced(small_corpus: Corpus, error_line) -> None:
-    assert main([str(small_corpus.path), "random:1:4", "--name", "t"]) == 0
-    error_line(main([str(small_corpus.path), "random:2:4", "--name", "t"]))
-    assert VectorTable(small_corpus, "t").source.origin == "random:1:4"
-
-
 def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd) -> None:
     write_vectors(tmp_path / "v.vec", words_of(small_corpus), scale=1e5)
     command = [str(small_corpus.path), str(tmp_path / "v.vec"), "--name", "t"]

@@ -1,4 +1,4 @@
-"""What every command of the data scripts does with a full disk: one line, nothing half done, and it can run again."""
+"""What data scripts do with a full disk: one line, nothing half done; the command runs again, but once."""
 
 from pathlib import Path
 
@@ -40,3 +40,4 @@ def test_a_full_disk(
     assert not [path for path in tmp_path.rglob("*") if "partial" in path.name or ".lock" in path.name]
     assert not (tmp_path / output).exists()
     assert command([*arguments, "--workers", "1"]) == 0
+    error_line(command(arguments))
