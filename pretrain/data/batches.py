@@ -62,8 +62,9 @@ class Batch:
         """The distinct rows that the direction reads, [n', E] in the table's dtype, and
         the index of each [B, T].
         """
-        rows = self.vector_rows[direction][:, :-1]
-        distinct, index = torch.unique(rows, return_inverse=True)
+        distinct, index = torch.unique(
+            self.vector_rows[direction][:, :-1], return_inverse=True
+        )
         return self.input_vectors[distinct], index
 
     def targets(self, direction: str) -> Targets:
