@@ -170,8 +170,9 @@ def _add_option(
         return
     of_types = {int: "N", float: "X", Path: "PATH"}
     if "metavar" not in extra:
-        metavar = of_types.get(setting.type, setting.name.upper())
-        options["metavar"] = "|".join(map(str, setting.choices)) or metavar
+        options["metavar"] = "|".join(map(str, setting.choices)) or of_types.get(
+            setting.type, setting.name.upper()
+        )
     options["dest"] = f"{prefix}{setting.name}"
     name = extra.get("option", option_name(setting.name))
     for flag, value in extra.get("flags", {}).items():
@@ -182,8 +183,10 @@ def _add_option(
     if setting.type is bool:
         options["action"] = argparse.BooleanOptionalAction
     else:
-        number_or_text = partial(_number_or_text, setting.type)
-        options |= {"type": extra.get("parse", number_or_text), "required": required}
+        options |= {
+            "type": extra.get("parse", partial(_number_or_text, setting.type)),
+            "required": required,
+        }
     if is_list:
         options["action"] = "append" if extra.get("repeat") else "extend"
     group.add_argument(*name.split(), **options)

@@ -165,8 +165,10 @@ class Corpus:
         # Not as text with a byte order mark, by which the first word may begin.
         with reading(path):
             words = path.read_bytes().decode().removesuffix("\n").split("\n")
-        is_own = lexicon_fingerprint(words) == self.lexicon_fingerprint
-        if len(words) != self.types or not is_own:
+        if (
+            len(words) != self.types
+            or lexicon_fingerprint(words) != self.lexicon_fingerprint
+        ):
             raise InputError(f"{path} is not the lexicon of this corpus")
         return words
 

@@ -105,8 +105,11 @@ def reading(path: object) -> Iterator[None]:
             raise
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
-        is_other = isinstance(error, ModuleNotFoundError) or ran_out_of_memory(error)
-        if is_other or (isinstance(error, OSError) and error.filename):
+        if (
+            isinstance(error, ModuleNotFoundError)
+            or ran_out_of_memory(error)
+            or (isinstance(error, OSError) and error.filename)
+        ):
             raise
         raise InputError(
             f"{path} cannot be read ({reason(error)}): it may be damaged or of another "

@@ -79,8 +79,10 @@ class LayerStates(nn.Module):
     def _names(self) -> str:
         inner = self._elmo.sentence_encoder
         encoder = inner.fingerprint if self.encoder is None else "trained on"
-        vectors = self._elmo.word_vectors.fingerprint
-        return f"encoder {encoder}, word vectors {vectors}, pooling {inner.pooling}"
+        return (
+            f"encoder {encoder}, word vectors {self._elmo.word_vectors.fingerprint}, "
+            f"pooling {inner.pooling}"
+        )
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Compute the layer states of a batch.

@@ -274,12 +274,14 @@ def compare_states(
     """The mean cosines [L + 1] of layer states of two models, of words that are `seen`
     and of all others.
     """
-    states = zip(
-        original.embed_sentences(sentences),
-        packed.embed_sentences(sentences),
-        strict=True,
-    )
-    cosines = [cosine_similarity(one, other, dim=-1) for one, other in states]
+    cosines = [
+        cosine_similarity(one, other, dim=-1)
+        for one, other in zip(
+            original.embed_sentences(sentences),
+            packed.embed_sentences(sentences),
+            strict=True,
+        )
+    ]
     of_words = torch.cat([torch.empty(original.layers, 0), *cosines], dim=1)
     is_seen = torch.tensor(
         [word in seen for word in chain.from_iterable(sentences)], dtype=torch.bool

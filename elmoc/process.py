@@ -103,8 +103,10 @@ def torchrun_numbers() -> dict[str, int]:
     Raises:
         InputError: a variable is missing, is no number, or does not fit the others.
     """
-    usual = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    texts = {name: os.environ.get(name, default) for name, default in usual.items()}
+    texts = {
+        name: os.environ.get(name, usual)
+        for name, usual in {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items()
+    }
     wrong = [f"{name}={text}" for name, text in texts.items() if not text.isdecimal()]
     if not wrong and int(texts["RANK"]) >= int(texts["WORLD_SIZE"]):
         wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]

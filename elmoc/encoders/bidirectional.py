@@ -155,10 +155,12 @@ class BidirectionalEncoder(nn.Module):
         self.config = config
         self.directions = directions
         for direction in directions:
-            encoder = DirectionEncoder(
-                config.build_input_layer(), config.sizes.build(fast=fast)
+            self.add_module(
+                direction_name(direction),
+                DirectionEncoder(
+                    config.build_input_layer(), config.sizes.build(fast=fast)
+                ),
             )
-            self.add_module(direction_name(direction), encoder)
         # Whatever PyTorch's default type is.
         self.float()
 

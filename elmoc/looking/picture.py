@@ -74,8 +74,8 @@ def _labelled(points: np.ndarray) -> list[int]:
     chosen: list[int] = []
     # In a random order, so that labels are spread; the same each time.
     for index in np.random.default_rng(0).permutation(len(points)):
-        distances = abs(places[chosen] - places[index])  # [labels, 2]
-        if (distances > _LABEL).any(axis=1).all():
+        # [labels, 2]
+        if (abs(places[chosen] - places[index]) > _LABEL).any(axis=1).all():
             chosen.append(index)
     return chosen
 

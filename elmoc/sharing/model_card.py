@@ -138,8 +138,9 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
             yield f"The {name} direction:"
             yield from _trainings(training[name])
     if "imported" in training:
-        source = _shown(training["imported"].get("from"))
-        yield f"It was imported from another tool: {source}"
+        yield "It was imported from another tool: " + _shown(
+            training["imported"].get("from")
+        )
     known = [name for name in _FACTS if name in training]
     if known:
         rows = {_FACTS[name]: _shown(training[name]) for name in known}
@@ -147,8 +148,10 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
         yield _table("| |", rows)
     tokens = training.get("tokens_by_source", {})
     if tokens:
-        counts = {f"`{kind}`": _shown(count) for kind, count in tokens.items()}
-        yield _table("kind of text | tokens |", counts)
+        yield _table(
+            "kind of text | tokens |",
+            {f"`{kind}`": _shown(count) for kind, count in tokens.items()},
+        )
     metrics = _metrics(training.get("held_out", {}))
     if metrics:
         yield _table("on held-out text | model | best constant prediction |", metrics)

@@ -49,8 +49,9 @@ def pack_codes(codes: np.ndarray, entries: int) -> np.ndarray:
     """
     places = np.arange((entries - 1).bit_length(), dtype=np.uint32)
     single = codes.astype(np.uint32)[:, :, None] >> places & 1  # [n, M, log₂K]
-    bits = single.astype(np.uint8).reshape(len(codes), -1)
-    return np.packbits(bits, axis=1, bitorder="little")
+    return np.packbits(
+        single.astype(np.uint8).reshape(len(codes), -1), axis=1, bitorder="little"
+    )
 
 
 def unpack_codes(packed: np.ndarray, codebooks: int, entries: int) -> np.ndarray:

@@ -165,12 +165,13 @@ class CompactVectors(StoredVectors):
         return cls(hashes, rows.select(first), ngrams)
 
     def description(self) -> dict[str, Any]:
-        about = _Description(
-            self.rows.kind,
-            filters=getattr(self.rows, "filters", None),
-            ngrams=None if self.ngrams is None else self.ngrams.kind,
+        return super().description() | asdict(
+            _Description(
+                self.rows.kind,
+                filters=getattr(self.rows, "filters", None),
+                ngrams=None if self.ngrams is None else self.ngrams.kind,
+            )
         )
-        return super().description() | asdict(about)
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.

@@ -86,8 +86,11 @@ class FastTextVectors:
         entries, end = read_dictionary(self._content, self.header)
         counts = dict(entries[: self.header.words])
         words = [word.decode("utf-8", "replace") for word in counts]
-        rows = input_rows(self._content, self.header, end)
-        return words, np.array(list(counts.values())), rows[self.header.words :]
+        return (
+            words,
+            np.array(list(counts.values())),
+            input_rows(self._content, self.header, end)[self.header.words :],
+        )
 
 
 @lru_cache

@@ -183,8 +183,11 @@ def read_dictionary(
     for number in range(header.entries):
         end = content.find(b"\0", position)
         behind = content[end : end + _BEHIND_WORD]
-        is_label = number >= header.words
-        if end < 0 or len(behind) < _BEHIND_WORD or behind[-1] != is_label:
+        if (
+            end < 0
+            or len(behind) < _BEHIND_WORD
+            or behind[-1] != (number >= header.words)
+        ):
             raise ValueError(BAD_DICTIONARY)
         entries.append((content[position:end], int.from_bytes(behind[1:9], "little")))
         position = end + _BEHIND_WORD

@@ -78,8 +78,7 @@ def open_word_vectors(
         start = file.read(_SAMPLE_BYTES)
     if start.startswith(BEGINNING) and compression(origin) is None:
         return FastTextVectors(origin)
-    other = _other_kind(origin, start)
-    if other is not None:
+    if (other := _other_kind(origin, start)) is not None:
         raise InputError(f"{origin} is {other}")
     return TextVectors(origin, only)
 

@@ -158,11 +158,10 @@ class ElmocComponent:
         or `bundle_vectors` is set.
         """
         loaded = self.elmo.directory.path
-        inside = (
+        if self._bundle_vectors or (
             loaded is not None
             and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
-        )
-        if self._bundle_vectors or inside:
+        ):
             self.elmo.save_pretrained(path, bundle_vectors=True)
         else:
             # Such a pipeline is of this machine: it says where the word vectors are.

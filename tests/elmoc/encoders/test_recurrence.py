@@ -88,12 +88,9 @@ def test_outputs_states_and_gradients_are_those_of_allennlp(
         assert (final.cell.abs() == clips[0]).any(), "the cell clip bites"
         assert (outputs.abs() == clips[1]).any(), "the projection clip bites"
 
-    for result in (
-        (outputs * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2))).sum() + sum_of(final),
-        (expected * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2))).sum()
-        + sum_of(LSTMState(hidden[0], cell[0])),
-    ):
-        result.backward()
+    weights = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2))
+    ((outputs * weights).sum() + sum_of(final)).backward()
+    ((expected * weights).sum() + sum_of(LSTMState(hidden[0], cell[0]))).backward()
     for name in values:
         torch.testing.assert_close(mine[name].grad, other[name].grad, atol=1e-5, rtol=1e-5)
     for parameter, counterpart in pairs_of_parameters(ours, theirs):
