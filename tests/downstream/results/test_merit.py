@@ -1,4 +1,4 @@
-"""The figure of merit: by hand, and where the truth is known."""
+"""The figure of merit: by hand."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,28 +66,6 @@ def test_one_seed_leaves_the_error_by_seeds_open_and_another_side_may_fill_it() 
     assert "unknown by seeds" in str(merit_of([(two, two), (one, ~one)]))
     merit = merit_of([(two, one)])
     assert merit.shares[0].seeds_error == pytest.approx((2 * 12.5**2 * (1 + 1 / 2)) ** 0.5)
-
-
-def test_where_the_truth_is_known() -> None:
-    """Items of unequal difficulty, runs of unequal skill: the stated error is that of repeating it all."""
-    generator = np.random.default_rng(3)
-    items, seeds, truth, spread = 150, (3, 2), (0.05, 0.10), 0.04
-    values, errors = [], []
-    for _ in range(150):
-        answers = []
-        for gain in truth:
-            hard = generator.uniform(-0.3, 0.3, items)
-            sides = []
-            for skill, runs in ((0.5, seeds[0]), (0.5 + gain, seeds[1])):
-                chances = skill + generator.normal(0, spread, (runs, 1)) + hard
-                sides.append(generator.uniform(size=(runs, items)) < chances)
-            answers.append((sides[0], sides[1]))
-        merit = merit_of(answers, resamples=100)
-        values.append(merit.value)
-        errors.append(merit.error)
-    assert np.mean(values) == pytest.approx(100 * np.mean(truth) / 1.1, abs=3 * np.std(values) / 150**0.5)
-    ratio = (np.mean(np.square(errors)) / np.var(values)) ** 0.5
-    assert 0.85 < ratio < 1.35, "by items, the luck of each answer counts a second time, so that it is rather too large"
 
 
 def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dict[str, object]]:
