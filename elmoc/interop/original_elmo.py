@@ -235,21 +235,17 @@ def _sizes(
         residual=content["lstm"].get("use_skip_connections") or False,
         where=where,
     )
-    cnn = convert(
-        {
-            "projection_size": lstm.projection_size,
-            "characters": UTF8_SIZE,
-            "character_size": theirs["embedding"]["dim"],
-            "max_characters_per_token": theirs["max_characters_per_token"],
-            "filters": theirs["filters"],
-            "activation": theirs["activation"],
-            "highways": theirs.get("n_highway") or 0,
-            "projection": projection,
-        },
-        CharacterCnnConfig,
-        where=where,
-    )
-    return cnn, lstm
+    cnn = {
+        "projection_size": lstm.projection_size,
+        "characters": UTF8_SIZE,
+        "character_size": theirs["embedding"]["dim"],
+        "max_characters_per_token": theirs["max_characters_per_token"],
+        "filters": theirs["filters"],
+        "activation": theirs["activation"],
+        "highways": theirs.get("n_highway") or 0,
+        "projection": projection,
+    }
+    return convert(cnn, CharacterCnnConfig, where=where), lstm
 
 
 def cnn_table(cnn: CharacterCnnConfig) -> list[Weight]:

@@ -141,9 +141,12 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
         yield "It was imported from another tool: " + _shown(
             training["imported"].get("from")
         )
-    known = [name for name in _FACTS if name in training]
-    if known:
-        rows = {_FACTS[name]: _shown(training[name]) for name in known}
+    rows = {
+        fact: _shown(training[name])
+        for name, fact in _FACTS.items()
+        if name in training
+    }
+    if rows:
         rows["licence of the text"] = _plain(training.get("licence") or "not stated")
         yield _table("| |", rows)
     tokens = training.get("tokens_by_source", {})

@@ -38,11 +38,8 @@ def test_what_goes_wrong_while_a_file_is_read_names_it() -> None:
         with reading("a.bin"):
             raise error
 
-    for error in (
-        InputError("a.bin is of itself"),
-        MemoryError(),
-        FileNotFoundError(errno.ENOENT, "No such file", "b.bin"),
-    ):
+    missing = FileNotFoundError(errno.ENOENT, "No such file", "b.bin")
+    for error in (InputError("a.bin is of itself"), MemoryError(), missing):
         with pytest.raises(type(error)) as passed:
             fail(error)
         assert passed.value is error

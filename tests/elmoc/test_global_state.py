@@ -24,6 +24,7 @@ from tests.tiny import tiny_model
 from torch import Tensor
 
 from elmoc import ElmoC, ElmoEmbedding
+from elmoc.encoders import EncoderSizes
 
 SENTENCES = [["The", "cat", "sat", "."], ["Stop", "!"], []]
 MODELS = {
@@ -76,7 +77,7 @@ def same(found: list[Tensor], expected: list[Tensor]) -> bool:
 @pytest.mark.parametrize("name", MODELS)
 def test_what_others_have_set_changes_no_number_and_nothing_is_left_changed(name: str, tmp_path: Path) -> None:
     model: Any = MODELS[name]
-    if "LSTM" != name != "ELMo":
+    if isinstance(model, EncoderSizes):
         model = replace(tiny_model(), encoder=BidirectionalEncoder(EncoderConfig(model, 6)).eval())
     write_model_directory(tmp_path / "model", model)
     elmo, expected = frozen(tmp_path / "model")
@@ -93,8 +94,7 @@ def test_what_others_have_set_changes_no_number_and_nothing_is_left_changed(name
             elmo, found = frozen(tmp_path / "model")
             assert state() == before, kind
             assert same(found, expected), kind
-            if kind not in ("no gradients", "inference", "autocast"):
-                assert same(trained(elmo), gradients), kind
+            assert kind in ("no gradients", "inference", "autocast") or same(trained(elmo), gradients), kind
         assert same(trained(elmo), gradients), f"opened under {kind}"
 
 

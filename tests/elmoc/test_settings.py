@@ -32,23 +32,20 @@ def test_possible(values: dict[str, Any]) -> None:
     assert checked(Settings(**values)) == Settings(**values)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"streams": 0},
-        {"dropout": 1.0},
-        {"dropout": -0.1},
-        {"rate": 0.0},
-        {"rate": math.inf},
-        {"rate": math.nan},
-        {"share": 1.1},
-        {"kind": "other"},
-        {"free": math.nan},
-    ],
-)
-def test_impossible(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=rf"^train\.{next(iter(values))} "):
-        checked(Settings(**values), lambda name: f"train.{name}")
+IMPOSSIBLE = [
+    ("streams", 0),
+    ("dropout", 1.0),
+    ("dropout", -0.1),
+    ("rate", 0.0),
+    ("rate", math.inf),
+    ("rate", math.nan),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), [*IMPOSSIBLE, ("share", 1.1), ("kind", "other"), ("free", math.nan)])
+def test_impossible(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^train\.{name} "):
+        checked(Settings(**{name: value}), lambda name: f"train.{name}")
 
 
 def test_durations_are_read() -> None:

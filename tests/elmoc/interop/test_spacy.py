@@ -224,13 +224,9 @@ def labelled(nlp: Language, count: int, seed: int) -> Iterator[Example]:
     """Words w0 … w19 with a tag and an entity by their number."""
     for words in learnable_sentences(count, seed):
         numbers = [int(word[1:]) for word in words]
-        reference = Doc(
-            nlp.vocab,
-            words,
-            tags=["even" if number % 2 == 0 else "odd" for number in numbers],
-            ents=["B-FIVE" if number % 5 == 0 else "O" for number in numbers],
-        )
-        yield Example(Doc(nlp.vocab, words), reference)
+        tags = ["even" if number % 2 == 0 else "odd" for number in numbers]
+        ents = ["B-FIVE" if number % 5 == 0 else "O" for number in numbers]
+        yield Example(Doc(nlp.vocab, words), Doc(nlp.vocab, words, tags=tags, ents=ents))
 
 
 def trained(nlp: Language, *, updates: int) -> None:
@@ -290,16 +286,9 @@ def test_spacy_train_needs_no_annotating_components(nlp: Language, tmp_path: Pat
     for split, count in (("train", 30), ("dev", 5)):
         DocBin(docs=[example.reference for example in labelled(nlp, count, count)]).to_disk(tmp_path / f"{split}.spacy")
     nlp.config.to_disk(tmp_path / "config.cfg")
-    train(
-        tmp_path / "config.cfg",
-        tmp_path / "out",
-        overrides={
-            "corpora.train.path": str(tmp_path / "train.spacy"),
-            "corpora.dev.path": str(tmp_path / "dev.spacy"),
-            "training.max_steps": 3,
-            "training.eval_frequency": 2,
-        },
-    )
+    overrides = {f"corpora.{split}.path": str(tmp_path / f"{split}.spacy") for split in ("train", "dev")}
+    overrides |= {"training.max_steps": 3, "training.eval_frequency": 2}
+    train(tmp_path / "config.cfg", tmp_path / "out", overrides=overrides)
     loaded = spacy.load(tmp_path / "out/model-last")
     assert {token.tag_ for token in loaded("w1 w2 w3")} <= {"even", "odd"}
     assert loaded.get_pipe("elmoc").elmo.fingerprint == nlp.get_pipe("elmoc").elmo.fingerprint
