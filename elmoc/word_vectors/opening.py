@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, reading
 from elmoc.files.compression import (
     compression,
     open_binary,
@@ -70,7 +70,7 @@ def open_word_vectors(
         return read_stored(origin)
     if not os.path.exists(origin):
         raise InputError(
-            f"{shortened(origin)} does not exist: word vectors are a fastText .bin "
+            f"{origin} does not exist: word vectors are a fastText .bin "
             "file, a text file (.vec, .txt, also packed), the directory of a model "
             "with word vectors of its own, or random:SEED:SIZE (such as random:1:300)"
         )

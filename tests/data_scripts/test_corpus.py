@@ -75,7 +75,19 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize("tokenised", ["no", "yes"])
 @pytest.mark.parametrize(
-    "form", ["folder", "fold*/*.txt", "one.txt.gz", "rows.jsonl", "rows.csv", "documents.jsonl", "-", "strings", "rows", "lists"]
+    "form",
+    [
+        "folder",
+        "fold*/*.txt",
+        "one.txt.gz",
+        "rows.jsonl",
+        "rows.csv",
+        "documents.jsonl",
+        "-",
+        "strings",
+        "rows",
+        "lists",
+    ],
 )
 def test_documents_stay_documents(
     tmp_path: Path,

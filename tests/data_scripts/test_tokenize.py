@@ -161,7 +161,9 @@ def test_scripts_without_spaces(tmp_path: Path, error_line: Callable[[int], str]
     for text in (words.replace(" ", ""), english + words.replace(" ", "") * 50):
         (tmp_path / "in").write_text(text)
         told = error_line(main([str(tmp_path / "in"), str(tmp_path / "out"), "--workers", workers]))
-        assert str(tmp_path / "in") in told and "jieba" in told and "--tokenised yes" in told
+        assert str(tmp_path / "in") in told
+        assert "jieba" in told
+        assert "--tokenised yes" in told
     # Neither counted as raw, nor as wrapped, though no line has an end.
     (tmp_path / "in").write_text(text := f"{words[:-1]} {words}" * 30)
     assert main([str(tmp_path / "in"), str(tmp_path / "out"), "--workers", workers]) == 0
