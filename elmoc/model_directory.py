@@ -340,6 +340,8 @@ def read_model_directory(
     """
     path = _model_path(Path(path))
     record = _read_config(path)
+    if len(set(record.directions)) < len(record.directions):
+        raise InputError(f"{path / 'config.json'}: a direction is named twice")
     size = record.word_vectors.size
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json")

@@ -80,7 +80,7 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
     """How each file is checked, and all together."""
     from elmoc.files.checksums import FileChecksum
     from elmoc.files.records import read_json
-    from elmoc.model_directory import CARD
+    from elmoc.model_directory import CARD, OUTPUT_LAYERS
     from elmoc.settings import convert
 
     if path.is_file():
@@ -97,8 +97,8 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
             listed = read_json(record).get("checksums", {})
             for name, checksum in convert(listed, dict[str, FileChecksum]).items():
                 file = record.parent / name
-                # Output layers and card may have been left out of a copy of a model.
-                if file not in checks:
+                # They may have been left out of a copy of a model; all else is missing.
+                if name in (CARD, OUTPUT_LAYERS) and not file.exists():
                     continue
                 checks[file] = partial(checksum.check_whole, file)
                 if name == CARD and checksum != checksum.of(file):
@@ -146,7 +146,10 @@ def _check_file(file: Path, *, is_named: bool = False) -> list[str]:
     from elmoc.files.checksums import check_archive, check_beside
     from elmoc.word_vectors.opening import open_word_vectors
 
-    if file.suffix == ".xxh3" or check_beside(file):
+    if file.suffix == ".xxh3":
+        beside = file.with_suffix("")
+        return [] if beside.exists() else [f"{beside} is missing: {file.name} is there"]
+    if check_beside(file):
         return []
     if file.suffix == ".pt":
         check_archive(file)

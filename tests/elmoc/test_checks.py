@@ -51,6 +51,16 @@ def test_all_that_is_damaged_or_missing_is_listed(
     for file in damaged:
         assert f"    {corpus.path / file} is damaged" in printed.out
     assert f"{missing}: 1 damaged\n    {missing} " in printed.out
+    # Behind a link to its folder, and where it is gone.
+    link = corpus.path.parent / "linked"
+    link.mkdir()
+    shutil.copy(corpus.path / "corpus.json", link)
+    (link / "shards").symlink_to(corpus.path / "shards")
+    (corpus.path / "shards" / "train-1.bin").unlink()
+    assert main(["check", str(link.parent)]) == 1
+    told = capsys.readouterr().out
+    assert f"{link}/shards/train-0.bin is damaged" in told
+    assert f"{link}/shards/train-1.bin" in told
     assert f"{session_model}: sound\n" in printed.out, "what comes after it is checked all the same"
     assert "held_out-0.bin" in printed.err
 

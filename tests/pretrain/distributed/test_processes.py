@@ -146,6 +146,7 @@ def test_stopped_by_a_signal_to_one_process_and_resumed(runs: TinyRuns, pair: Ru
     assert one == two
 
 
+@pytest.mark.slow
 def test_four_processes_end_with_the_weights_of_one_also_when_resumed(runs: TinyRuns, alone: RunDirectory) -> None:
     together = Together(runs, "run", count=4)
     assert together.end() == [0] * 4, [together.said(rank) for rank in range(4)]
