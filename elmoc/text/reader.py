@@ -228,4 +228,7 @@ def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
         for number, line in enumerate(document.lines):
             if number == 0 and text.strip():
                 yield ""
-            yield (text := line if isinstance(line, str) else " ".join(line))
+            # A word of a list may hold an end of a line.
+            words = line if isinstance(line, str) else " ".join(line).split()
+            text = words if isinstance(words, str) else " ".join(words)
+            yield text

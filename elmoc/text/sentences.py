@@ -91,7 +91,7 @@ class SentenceInput:
                 lines = [""] if document.lines == () else document.lines
                 for index, line in enumerate(lines):
                     as_text = line if isinstance(line, str) else " ".join(line)
-                    yield Sentence(
+                    sentence = Sentence(
                         tokens=line.split() if isinstance(line, str) else line,
                         line=as_text.strip(),
                         document=key,
@@ -99,7 +99,10 @@ class SentenceInput:
                         begins=begins,
                         where=f"{text.path}, {document.place(index)}",
                     )
-                    begins = not (document.tokenised or self.options.carry_state)
+                    yield sentence
+                    # A line that is left out begins no document.
+                    if not self.skips(sentence):
+                        begins = not (document.tokenised or self.options.carry_state)
 
 
 @contextmanager
