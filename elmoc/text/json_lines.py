@@ -61,7 +61,7 @@ class JsonDocuments(TextReader):
         """JSON lines whose first one has `sentences`."""
         if JsonRows().takes(path):
             first = next(filter(str.strip, read_lines(path)), "{}")
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, RecursionError):
                 return "sentences" in msgspec.json.decode(first, type=dict[str, Any])
         return False
 

@@ -7,7 +7,8 @@ The text of a row is one of
     a list of words           a document of one tokenised sentence
     a list of lists of words  a document of tokenised sentences
 
-A row in which it is missing, empty or anything else has no text.
+Empty words are left out. A row in which the text is missing, empty or anything else
+has no text.
 """
 
 from abc import abstractmethod
@@ -142,10 +143,15 @@ def _sentences(value: Any) -> list[list[str]]:
     """The sentences of a list of words, or of lists of words; none of any other
     value.
     """
-    is_words = isinstance(value, Sequence) and isinstance(next(iter(value), None), str)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    is_words = is_list and any(isinstance(each, str) for each in value)
     with suppress(msgspec.ValidationError):
-        found = msgspec.convert([value] if is_words else value, list[list[Word]])
-        return found if any(found) else []
+        # Tables may have nothing in the place of a word or a sentence.
+        found = msgspec.convert(
+            [value] if is_words else value, list[list[str | None] | None]
+        )
+        sentences = [list(filter(None, words or ())) for words in found]
+        return sentences if any(sentences) else []
     return []
 
 
