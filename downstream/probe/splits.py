@@ -108,7 +108,9 @@ def read_split(
     labels = count_labels(task, examples)
     if trained is None:
         warn_of_spellings(name, labels)
-    say(f"{name:6} {task.describe(examples)}")
+    is_part = name == "train" and fraction != 1
+    part = f": {100 * fraction:.4g} % of them" if is_part else ""
+    say(f"{name:6} {task.describe(examples)}{part}")
     by_example = [task.sentences(example) for example in examples]
     return Split(
         name=name,

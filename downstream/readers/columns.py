@@ -191,6 +191,10 @@ def read_columns(
         note(f"{path}: the row of headings is left out: {' '.join(sure[0])}")
         # A line between sentences has no columns.
         sure[0].clear()
+        del found[0]
+    is_usual = (
+        labels is not None and len(set(found)) > 1 and all(map(labels.fullmatch, found))
+    )
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     # The sentence that the line before belongs to.
@@ -200,8 +204,9 @@ def read_columns(
         # A tweet's first word may begin with #: a row of words has a label.
         if labels and line.startswith("#") and sentence is None:
             has_width = width in (0, len(columns))
-            # Labels may have another form, but a comment begins with `# `.
-            has_label = columns[:1] != ["#"] or any(map(labels.fullmatch, columns))
+            has_label = any(map(labels.fullmatch, columns))
+            # Labels of another form are not known, but a comment begins with `# `.
+            has_label = has_label or (not is_usual and columns[:1] != ["#"])
             is_comment = is_comment or not (has_width and has_label)
         if is_comment:
             comments[number] = line

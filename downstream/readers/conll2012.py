@@ -157,7 +157,7 @@ def _find_layout(sentences: Sequence[ColumnSentence]) -> Layout:
             "behind it, as in CoNLL-2012, PropBank's release and CoNLL-2005",
         )
     # PropBank's release counts the words of a sentence.
-    if sense == PROPBANK.sense and all(row[2].isdecimal() for row in rows):
+    if sense == PROPBANK.sense and all(row[2:3] and row[2].isdecimal() for row in rows):
         return PROPBANK
     if sense == 0:
         raise InputError(

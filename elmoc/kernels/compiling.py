@@ -132,7 +132,9 @@ def _keep(output: Path, library: Path) -> None:
     checksum = checksum_path(output)
     checksum.write_bytes(checksum_line(output, library.name))
     # No library has the checksum of another, whatever comes between.
-    remove(library)
+    checksum_path(library).unlink(missing_ok=True)
+    if library.is_dir():
+        remove(library)
     for new in (output, checksum):
         to_disk(new)
         new.replace(library.with_name(new.name))
@@ -141,10 +143,12 @@ def _keep(output: Path, library: Path) -> None:
 def _remove_leftovers(folder: Path) -> None:
     """Remove the folders of compilations on this machine that were killed."""
     for left in folder.glob(f"build-*.{platform.node()}"):
-        try:
-            os.kill(int(left.name.split(".")[1]), 0)
-        except ProcessLookupError:
-            remove(left)
+        # Another process may remove it, too, or its number be in use by another user.
+        with contextlib.suppress(OSError, ValueError):
+            try:
+                os.kill(int(left.name.split(".")[1]), 0)
+            except ProcessLookupError:
+                remove(left)
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

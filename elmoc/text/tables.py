@@ -37,7 +37,10 @@ def read_table(
     cells than the first line, an `InputError` is raised.
     """
     cells = _read_cells(path, separator)
-    _, names = next(cells, (1, []))
+    line, names = next(cells, (1, []))
+    named = list(filter(None, names))
+    if len(set(named)) < len(named):
+        raise InputError(f"{path}, line {line} names two columns alike: rename one")
     return names, _named_rows(path, names, cells)
 
 

@@ -205,6 +205,7 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("a O\n\n" + "b O\n" * 1001, "a |" + " b" * 1001, "O |" + " O" * 1001, "{}, line 3: one sentence has 1,001"),
         ("Bo B-X\n. O\n", "Bo .", "B-X O", ""),
         # words that begin with #, and comments, beside types alone
+        ("#sent s1\nAna B-PER\nleft O\n", "Ana left", "B-PER O", ""),
         ("#GoT TV\nis O\n\n# new\n#on TV\n", "#GoT is | #on", "B-TV O | B-TV", "are spelled TYPE"),
     ],
 )  # fmt: skip
