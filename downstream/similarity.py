@@ -134,7 +134,7 @@ def read_pairs(path: Path) -> WordPairs:
         # SimLex has it between the words and the score.
         place = 3 if cells[2:] and cells[2] in PARTS_OF_SPEECH else 2
         score = "".join(cells[place : place + 1])
-        if _NUMBER.fullmatch(score):
+        if _NUMBER.fullmatch(score) and math.isfinite(float(score)):
             pairs.append((cells[0], cells[1]))
             scores.append(float(score))
         elif pairs or heading or len(cells) < 3:
