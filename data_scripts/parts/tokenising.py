@@ -19,7 +19,7 @@ from itertools import chain, groupby
 
 from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
-from elmoc.errors import InputError, reading, say
+from elmoc.errors import InputError, say
 from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
     TextRange,
@@ -83,9 +83,7 @@ class Tokeniser:
     ) -> None:
         self.text = text
         self.keep = keep
-        with reading(f"--keep {' '.join(keep)}"):
-            joined = "|".join(f"(?:{pattern})" for pattern in keep)
-            self._keep = re.compile(joined) if keep else None
+        self._keep = list(map(_compiled, keep))
         check_tokenised([text], warn=tokenised == "yes")
         lines = _sample(text)
         sample = "\n".join(lines)
@@ -136,6 +134,20 @@ class Tokeniser:
                 f"{self.text.path} {problem}, and pass what it writes with "
                 "--tokenised yes"
             )
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of `keep`.
+
+    Raises:
+        InputError: it is no regular expression.
+    """
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"--keep {pattern} is no regular expression: {error}"
+        ) from error
 
 
 def tokenisers_of(

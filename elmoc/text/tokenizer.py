@@ -13,7 +13,7 @@ pattern of the user (`keep`) is one word.
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import chain, pairwise
@@ -201,25 +201,50 @@ def plain_text(text: str) -> str:
     return text
 
 
-def tokenise_sentence(text: str, keep: re.Pattern[str] | None = None) -> list[str]:
+def tokenise_sentence(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[str]:
     """The words of one sentence of raw text; [] for white space.
 
     Args:
         text: the sentence.
-        keep: what matches it is a word, with `_` for white space in it.
+        keep: what matches one of them is a word, with `_` for white space in it.
     """
     return _words_of(*_without_kept(plain_text(text), keep))
 
 
-def _without_kept(text: str, keep: re.Pattern[str] | None) -> tuple[str, list[str]]:
+def _without_kept(text: str, keep: Sequence[re.Pattern[str]]) -> tuple[str, list[str]]:
     """A text with `_KEPT` for each word that is kept, and these words in order."""
-    kept = []
+    text = text.replace(_KEPT[-1], "") if keep else text
+    kept: list[str] = []
+    parts: list[str] = []
+    end = 0
+    for match in _matches(keep, text):
+        word = "_".join(match[0].split())
+        kept += [word] if word else []
+        parts += [text[end : match.start()], f" {_KEPT} " if word else ""]
+        end = match.end()
+    return "".join([*parts, text[end:]]), kept
 
-    def hide(match: re.Match[str]) -> str:
-        kept.append("_".join(match[0].split()))
-        return f" {_KEPT} " if kept[-1] else kept.pop()
 
-    return keep.sub(hide, text.replace(_KEPT[-1], "")) if keep else text, kept
+def _matches(patterns: Sequence[re.Pattern[str]], text: str) -> Iterator[re.Match[str]]:
+    """What matches one of the patterns, from the left; of several matches at one place
+    that of the first pattern.
+    """
+    found = [_next_match(pattern, text, 0) for pattern in patterns]
+    while matches := list(filter(None, found)):
+        first = min(matches, key=re.Match.start)
+        yield first
+        end = first.end()
+        found = [
+            _next_match(each.re, text, end) if each.start() < end else each
+            for each in matches
+        ]
+
+
+def _next_match(
+    pattern: re.Pattern[str], text: str, start: int
+) -> re.Match[str] | None:
+    """The first match from `start` on that is not of nothing."""
+    return next(filter(re.Match.group, pattern.finditer(text, start)), None)
 
 
 def _words_of(text: str, kept: list[str]) -> list[str]:
@@ -264,7 +289,7 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
 def tokenise_paragraph(
     text: str,
     split: Callable[[str], Sequence[str]],
-    keep: re.Pattern[str] | None = None,
+    keep: Sequence[re.Pattern[str]] = (),
 ) -> list[list[str]]:
     """The sentences of a paragraph of raw text, as words.
 

@@ -188,10 +188,13 @@ def test_ends_are_those_of_unicode() -> None:
         ("((A B)). ((C)) [**x! Y**]! No.", ["((A_B)) .", "((C)) [**x!_Y**] !", "No ."]),
         ("X\uffff [**a ((b)) c**] don't.", ["X [**a_((b))_c**] do n't ."]),
         ("&lt;&lt;AT&amp;T>>, no.", ["<<AT&T>> , no ."]),
+        ("<<a ((b>> c)) d)).", ["<<a_((b>> c ) ) d ) ) ."]),
+        ("Z-z Y, ((z-z y)), z-< y.", ["Z-z_Y , ((z-z_y)) , z- < y ."]),
     ],
 )
 def test_what_is_kept(text: str, sentences: list[str]) -> None:
-    keep = re.compile(r"\(\(.*?\)\)|\[\*\*.*?\*\*\]|<<.*?>>|q*")
+    patterns = [r"\(\(.*?\)\)|q*", r"\[\*\*.*?\*\*\]", "(?P<n><)<.*?>>", r"(?i)(?P<n>z)-\1 y", "Z-z"]
+    keep = list(map(re.compile, patterns))
     assert [" ".join(words) for words in tokenise_paragraph(text, sentence_splitter(""), keep)] == sentences
     assert " ".join(tokenise_sentence(sentences[0].replace("_", " "), keep)) == sentences[0]
     assert tokenise_sentence("X\uffff is no word.") == ["X\uffff", "is", "no", "word", "."]
