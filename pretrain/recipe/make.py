@@ -285,7 +285,7 @@ class Recipe:
             return self._given.train_tokens
         files = list(find_named_files(self._text))
         with quiet():
-            (text,) = whole_files(files[:1], self._options.field)
+            text = whole_files(files, self._options.field)[0]
             lines = reader_of(text.path).sample(text, SAMPLE_CHARACTERS)
         start = "\n".join(lines)
         total = estimate_text_bytes(files)
