@@ -188,11 +188,14 @@ def _build(
     train_files, held_out_files = find_text(sources, options.held_out)
     files = train_files | held_out_files
     say(f"text, in this order: {listed(files)}")
-    texts = dict(zip(whole_files(files, options.field), files.values(), strict=True))
+    left_out_files = find_named_files(options.leave_out)
+    # In one call, since the column may be one of either.
+    whole = whole_files([*files, *left_out_files], options.field)
+    leave_out = whole[len(files) :]
+    texts = dict(zip(whole[: len(files)], files.values(), strict=True))
     tokenisers = tokenisers_of(texts, options)
     raw = {each.text.path: each for each in tokenisers if not each.tokenised}
     pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens)
-    leave_out = whole_files(find_named_files(options.leave_out))
     check_tokenised(leave_out)
     documents = chain.from_iterable(map(read_documents, leave_out))
     sentences = chain.from_iterable(each.sentences() for each in documents)
