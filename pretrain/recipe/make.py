@@ -215,10 +215,20 @@ class Recipe:
             raise InputError(
                 "data.corpus cannot be set, since the corpus is made here: leave it out"
             )
-        if self._given and (options.init_from or options.held_out or options.leave_out):
+        of_text = (
+            options.init_from,
+            options.held_out,
+            options.leave_out,
+            options.keep,
+            options.field,
+            options.tokenised != "auto",
+        )
+        if self._given and any(of_text):
             raise InputError(
                 f"{self._given.path} is a corpus, of which nothing can be held out or "
-                "left out, and which cannot be mixed with other text: give the text"
+                "left out, which is tokenised, and which cannot be mixed with other "
+                "text: give the text, or leave out init_from, held_out, leave_out, "
+                "keep, field and tokenised"
             )
         if options.fasttext and not self._makes_vectors:
             raise InputError(

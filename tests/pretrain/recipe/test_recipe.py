@@ -318,7 +318,9 @@ def test_rows_of_raw_text_and_a_corpus_directory_become_models(
     assert {"Dr.", "w7", "sat", ",", "!"} < set(Corpus(corpus).lexicon)
     assert Corpus(corpus).record.train_documents + Corpus(corpus).record.held_out_documents == 90
     jobs_here.clear()
-    for wrong in ({"held_out": [str(tmp_path / "one.txt")]}, {"init_from": str(tmp_path / "first")}):
+    options = replace(options, field=None)
+    refused = {"held_out": [str(tmp_path / "one.txt")], "init_from": str(tmp_path / "first"), "field": "body"}
+    for wrong in [{name: value} for name, value in (refused | {"keep": ["x"], "tokenised": "no"}).items()]:
         with pytest.raises(InputError, match="is a corpus"):
             make_model(corpus, tmp_path / "second", replace(options, **wrong))
     run = make_model(corpus, tmp_path / "second", replace(options, vectors="random:2:8"))
