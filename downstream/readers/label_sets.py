@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-_NUMBER = re.compile(r"\d+(\.\d+)?(e-\d+)?")
+NUMBER = re.compile(r"\d+(\.\d+)?(e-\d+)?")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LabelSet:
         Args:
             found: all labels of the file.
         """
-        if all(map(_NUMBER.fullmatch, found)):
+        if all(map(NUMBER.fullmatch, found)):
             places = self._places({label: float(label) for label in found})
             return {label: self.names[place] for label, place in places.items()}
         known = {**{name: name for name in self.names}, **self.spellings}

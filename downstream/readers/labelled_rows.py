@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from downstream.printing import counted, note, warn
-from downstream.readers.label_sets import LabelSet
+from downstream.readers.label_sets import NUMBER, LabelSet
 from downstream.readers.rows import read_cells
 from elmoc.errors import InputError, shortened
 from elmoc.process import progress_bar
@@ -73,6 +73,13 @@ def _classes(
             )
     if missing and not labels.is_open:
         warn(f"{path} has the labels {shown} alone, and none of {', '.join(missing)}")
+    # Numbers of other labels, such as those of RTE, look alike.
+    if not classes and all(map(NUMBER.fullmatch, found)):
+        warn(
+            f"{path}: the labels {shown} stay numbers, as they are not exactly 0 to "
+            f"{len(labels.names) - 1}: where they stand for {', '.join(labels.names)}, "
+            "spell them so in all parts"
+        )
     others = [f"{label} as {name}" for label, name in classes.items() if label != name]
     if others:
         note(f"{path}: labels are read {shortened(', '.join(others))}")
