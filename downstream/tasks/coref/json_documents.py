@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from downstream.printing import counted, note
 from downstream.readers.columns import ColumnSentence
 from downstream.readers.conll2012 import NOTHING, WORD, Document
 from downstream.tasks.coref.model import CorefDocument
@@ -36,7 +37,8 @@ class _Record(Struct):
 
 
 def read_json_documents(path: Path) -> list[CorefDocument]:
-    """The documents of a file (plain or compressed).
+    """The documents of a file (plain or compressed). Those without words are left out,
+    and a note counts them.
 
     They have the columns of a file of coreference alone, in which predictions are
     written. Chains are in the order in which they begin; of those that begin at one
@@ -44,9 +46,10 @@ def read_json_documents(path: Path) -> list[CorefDocument]:
 
     Raises:
         InputError: a line is no such object, has pieces of words, or a mention that is
-            not in the document.
+            not in the document; or no document has words.
     """
     documents = []
+    empty = 0
     for line, record in read_objects(TextRange(path), _Record):
         words = list(chain.from_iterable(record.sentences))
         speakers = list(chain.from_iterable(record.speakers)) or [NOTHING] * len(words)
@@ -61,6 +64,9 @@ def read_json_documents(path: Path) -> list[CorefDocument]:
                     f"{path}, line {line}: the mention [{first}, {last}] is not in the "
                     f"document, whose words are 0 to {len(words) - 1}"
                 )
+        if not words:
+            empty += 1
+            continue
         chains = [sorted(set(cluster)) for cluster in record.clusters if cluster]
         chains.sort(key=lambda own: min((a, a < b) for a, b in own))
         columns = []
@@ -77,4 +83,8 @@ def read_json_documents(path: Path) -> list[CorefDocument]:
                 chains,
             )
         )
+    if not documents:
+        raise InputError(f"{path} holds no document with words")
+    if empty:
+        note(f"{path}: {counted(empty, 'document')} without words left out")
     return documents

@@ -43,6 +43,7 @@ from downstream.tasks.coref.scorer import (
 )
 from downstream.tasks.coref.spans import CorefSettings
 from elmoc.errors import InputError
+from elmoc.text.json_lines import JsonDocuments
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
@@ -52,10 +53,9 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """Read a file of CoNLL-2012 columns, each part of a document an example, or of
         JSON lines, each an example.
         """
-        start = beginning(path)
-        if b'"doc_key"' in start:
+        if JsonDocuments().takes(path):
             return read_json_documents(path)
-        if b"#begin document" not in start:
+        if b"#begin document" not in beginning(path):
             raise InputError(
                 f"{path}: coref reads CoNLL-2012 columns between `#begin document "
                 "(NAME); part 000` and #end document, or JSON lines with doc_key, "

@@ -11,6 +11,7 @@ import pytest
 from downstream.inputs.sources import FeatureStates
 from downstream.tasks.coref.task import TASK
 from elmoc.__main__ import main as elmoc
+from elmoc.errors import InputError
 from tests.downstream.tasks.coref.test_task import conll, read
 
 DOCUMENT: dict[str, Any] = {
@@ -25,6 +26,17 @@ DOCUMENT: dict[str, Any] = {
 def written(path: Path, *documents: dict[str, Any]) -> Path:
     path.write_text("\n".join(map(json.dumps, documents)) + "\n\n")
     return path
+
+
+def test_documents_without_words_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = {"doc_key": "e", "sentences": [[]], "clusters": [[]]}
+    # the name stands behind a text of more than 64 KiB
+    late = {"clusters": [], "sentences": [["word"] * 20_000], "doc_key": "late"}
+    documents = read(written(tmp_path / "a", empty, late, empty))
+    assert [each.document.heading for each in documents] == ["#begin document (late); part 000"]
+    assert "2 documents without words left out" in capsys.readouterr().err
+    with pytest.raises(InputError, match="b holds no document with words"):
+        read(written(tmp_path / "b", empty))
 
 
 def test_json_lines_are_the_documents_of_columns(tmp_path: Path) -> None:
@@ -54,6 +66,7 @@ def test_json_lines_are_the_documents_of_columns(tmp_path: Path) -> None:
         ({"speakers": [["A"]]}, "line 2: a speaker for each word"),
         ({"subtoken_map": [0, 1]}, "line 2: .* whole words, without subtoken_map"),
         ({"doc_key": "a\tb"}, "line 2 cannot be read"),
+        ({"sentences": [[]], "speakers": []}, "line 2: the mention .9, 10. is not in the document"),
     ],
 )
 def test_damaged_documents(tmp_path: Path, fails: Callable[..., str], change: dict[str, Any], said: str) -> None:
