@@ -37,12 +37,13 @@ def read_labelled_rows(path: Path, labels: LabelSet) -> Iterable[LabelledRow]:
     rows = []
     unlabelled = 0
     for line, cells in read_cells(path, labels.columns, labels.wanted):
+        found, *texts = cells.values()
         # `None` and JSON's null are spellings of a missing label.
-        label = str(cells[0]).strip()
+        label = str(found).strip()
         if label.lower() in UNLABELLED:
             unlabelled += 1
-        elif all(isinstance(text, str) for text in cells[1:]):
-            rows.append(LabelledRow(line, label, cells[1:]))
+        elif all(isinstance(text, str) for text in texts):
+            rows.append(LabelledRow(line, label, texts))
         else:
             raise InputError(f"{path}, line {line}: texts must be strings")
     if not rows:

@@ -29,9 +29,9 @@ Rows = Iterator[tuple[int, Mapping[str, Any]]]
 
 def read_cells(
     path: Path, columns: Sequence[Iterable[str]], wanted: str
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line on which each row begins (its number where there are no lines),
-    and its cells.
+    and its cells by the names of their columns, in the order of `columns`.
 
     Args:
         path: the file, plain or compressed.
@@ -63,7 +63,7 @@ def read_cells(
     for line, cells in rows:
         if not cells.keys() >= set(chosen):
             raise InputError(f"{path}, line {line}: {' and '.join(chosen)} are needed")
-        yield line, [cells[name] for name in chosen]
+        yield line, {name: cells[name] for name in chosen}
 
 
 def object_rows(path: Path) -> Rows | None:

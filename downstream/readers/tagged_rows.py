@@ -39,13 +39,15 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
     Raises:
         InputError: a row without words and as many tags, or a number without a name.
     """
-    names = names or _class_names(path)
     sentences = []
     for number, cells in read_cells(path, (WORDS, TAGS), WANTED):
         with reading(f"{path}, line {number}"):
-            words = msgspec.convert(cells[0], list[str])
-            tags = msgspec.convert(cells[1], list[int | str])
+            words_column, tags_column = cells
+            words = msgspec.convert(cells[words_column], list[str])
+            tags = msgspec.convert(cells[tags_column], list[int | str])
             numbers = {tag for tag in tags if isinstance(tag, int)}
+            if numbers and not names:
+                names = _class_names(path, tags_column)
             if len(words) != len(tags):
                 raise InputError(f"{len(words)} words have {len(tags)} tags")
             if not numbers <= set(range(len(names))):
@@ -63,9 +65,9 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
     return sentences
 
 
-def _class_names(path: Path) -> list[str]:
-    """The names of the numbers that the tags of a data set have; none where they are
-    not known, or are others in parts of the data set.
+def _class_names(path: Path, column: str) -> list[str]:
+    """The names of the numbers in a column of a data set; none where they are not
+    known, or are others in parts of the data set.
     """
     beside = [path.with_name(name) for name in FEATURES]
     described = [read_json(each) for each in beside if each.is_file()]
@@ -75,7 +77,7 @@ def _class_names(path: Path) -> list[str]:
         with reading(path):
             metadata = parquet.read_schema(path).metadata or {}
             described.append(msgspec.json.decode(metadata.get(b"huggingface", b"{}")))
-    features = [value for name, value in _fields(described) if name in TAGS]
+    features = [value for name, value in _fields(described) if name == column]
     found = [value for name, value in _fields(features) if name == "names"]
     is_one = bool(found) and found.count(found[0]) == len(found)
     return list(map(str, found[0])) if is_one else []

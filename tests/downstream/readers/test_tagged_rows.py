@@ -42,6 +42,7 @@ def read(path: Path, **options: Any) -> tuple[str, str]:
         ("a.json", json.dumps(rows("tokens", "tags", TAGS), indent=2), {}, {}),
         ("a.json", json.dumps(rows("tokens", "ner_tags", NUMBERS)), {FEATURES[0]: {"ner_tags": SEQUENCE}}, {}),
         ("a.jsonl", lines(rows("tokens", "tags", NUMBERS)), {FEATURES[1]: {"v1": {"features": {"tags": OLD}}}}, {}),
+        ("a.jsonl", lines(rows("tokens", "Tags", NUMBERS)), {FEATURES[0]: {"Tags": SEQUENCE, "labels": OTHER}}, {}),
     ],
 )  # fmt: skip
 def test_rows_of_data_hubs(
@@ -71,6 +72,7 @@ def test_parquet_has_the_names_of_its_numbers(tmp_path: Path) -> None:
     [
         ('{"tokens": ["a"], "ner_tags": [1]}', {}, "a, line 1: tags are numbers .1., .* JSON .*--tag-names"),
         ('{"tokens": ["a"], "tags": [-100]}', {"tags": SEQUENCE}, "a, line 1: tags are numbers .-100."),
+        ('{"tokens": ["a"], "tags": [1]}', {"labels": OTHER}, "line 1: tags are numbers .1."),
         ('{"tokens": ["a"], "tags": [1]}', {"x": {"tags": SEQUENCE}, "y": {"tags": OTHER}}, "line 1: tags are"),
         ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O"]}', {}, "line 2: 2 words have 1 tags"),
         ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a"]}', {}, "line 2: tokens and tags are needed"),
