@@ -5,6 +5,7 @@ Tags may be numbers of names, which stand in the features of the data set: in a 
 JSON beside the rows, or in Parquet's own metadata.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ WANTED = (
 )
 # Files of a data set's features, beside its rows.
 FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
+# No tag that is a name.
+_NUMBER = re.compile(r"-?\d+")
 
 
 def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
@@ -44,20 +47,26 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
         with reading(f"{path}, line {number}"):
             words_column, tags_column = cells
             words = msgspec.convert(cells[words_column], list[str])
-            tags = msgspec.convert(cells[tags_column], list[int | str])
-            numbers = {tag for tag in tags if isinstance(tag, int)}
+            given = msgspec.convert(cells[tags_column], list[int | str])
+            # Tables become JSON with numbers as text.
+            tags = list(map(str, given))
+            numbers = list(filter(_NUMBER.fullmatch, tags))
             if numbers and not names:
                 names = _class_names(path, tags_column)
             if len(words) != len(tags):
                 raise InputError(f"{len(words)} words have {len(tags)} tags")
-            if not numbers <= set(range(len(names))):
+            named = {str(place): name for place, name in enumerate(names)}
+            unnamed = [tag for tag in numbers if tag not in named]
+            if unnamed:
                 raise InputError(
-                    f"tags are numbers ({max(numbers)}), which no JSON of features "
-                    f"({FEATURES[0]}) beside the file names: give their names by "
-                    "--tag-names O,B-PER,… in the order of the numbers"
+                    f"tags are numbers ({unnamed[0]}), of which the JSON of features "
+                    f"({FEATURES[0]}) beside the file, or --tag-names, names "
+                    f"{len(names) or 'none'}: give the names by --tag-names O,B-PER,… in "
+                    "the order of the numbers, from 0"
                 )
-        named = [names[tag] if isinstance(tag, int) else tag for tag in tags]
-        rows = [list(pair) for pair in zip(words, named, strict=True)]
+        rows = [
+            [word, named.get(tag, tag)] for word, tag in zip(words, tags, strict=True)
+        ]
         if rows:
             sentences.append(ColumnSentence(path, rows, [number] * len(rows)))
     if not sentences:

@@ -39,7 +39,8 @@ def read(path: Path, **options: Any) -> tuple[str, str]:
     [
         ("a.jsonl", lines(rows("words", "labels", TAGS)), {}, {}),
         ("a", lines(rows("tokens", "ner_tags", NUMBERS)), {}, {"tag_names": "O, B-PER, I-PER"}),
-        ("a.json", json.dumps(rows("tokens", "tags", TAGS), indent=2), {}, {}),
+        ("a.json", "\ufeff" + json.dumps(rows("tokens", "tags", TAGS), indent=2), {}, {}),
+        ("a", lines(rows("tokens", "tags", [["2", "0", "1", "1"], ["0"], []])), {FEATURES[0]: {"tags": SEQUENCE}}, {}),
         ("a.json", json.dumps(rows("tokens", "ner_tags", NUMBERS)), {FEATURES[0]: {"ner_tags": SEQUENCE}}, {}),
         ("a.jsonl", lines(rows("tokens", "tags", NUMBERS)), {FEATURES[1]: {"v1": {"features": {"tags": OLD}}}}, {}),
         ("a.jsonl", lines(rows("tokens", "Tags", NUMBERS)), {FEATURES[0]: {"Tags": SEQUENCE, "labels": OTHER}}, {}),
@@ -71,7 +72,8 @@ def test_parquet_has_the_names_of_its_numbers(tmp_path: Path) -> None:
     ("text", "features", "said"),
     [
         ('{"tokens": ["a"], "ner_tags": [1]}', {}, "a, line 1: tags are numbers .1., .* JSON .*--tag-names"),
-        ('{"tokens": ["a"], "tags": [-100]}', {"tags": SEQUENCE}, "a, line 1: tags are numbers .-100."),
+        ('{"tokens": ["a", "b"], "tags": [2, -100]}', {"tags": SEQUENCE}, "line 1: tags are numbers .-100.,.* names 3"),
+        ('{"tokens": ["a", "b"], "tags": ["0", "3"]}', {"tags": SEQUENCE}, "a, line 1: tags are numbers .3."),
         ('{"tokens": ["a"], "tags": [1]}', {"labels": OTHER}, "line 1: tags are numbers .1."),
         ('{"tokens": ["a"], "tags": [1]}', {"x": {"tags": SEQUENCE}, "y": {"tags": OTHER}}, "line 1: tags are"),
         ('{"tokens": ["a"], "tags": ["O"]}\n{"tokens": ["a", "b"], "tags": ["O"]}', {}, "line 2: 2 words have 1 tags"),
