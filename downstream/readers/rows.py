@@ -1,9 +1,10 @@
 """Rows of task data, as data hubs and spreadsheets export them: JSON lines or a JSON
-array, Parquet, Arrow, and tab- or comma-separated text whose first line names the
-columns.
+array, Parquet, Arrow, and text separated by tabs, commas or semicolons whose first line
+names the columns.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -45,7 +46,9 @@ def read_cells(
     rows: Rows | None = object_rows(path)
     if rows is None:
         first_line = beginning(path).partition(b"\n")[0]
-        names, rows = read_table(path, "\t" if b"\t" in first_line else ",")
+        # Spreadsheets of half of Europe write semicolons.
+        mark = max((b",", b";"), key=first_line.count).decode()
+        names, rows = read_table(path, "\t" if b"\t" in first_line else mark)
     else:
         line, first = next(rows, (1, {}))
         names = list(first)
@@ -71,7 +74,8 @@ def object_rows(path: Path) -> Rows | None:
     start = beginning(path)
     if _ARRAY.match(start):
         with reading(path), open_binary(path) as file:
-            objects = msgspec.json.decode(file.read(), type=list[dict[str, Any]])
+            text = file.read().removeprefix(BOM_UTF8)
+            objects = msgspec.json.decode(text, type=list[dict[str, Any]])
         return enumerate(objects, 1)
     reader = JsonRows() if _LINES.match(start) else reader_of(path)
     if isinstance(reader, (JsonRows, ColumnFiles)):
@@ -84,4 +88,4 @@ def beginning(path: Path) -> bytes:
     before them.
     """
     with open_binary(path) as file:
-        return file.read(1 << 16).lstrip(b"\xef\xbb\xbf \r\n")
+        return file.read(1 << 16).lstrip(BOM_UTF8 + b" \r\n")

@@ -95,6 +95,7 @@ DOCUMENT = "#begin document (a)\na 0 0 It (1)\n\n#end document\n"
     ("task", "content", "said"),
     [
         *((task, TREE, "line 1 has .3 .2 It.*: (snli|imdb) reads") for task in ("snli", "imdb")),
+        ("snli", "premise;hypothesis;label\na, b;c;\n", "no row with a gold label"),
         *((task, PAIR, f"has gold_label, sentence1, sentence2: {task} reads") for task in ("sst5", "imdb")),
         ("snli", REVIEW, "has text, label: snli reads gold_label"),
         *((task, content, "coref reads CoNLL-2012 columns") for task, content in (("coref", TREE), ("coref", PAIR))),
