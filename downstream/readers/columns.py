@@ -25,7 +25,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import note, warn
-from elmoc.errors import InputError, reason
+from elmoc.errors import InputError, reason, shortened
 from elmoc.files.text import read_lines
 from elmoc.text.tokenizer import SENTENCE_ENDS
 
@@ -222,7 +222,9 @@ def read_columns(
         before = len((sentence if is_ragged else sentences[0]).rows[0])
         if len(columns) != before:
             raise sentence.error(
-                -1, f"{len(columns)} columns where the lines before have {before}"
+                -1,
+                f"{len(columns)} columns where the lines before have {before}: tabs or "
+                f"blanks divide columns, and here is {shortened(line, 40)!r}",
             )
     if not sentences:
         raise InputError(
@@ -233,7 +235,8 @@ def read_columns(
 
 def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
     """Take off a language in front of every word of a file (`en:Lima`), and warn of one
-    in front of most words, and of sentences that have no end.
+    in front of most words, of a comma behind every word, and of sentences that have no
+    end.
     """
     path = sentences[0].file
     rows = list(chain.from_iterable(each.rows for each in sentences))
@@ -247,6 +250,12 @@ def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
         warn(
             f"{path}: {len(languages):,} of {len(rows):,} words begin with a language, "
             f"such as {languages[0]}, and are read with it"
+        )
+    commas = sum(row[column].endswith(",") for row in rows)
+    if len(rows) == commas > 1:
+        warn(
+            f"{path}: all {commas:,} words end with a comma, such as "
+            f"{rows[0][column]!r}, and are read with it: tabs or blanks divide columns"
         )
     longest = max(sentences, key=lambda each: len(each.rows))
     words = longest.column(column)

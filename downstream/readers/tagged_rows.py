@@ -61,8 +61,8 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
                 raise InputError(
                     f"tags are numbers ({unnamed[0]}), of which the JSON of features "
                     f"({FEATURES[0]}) beside the file, or --tag-names, names "
-                    f"{len(names) or 'none'}: give the names by --tag-names O,B-PER,… in "
-                    "the order of the numbers, from 0"
+                    f"{len(names) or 'none'}: give all by --tag-names O,B-PER,… in the "
+                    "order of the numbers, from 0"
                 )
         rows = [
             [word, named.get(tag, tag)] for word, tag in zip(words, tags, strict=True)

@@ -42,7 +42,7 @@ from downstream.settings import (
     TrainingSettings,
 )
 from downstream.tasks.ner.tags import TAG, bio_to_bioul, read_tags, to_bio
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
             raise sentences[0].error(
                 0,
                 f"column {word_column} has the words: tags are needed in another "
-                "(--column), which a tab or a blank divides from it",
+                "(--column), which a tab or a blank divides from it, and here is "
+                f"{shortened(' '.join(sentences[0].rows[0]), 40)!r}",
             )
         return [
             TaggedSentence(each.sentence(word_column), own)

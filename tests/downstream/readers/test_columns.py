@@ -1,5 +1,6 @@
 """CoNLL columns: all their formats, and damaged data refused with file and line."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path
     [
         ("more.conll", b"a O\n\nb X O\n", ", line 3"),
         ("long-cell.conll", b"a\t" + b"x" * 100_000 + b"\n", ", line 1"),
-        ("words.conll", b"a\nb\n", ", line 1"),
+        ("commas.conll", b"Bo,X,B-PER\n", ", line 1: column 0 has the words: .*, and here is 'Bo,X,B-PER'"),
+        ("table.conll", b"Sentence: 1,It,O\n,is,O\n", ", line 2: 1 columns .* divide columns, and here is ',is,O'"),
         ("blank.conll", b"\n \n\t\n", ""),
         ("documents.conll", b"-DOCSTART- O\n\n", ""),
     ],
@@ -94,7 +96,7 @@ def test_bad_files(tmp_path: Path, ten: Path, fails: Callable[..., str], name: s
     bad.write_bytes(content)
     for arguments in (["sentences", "ner"], ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:4", "--test"]):
         message = fails(*arguments, bad)
-        assert f"{bad}{line}" in message
+        assert re.search(re.escape(str(bad)) + line, message)
         assert len(message) < 600
 
 
@@ -194,6 +196,7 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("1 de:Bo PER\n2 nl: O\n", "Bo _", "B-PER O", "note: {}: de:, nl: in front of all 2 words is left out"),
         ("a:b O\nc:d B-X\n", "a:b c:d", "O B-X", ""),
         ("en:a O\nen:b B-X\nc O\n", "en:a en:b c", "O B-X O", "warning: {}: 2 of 3 words begin with a language"),
+        ("Bo, B-X\nis, O\n", "Bo, is,", "B-X O", "warning: {}: all 2 words end with a comma, such as 'Bo,', and are"),
         ("en:a O\nb B-X\nc O\n", "en:a b c", "O B-X O", ""),
         # a row of headings
         ("Word\tPOS\tTag\nBo\tX\tB-PER\n", "Bo", "B-PER", "note: {}: the row of headings is left out: Word"),
