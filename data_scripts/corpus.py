@@ -166,7 +166,7 @@ def are_paths(items: Sequence[Any]) -> bool:
     """Whether the items of a list are paths, globs or `NAME=PATH` and no text: one of
     them names something, or none of them is of several words.
     """
-    if not all(isinstance(each, str | os.PathLike) for each in items):
+    if not items or not all(isinstance(each, str | os.PathLike) for each in items):
         return False
     texts = list(map(os.fspath, items))
     paths = texts + [text.partition("=")[2] for text in texts]
@@ -195,7 +195,8 @@ def _build(
     texts = dict(zip(whole[: len(files)], files.values(), strict=True))
     tokenisers = tokenisers_of(texts, options)
     raw = {each.text.path: each for each in tokenisers if not each.tokenised}
-    pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens)
+    wrapped = {path for path, each in raw.items() if each.wrapped}
+    pieces, shard_tokens = _divide(texts, held_out_files, options.shard_tokens, wrapped)
     check_tokenised(leave_out)
     documents = chain.from_iterable(map(read_documents, leave_out))
     sentences = chain.from_iterable(each.sentences() for each in documents)
@@ -319,6 +320,7 @@ def _divide(
     texts: Mapping[TextRange, str],
     held_out: Collection[AnyPath],
     shard_tokens: int | None,
+    wrapped: Collection[AnyPath],
 ) -> tuple[list[TextPiece], dict[str, int]]:
     """The pieces of all files, and the size of a shard of each source."""
     sizes: dict[str, int] = {}
@@ -333,7 +335,7 @@ def _divide(
             for text, name in texts.items()
             if name == source and (text.path in held_out) == is_held_out
         ]
-        pieces += cut_pieces(own, sizes[source], is_held_out, source)
+        pieces += cut_pieces(own, sizes[source], is_held_out, source, wrapped)
     return pieces, sizes
 
 

@@ -20,7 +20,7 @@ import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, groupby, islice, pairwise
 from pathlib import Path
@@ -81,10 +81,14 @@ class TextPiece:
 
 
 def cut_pieces(
-    texts: Sequence[TextRange], shard_tokens: int, held_out: bool, source: str = ""
+    texts: Sequence[TextRange],
+    shard_tokens: int,
+    held_out: bool,
+    source: str = "",
+    wrapped: Collection[AnyPath] = (),
 ) -> list[TextPiece]:
     """Divide files, all of one source, into pieces of about a shard each, in the order
-    of the files.
+    of the files; those with `wrapped` lines at ends of documents alone.
 
     Less than half a shard at the end is in one piece with the text before it: the last
     shard may be held out.
@@ -95,7 +99,7 @@ def cut_pieces(
     last = math.inf
     for text in texts:
         reader = reader_of(text.path)
-        parts = reader.divide(text, piece_bytes)
+        parts = reader.divide(text, piece_bytes, between_lines=text.path not in wrapped)
         size = math.inf if len(parts) > 1 else reader.text_bytes(text.path)
         if last + size <= 1.25 * piece_bytes:
             pieces[-1] += parts

@@ -60,8 +60,8 @@ class Tokeniser:
         keep: see `RawTextOptions`.
 
     Raises:
-        InputError: the file cannot be read, or is not of the kind that it seems to be;
-            it is raw text without spaces between words; a pattern cannot be used.
+        InputError: the file cannot be read; it is raw text without spaces between
+            words; a pattern cannot be used.
 
     text: the file.
     tokenised: its lines pass as they are.
@@ -84,7 +84,6 @@ class Tokeniser:
         self.text = text
         self.keep = keep
         self._keep = list(map(_compiled, keep))
-        check_tokenised([text], warn=tokenised == "yes")
         lines = _sample(text)
         sample = "\n".join(lines)
         if tokenised != "yes":
@@ -151,9 +150,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def tokenisers_of(
-    texts: Iterable[TextRange], options: RawTextOptions, wrapped: Answer = "auto"
+    texts: Collection[TextRange], options: RawTextOptions, wrapped: Answer = "auto"
 ) -> list[Tokeniser]:
-    """The tokenisers of files; printed lines say which files are raw text."""
+    """The tokenisers of files; printed lines say which files are raw text.
+
+    Raises:
+        InputError: see `Tokeniser`; or a file is not of the kind that it seems to be.
+    """
+    check_tokenised(texts, warn=options.tokenised == "yes")
     found = [
         Tokeniser(text, tokenised=options.tokenised, wrapped=wrapped, keep=options.keep)
         for text in texts

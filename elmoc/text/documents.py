@@ -164,11 +164,12 @@ def _documents_of_items(
     items: Iterable[Any], field: str | None
 ) -> Iterator[TextDocument]:
     """The documents of an iterable; see `read_documents`."""
-    # Iterating over these would give names of parts or columns, which are strings.
-    if isinstance(items, Mapping) or hasattr(items, "columns"):
+    # Iterating over these would give numbers, or names of parts or columns.
+    is_other = isinstance(items, Mapping | bytes) or hasattr(items, "columns")
+    if is_other or not isinstance(items, Iterable):
         raise InputError(
-            "a dictionary or a table is no source of text: give one of its values, or "
-            "its rows as dictionaries"
+            f"{type(items).__name__} is no source of text: give a path, or an iterable "
+            "of strings, of lists of words, or of rows as dictionaries"
         )
     items = iter(items)
     beginning = list(islice(items, 1))

@@ -58,11 +58,12 @@ class JsonDocuments(TextReader):
     has_keys = True
 
     def takes(self, path: AnyPath) -> bool:
-        """JSON lines whose first one has `sentences`."""
+        """JSON lines whose first one has both."""
         if JsonRows().takes(path):
             first = next(filter(str.strip, read_lines(path)), "{}")
             with suppress(msgspec.DecodeError, RecursionError):
-                return "sentences" in msgspec.json.decode(first, type=dict[str, Any])
+                record = msgspec.json.decode(first, type=dict[str, Any])
+                return {"doc_key", "sentences"} <= record.keys()
         return False
 
     def read(self, text: TextRange) -> Iterator[TextDocument]:

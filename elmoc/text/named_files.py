@@ -82,7 +82,12 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
         name, path = split_name(str(argument)) if is_text else ("", argument)
         found = _files_of(path)
         if not found:
-            raise InputError(f"{str(path)!r} names no file: name files that are there")
+            is_other = os.path.exists(path) and not os.path.isdir(path)
+            raise InputError(
+                f"{path} is a pipe or a device: give its content by `-`, as `< {path}`"
+                if is_other
+                else f"{str(path)!r} names no file: name files that are there"
+            )
         for file in found:
             real = os.path.realpath(file)
             if real in seen:
@@ -103,20 +108,34 @@ def _files_of(path: AnyPath) -> Sequence[AnyPath]:
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
-    """The files of text in a folder; a warning counts the others."""
-    files = [
+    """The files of text in a folder; a warning counts the others. A link to one of them
+    is left out.
+
+    Raises:
+        InputError: a corpus directory is there, whose lexicon is no text.
+    """
+    listed = [
         each
         for each in folder.rglob("*")
         if "/." not in f"/{each.relative_to(folder)}" and each.is_file()
     ]
+    # The last one of a path stays.
+    listed.sort(key=Path.is_symlink, reverse=True)
+    files = list({os.path.realpath(each): each for each in listed}.values())
+    corpora = {each.parent for each in files if each.name == "corpus.json"}
+    corpora &= {each.parent for each in files if each.name == "lexicon.txt"}
+    if corpora:
+        raise InputError(
+            f"{min(corpora)} is a corpus directory: give the text that it is made of"
+        )
     # Beside the files of a saved dataset may lie those of its cache.
     saved = {each.parent for each in files if each.suffix == ".arrow"}
     saved &= {each.parent for each in files if each.name == _SAVED}
     found: list[Path] = []
     for dataset in saved:
         with reading(dataset / _SAVED):
-            listed = read_json(dataset / _SAVED)["_data_files"]
-            found += [dataset / each["filename"] for each in listed]
+            parts = read_json(dataset / _SAVED)["_data_files"]
+            found += [dataset / each["filename"] for each in parts]
     # Beside the folders of several datasets, their list is no news.
     files = [
         each

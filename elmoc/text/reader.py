@@ -140,9 +140,13 @@ class TextReader(ABC):
         is_packed = first_bytes(path).startswith(PACKED)
         return int(size * COMPRESSION) if is_packed else size
 
-    def divide(self, text: TextRange, wanted_bytes: int) -> list[TextRange]:
-        """A whole file in parts of about the wanted size. Each cut is moved to where
-        the next document starts, if one does soon, else to the next line.
+    def divide(
+        self, text: TextRange, wanted_bytes: int, *, between_lines: bool = True
+    ) -> list[TextRange]:
+        """A whole file in parts of about the wanted size.
+
+        Each cut is moved to where the next document starts, if one does soon; else to
+        the next line, or, without `between_lines`, left out.
         """
         size = self.text_bytes(text.path)
         # A compressed file can only be read from its beginning.
@@ -157,11 +161,13 @@ class TextReader(ABC):
                 nominal = size * part // parts
                 file.seek(nominal)
                 end = self.document_end.search(file.read(looked_at))
-                file.seek(nominal + end.end() if end else nominal)
-                if not end:
+                if end:
+                    cuts.add(nominal + end.end())
+                elif between_lines:
+                    file.seek(nominal)
                     # A longer line is refused where it is read.
                     file.readline(MAX_LINE_BYTES + 1)
-                cuts.add(file.tell())
+                    cuts.add(file.tell())
         ranges = pairwise(sorted(cuts))
         return [replace(text, start=start, end=end) for start, end in ranges]
 
@@ -225,10 +231,14 @@ def lines_of(documents: Iterable[TextDocument]) -> Iterator[str]:
     """
     text = ""
     for document in documents:
-        for number, line in enumerate(document.lines):
-            if number == 0 and text.strip():
-                yield ""
+        begins = True
+        for line in document.lines:
             # A word of a list may hold an end of a line.
-            words = line if isinstance(line, str) else " ".join(line).split()
-            text = words if isinstance(words, str) else " ".join(words)
-            yield text
+            parts = [line] if isinstance(line, str) else " ".join(line).split()
+            # A list without words is no sentence, and no end of a document.
+            if parts:
+                if begins and text.strip():
+                    yield ""
+                begins = False
+                text = " ".join(parts)
+                yield text

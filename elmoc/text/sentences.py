@@ -191,8 +191,8 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             )
         if not sentence.tokens and not source.options.allow_empty:
             raise InputError(
-                f"{where} is empty: leave it out by --documents, as the end of a "
-                "document, or write an array of no words by --allow-empty"
+                f"{where} is empty: take it out; where it ends a document, leave it "
+                "out by --documents; or write an array of no words by --allow-empty"
             )
         if len(sentence.tokens) > MOST_WORDS:
             raise InputError(

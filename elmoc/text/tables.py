@@ -1,7 +1,9 @@
 """Tables: rows of comma- or tab-separated text, whose first line names the columns."""
 
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -66,7 +68,8 @@ def _read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]
     # A cell may be a book.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     lines = (f"{line}\n" for line in read_lines(path))
-    are_text = _marks_are_text(path, separator)
+    file = os.stat(path)
+    are_text = _marks_are_text(path, separator, (file.st_size, file.st_mtime_ns))
     quoting: Any = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     cells: list[str] | None = []
@@ -90,9 +93,16 @@ def unquoted(cell: str) -> str:
     return inner.replace('""', '"') if is_quoted and has_pairs else cell
 
 
-def _marks_are_text(path: AnyPath, separator: str) -> bool:
+# A table is opened several times, and this reads all of it.
+@lru_cache(100)
+def _marks_are_text(path: AnyPath, separator: str, version: tuple[int, int]) -> bool:
     """Whether quotation marks enclose no cells (`unquoted` finds the others): tabs
     divide all lines into as many cells as the first, which has no marks around them.
+
+    Args:
+        path: of the table.
+        separator: of its cells.
+        version: its size and its time, by which the answer is kept.
     """
     lines = filter(str.strip, read_lines(path))
     first = next(lines, "")

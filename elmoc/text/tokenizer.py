@@ -191,7 +191,9 @@ _ATTACHED = re.compile(
     rf"|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)",
     re.MULTILINE,
 )
-_SENTENCE_END = re.compile(rf"[:;…{SENTENCE_ENDS}][\"'”’)\]]*\s*$")
+# The end of a sentence, and such an end at that of a line.
+_ANY_END = re.compile(f"[:;…{SENTENCE_ENDS}]")
+_SENTENCE_END = re.compile(rf"{_ANY_END.pattern}[\"'”’)\]]*\s*$")
 
 
 def plain_text(text: str) -> str:
@@ -403,6 +405,8 @@ def looks_wrapped(lines: Sequence[str]) -> bool:
 
     They are when most lines that another line follows end in the middle of a sentence,
     and lines are of a like width (median from 45 characters on, 95 % at most 120).
+    Where fewer than a twentieth of them hold the end of a sentence, as in transcripts
+    without punctuation, each is a sentence.
     """
     followed = [
         line for line, after in pairwise(lines) if line.strip() and after.strip()
@@ -411,6 +415,9 @@ def looks_wrapped(lines: Sequence[str]) -> bool:
         return False
     lengths = sorted(len(line.rstrip()) for line in followed)
     open_ends = sum(1 for line in followed if not _SENTENCE_END.search(line))
+    ends = sum(1 for line in followed if _ANY_END.search(line))
+    if open_ends <= len(followed) / 2 or ends < len(followed) / 20:
+        return False
     middle = lengths[len(lengths) // 2]
     wide = lengths[int(0.95 * (len(lengths) - 1))]
-    return open_ends > len(followed) / 2 and middle >= 45 and wide <= 120
+    return middle >= 45 and wide <= 120

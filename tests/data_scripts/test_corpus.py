@@ -55,6 +55,15 @@ def test_raw_text_gives_the_corpus_of_its_tokenised_text(texts: Path, capsys: py
     assert "said:" in make_corpus(texts / "raw.txt", texts / "c", said).lexicon, "raw text that is said to be tokenised"
 
 
+def test_wrapped_text_is_not_cut_within_sentences(tmp_path: Path) -> None:
+    sentence = "It came, said a single man who was in possession\nof a good fortune, and it went in want of a\nwife. "
+    (tmp_path / "a.txt").write_text(sentence * 300)
+    corpus = make_corpus(tmp_path / "a.txt", tmp_path / "corpus", CorpusOptions(shard_tokens=900, workers=1))
+    assert len(corpus.train) > 3
+    assert words_of(corpus).count(".") + words_of(corpus, "held_out").count(".") == 300
+    assert words_of(corpus).count("<s>") + words_of(corpus, "held_out").count("<s>") == 300
+
+
 def test_quiet_and_impossible_options(texts: Path, capfd: pytest.CaptureFixture[str]) -> None:
     capfd.readouterr()
     with quiet():
@@ -150,6 +159,7 @@ def test_documents_stay_documents(
         (["It rained.", "It was late = cold.", ""], False),
         ([["It", "rained"]], False),
         ([{"text": "It rained."}], False),
+        ([], False),
     ],
 )
 def test_a_list_of_paths_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list, paths: bool) -> None:

@@ -83,6 +83,7 @@ def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
         ["A first sentence of some fifty characters it is.", "And then another one of the same."] * 9
     )
     assert not looks_wrapped(["a list", "of short", "lines", "and more"])
+    assert not looks_wrapped(["so the first thing that we are looking at is the budget of next year"] * 40 + ["Yes."])
     (tmp_path / "in").write_text(wrapped)
     assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
     lines = (tmp_path / "out").read_text().split("\n")

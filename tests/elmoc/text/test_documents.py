@@ -148,6 +148,16 @@ def test_the_lines_of_documents_are_those_of_the_file(tmp_path: Path) -> None:
     assert begins == [1, *(number + 1 for number in blank if number < len(lines))], "lines that were left are passed"
     (tmp_path / "b.jsonl").write_bytes(as_keyed(["The  cat .\nIt slept .", "x"]))
     assert list(lines_of(read_documents(tmp_path / "b.jsonl"))) == ["The cat .", "It slept .", "", "x"]
+    lists = [[["a\nb"], [], ["c"]], [[], ["d\n\ne"]]]
+    assert list(lines_of(read_documents(lists))) == ["a b", "c", "", "d e"], "a document ends where it does"
+    (tmp_path / "c.jsonl").write_text('{"sentences": [["a"], ["b"]]}\n{"sentences": [["c"]]}\n')
+    assert list(lines_of(read_documents(tmp_path / "c.jsonl"))) == ["a", "b", "", "c"], "rows without keys"
+
+
+@pytest.mark.parametrize("source", [None, 5, b"A cat .", {"text": "A cat ."}])
+def test_what_is_no_source_is_told(source: object) -> None:
+    with pytest.raises(InputError, match=f"{type(source).__name__} is no source of text"):
+        next(read_documents(source))
 
 
 def test_parts_of_a_file_give_back_every_line(tmp_path: Path) -> None:
@@ -157,13 +167,19 @@ def test_parts_of_a_file_give_back_every_line(tmp_path: Path) -> None:
     parts = reader_of(tmp_path / "a").divide(TextRange(tmp_path / "a"), 20_000)
     assert len(parts) > 5
     assert [line for part in parts for line in lines_of(read_documents(part))] == lines
+    (tmp_path / "b").write_text("It came, and\n" * 9000 + "\n" + "it went.\n" * 300)
+    first, *others = reader_of(tmp_path / "b").divide(TextRange(tmp_path / "b"), 20_000, between_lines=False)
+    assert first.end >= 9000 * 13 + 1, "a document ends there, or nowhere"
+    assert sum(part.end - part.start for part in (first, *others)) == 9000 * 13 + 1 + 300 * 9
     (whole,) = reader_of(tmp_path / "a.gz").divide(TextRange(tmp_path / "a.gz"), 20_000)
     assert list(lines_of(read_documents(whole))) == lines
 
 
 def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"fine\n" * 3000 + b"\n\xe9 bad\n")
-    (tmp_path / "a.jsonl").write_text('\n{"sentences": [["It", "rained", "."]]}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"doc_key": "a", "sentences": [["x"]]}\n{"sentences": [["It", "rained", "."]]}\n'
+    )
     (tmp_path / "a.lz4").write_bytes(b'\4"M\x18\x04')
     for name, said in (("latin", "line 3002: byte 0xe9"), ("a.jsonl", "line 2.*doc_key"), ("a.lz4", "lz4")):
         with pytest.raises(InputError, match=f"/{name}.*{said}"):

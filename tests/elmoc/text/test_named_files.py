@@ -15,9 +15,14 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("folder/text").write_text("a\n")
     os.mkfifo("folder/pipe")
     Path("folder/nowhere").symlink_to("missing")
-    assert find_named_files(["folder"]) == find_named_files(["folder/*"]) == {Path("folder/text"): ""}
-    for name in ("pipe", "missing", "", "folder/nowhere", "folder/p*"):
-        with pytest.raises(InputError):
+    Path("folder/again").symlink_to("text")
+    assert find_named_files(["folder"]) == find_named_files(["folder/te*"]) == {Path("folder/text"): ""}
+    Path("corpus").mkdir()
+    for name in ("corpus.json", "lexicon.txt"):
+        Path("corpus", name).write_text("a\n")
+    others = {"pipe": "pipe or a device", "corpus": "is a corpus directory"}
+    for name in (*others, "missing", "", "folder/nowhere", "folder/p*"):
+        with pytest.raises(InputError, match=others.get(name, "names no file")):
             find_named_files([name])
     Path("link").symlink_to("folder/text")
     for again in ("folder/text", "link", str(tmp_path / "folder/text")):

@@ -101,7 +101,7 @@ def test_sentences_of_other_scripts(text: str, sentences: list[str]) -> None:
     assert not looks_tokenised("राम घर गया । वह थक गया था, इसलिए सो गया । फिर उठा ।"), "raw text may have it apart"
     assert [tokenise_sentence(sentence) for sentence in sentences] == [sentence.split() for sentence in sentences]
     line = f"{text.split()[0]} " * 8 + text
-    assert looks_wrapped(["x" * 60] * 9)
+    assert looks_wrapped(["x" * 60 + ". x"] * 9)
     assert not looks_wrapped([line[-70:]] * 9)
 
 
