@@ -69,7 +69,9 @@ def _read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     lines = (f"{line}\n" for line in read_lines(path))
     file = os.stat(path)
-    are_text = _marks_are_text(path, separator, (file.st_size, file.st_mtime_ns))
+    are_text = _marks_are_text(
+        os.fspath(path), separator, (file.st_size, file.st_mtime_ns)
+    )
     quoting: Any = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     cells: list[str] | None = []
@@ -95,7 +97,7 @@ def unquoted(cell: str) -> str:
 
 # A table is opened several times, and this reads all of it.
 @lru_cache(100)
-def _marks_are_text(path: AnyPath, separator: str, version: tuple[int, int]) -> bool:
+def _marks_are_text(path: str, separator: str, version: tuple[int, int]) -> bool:
     """Whether quotation marks enclose no cells (`unquoted` finds the others): tabs
     divide all lines into as many cells as the first, which has no marks around them.
 
