@@ -208,7 +208,8 @@ class RandomVectors:
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         for vector, word in zip(vectors, words, strict=True):
             name = f"{self.seed} {word}".encode("utf-8", "surrogatepass")
-            # Another hash would draw other vectors than models were trained with.
+            # With another hash the formats of models and tables need another number:
+            # it would draw other vectors than they were made with.
             bits = np.random.Philox(key=xxhash.xxh3_128_intdigest(name))
             np.random.Generator(bits).standard_normal(out=vector, dtype=np.float32)
         return vectors
