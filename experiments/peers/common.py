@@ -27,6 +27,9 @@ BLOCK_BYTES = 1 << 16
 MIXED_BLOCKS = 32
 # Share of the time in which the learning rate rises.
 WARM_UP = 0.05
+# Sentences whose features are in memory at a time: batches of like length are made of
+# them.
+TOGETHER = 2048
 # Steps of a trainer that the clock ends.
 ENDLESS = 10**9
 
@@ -170,21 +173,24 @@ class Clock:
 def write_features(
     path: Path,
     sentences: Path,
-    encode: Callable[[list[str]], np.ndarray],
+    encode: Callable[[list[list[str]]], Sequence[np.ndarray]],
     attributes: dict[str, Any],
 ) -> None:
     """Write the layer states of every line in the layout of `allennlp elmo`.
 
-    `encode` gives float32 [layers, n, width] for a sentence of n ≥ 1 words.
+    `encode` gives [layers, n, width] for each of some sentences of n ≥ 1 words.
     """
     lines = sentences.read_text(encoding="utf-8").splitlines()
     text = h5py.string_dtype(encoding="utf-8")
     with atomic_path(path) as partial, h5py.File(partial, "w") as file:
         file.attrs.update(attributes)
         with progress_bar(total=len(lines), unit=" sentences", desc="features") as bar:
-            for index, line in enumerate(lines):
-                file.create_dataset(str(index), data=encode(line.split()))
-                bar.update()
+            for start in range(0, len(lines), TOGETHER):
+                block = lines[start : start + TOGETHER]
+                states = encode([line.split() for line in block])
+                for index, array in enumerate(states, start):
+                    file.create_dataset(str(index), data=array)
+                bar.update(len(block))
         places = {line.strip(): str(index) for index, line in enumerate(lines)}
         content = [json.dumps(places)]
         file.create_dataset("sentence_to_index", data=content, dtype=text)

@@ -196,7 +196,9 @@ def train_and_write(options: Options) -> None:
         write_features(
             options.out / "features.h5",
             options.sentences,
-            lambda words: model.embed(words).numpy(),
+            lambda sentences: [
+                states.numpy() for states in model.embed_batch(sentences)
+            ],
             attributes,
         )
 

@@ -7,7 +7,7 @@ layers of a word's first subword.
 TEXT has one tokenised sentence a line; features of FILE go to OUT/features.h5.
 Source: Devlin et al. 2019; the recipe for little compute (no dropout, one rise and fall
 of the learning rate, logits of masked subwords alone) is that of Geiping and Goldstein
-2023. Sentences are read one by one, as in the probes.
+2023.
 """
 
 import random
@@ -17,7 +17,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tokenizers import BertWordPieceTokenizer
 from torch.nn.functional import cross_entropy
@@ -43,6 +42,7 @@ from experiments.peers.common import (
     run_peer,
     write_features,
 )
+from experiments.peers.pretrained import Encoder, division, pieces
 
 VOCABULARY = 16384
 # Blocks of text, 12 million words, of which the vocabulary is made.
@@ -57,10 +57,9 @@ POSITIONS = 128
 BATCH_SUBWORDS = 4096
 LEARNING_RATE = 1e-3
 WEIGHT_DECAY = 0.01
-# Longer words, mostly addresses, are cut off: the first subword stands for the word.
-MOST_SUBWORDS = 16
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-PAD, UNKNOWN, BEGIN, END = range(4)
+BEGIN = SPECIAL.index("[CLS]")
+END = SPECIAL.index("[SEP]")
 
 
 def open_tokenizer(folder: Path) -> Any:
@@ -71,33 +70,6 @@ def open_tokenizer(folder: Path) -> Any:
         strip_accents=False,
         model_max_length=POSITIONS,
     )
-
-
-def division(tokenizer: Any) -> Callable[[str], list[int]]:
-    """A function from a word to its subwords, at least one; a word is divided once."""
-    known: dict[str, list[int]] = {}
-
-    def divide(word: str) -> list[int]:
-        if word not in known:
-            ids = tokenizer.backend_tokenizer.encode(word, add_special_tokens=False).ids
-            known[word] = ids[:MOST_SUBWORDS] or [UNKNOWN]
-        return known[word]
-
-    return divide
-
-
-def pieces(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Start and stop of the pieces in which a sentence is read whose words have these
-    numbers of subwords.
-    """
-    start = subwords = 0
-    for word, length in enumerate(lengths):
-        if subwords + length > POSITIONS - 2:
-            yield start, word
-            start = word
-            subwords = 0
-        subwords += length
-    yield start, len(lengths)
 
 
 class Batches(IterableDataset):
@@ -113,7 +85,8 @@ class Batches(IterableDataset):
             cuts = []
             for words in sentences:
                 divided = [self._divide(word) for word in words]
-                for start, stop in pieces([len(ids) for ids in divided]):
+                lengths = [len(ids) for ids in divided]
+                for start, stop in pieces(lengths, POSITIONS - 2):
                     joined = list(chain.from_iterable(divided[start:stop]))
                     cuts.append((stop - start, joined))
             cuts.sort(key=lambda pair: len(pair[1]))
@@ -238,28 +211,10 @@ def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> N
     trainer.model.save_pretrained(folder)
 
 
-def encoder(folder: Path) -> Callable[[list[str]], np.ndarray]:
-    """A function from a sentence to float32 [layers + 1, n, size]; a longer one is read
-    in pieces.
-    """
-    model = BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
-    divide = division(open_tokenizer(folder))
-
-    @torch.inference_mode()
-    def encode(words: list[str]) -> np.ndarray:
-        divided = [divide(word) for word in words]
-        read = []
-        for start, stop in pieces([len(ids) for ids in divided]):
-            piece = divided[start:stop]
-            ids = torch.tensor([[BEGIN, *chain.from_iterable(piece), END]])
-            output = model(input_ids=ids, output_hidden_states=True)
-            states = torch.cat(output.hidden_states)  # [layers + 1, T, size]
-            # The mark of the beginning stands before the first word.
-            lengths = [1] + [len(each) for each in piece[:-1]]
-            read.append(states.numpy()[:, np.cumsum(lengths)])
-        return np.concatenate(read, axis=1)
-
-    return encode
+def encoder(folder: Path) -> Encoder:
+    """The trained model; a word is its first subword."""
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    return Encoder(model, open_tokenizer(folder), "first")
 
 
 def train_and_write(options: Options) -> None:
@@ -270,7 +225,7 @@ def train_and_write(options: Options) -> None:
     if options.sentences is not None:
         attributes = {"peer": "masked_lm", "training_time": options.max_time}
         path = out / "features.h5"
-        write_features(path, options.sentences, encoder(out), attributes)
+        write_features(path, options.sentences, encoder(out).encode, attributes)
 
 
 if __name__ == "__main__":
