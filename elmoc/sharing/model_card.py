@@ -116,6 +116,8 @@ def model_card(
         "their post-processing": word_vectors.post_processing,
         "output layer": output_layer,
     }
+    if word_vectors.about is not None:
+        facts["word vectors of a teacher"] = _plain(word_vectors.about)
     with reading("the training record of the model"):
         for name, value in training.get("packed", {}).items():
             facts[f"packed by `elmoc pack`: {name.replace('_', ' ')}"] = _shown(value)

@@ -8,6 +8,7 @@ float32 again.
     filtered       ALONE (Takase and Kobayashi 2020): a row is a network's output for a
                    base vector that is masked by filters, which the hash of its word
                    chooses; nothing is kept of the word alone
+    plain          float16 numbers
 
 Letters: n rows, E their width, M codebooks (or filters), K codewords of a codebook, d
 their width.
@@ -27,14 +28,14 @@ from msgspec import Meta
 from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
 
-RowKind = Literal["concatenated", "summed", "filtered"]
+RowKind = Literal["concatenated", "summed", "filtered", "plain"]
 # Rows that become floats at once, at least: libraries add up the products of fewer rows
 # in another order, and a row is to be the same whatever is looked up with it. At most:
 # 64 codebooks of a sum take 80 MB then, at E = 300.
 _LEAST_ROWS = 64
 _MOST_ROWS = 1024
 # The arrays that have something for each row.
-_OF_ROWS = ("codes", "norms", "hashes")
+_OF_ROWS = ("codes", "norms", "hashes", "table")
 
 
 def hash_words(words: Sequence[str]) -> np.ndarray:
@@ -177,6 +178,27 @@ class CodedRows(Rows):
         if self.matrix is not None:
             decoded = decoded @ self.matrix.astype(np.float32)
         return decoded if self.mean is None else decoded + self.mean
+
+
+@dataclass(frozen=True)
+class PlainRows(Rows):
+    """Rows as they are.
+
+    table: float16 [n, E].
+    """
+
+    table: np.ndarray
+    kind: ClassVar[RowKind] = "plain"  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        [_, size] = check_array("table", self.table, np.float16, (None, None))
+        object.__setattr__(self, "size", size)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def made(self, rows: np.ndarray) -> np.ndarray:
+        return self.table[rows].astype(np.float32)
 
 
 @dataclass(frozen=True)

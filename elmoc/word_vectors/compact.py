@@ -1,14 +1,19 @@
-"""Compact word vectors: many words and their character n-grams in a file of some
-megabytes.
+"""Compact word vectors: the rows of many words, and parts of which any other string is
+made, in one file.
 
     words.hashes                 sorted 64-bit hashes of the words that have a row
     words.codes, .codebooks, …   their rows (see `coded_rows.py`)
+    words.counts                 how often each word stands in the text that they were
+                                 made for, where that is known
     ngrams.buckets               sorted buckets of fastText's n-grams that have a row
     ngrams.codes, …              their rows
     ngrams.rest                  what stands for an n-gram that has none
+    pieces.tokenizer             or else how a teacher divides words (`pieces.py`)
+    pieces.codes, …              the rows of its pieces
 
-A word has its own row, else the mean over its n-grams, else zeros. Two strings with the
-same hash have the same row: of n rows, one in 2⁶⁴/n other strings is taken for a word.
+A word has its own row, else the mean over its n-grams or pieces, else zeros. Two
+strings with the same hash have the same row: of n rows, one in 2⁶⁴/n other strings is
+taken for a word.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +34,13 @@ from elmoc.word_vectors.coded_rows import (
     CodedRows,
     FilteredRows,
     Filters,
+    PlainRows,
     RowKind,
     Rows,
     hash_words,
 )
 from elmoc.word_vectors.fasttext_file import NgramKind
+from elmoc.word_vectors.pieces import Pieces, set_means
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 
@@ -67,6 +74,11 @@ class Ngrams:
         check_ascending("ngrams.buckets", self.buckets, np.int32, len(self.rows))
         check_array("ngrams.rest", self.rest, np.float32, (self.rows.size,))
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a file holds of them, by name."""
+        own = {"buckets": self.buckets, "rest": self.rest}
+        return prefixed(own | self.rows.arrays(), "ngrams.")
+
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]: the mean over the n-grams of each word; zeros where
         it has none.
@@ -78,11 +90,8 @@ class Ngrams:
             found = find(self.buckets, distinct)
             rows = np.tile(self.rest, (len(distinct), 1))
             rows[found >= 0] = self.rows.vectors(found[found >= 0])
-            # The n-grams of a word are side by side.
-            first = np.flatnonzero(np.diff(owners, prepend=-1))
-            counts = np.diff(first, append=len(owners)).astype(np.float32)
-            sums = np.add.reduceat(rows[places], first, axis=0)
-            vectors[start + owners[first]] = sums / counts[:, None]
+            block = vectors[start : start + _MOST_WORDS]
+            set_means(block, rows[places], owners)
         return vectors
 
 
@@ -94,6 +103,13 @@ def find(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
     there = places < len(ascending)
     there[there] = ascending[places[there]] == values[there]
     return np.where(there, places, -1)
+
+
+def stored_rows(kind: RowKind, arrays: Mapping[str, np.ndarray]) -> Rows:
+    """Rows of a kind that needs nothing but its arrays."""
+    if kind == PlainRows.kind:
+        return PlainRows(**arrays)
+    return CodedRows(kind, **arrays)
 
 
 def check_ascending(
@@ -116,6 +132,8 @@ class _Description:
     kind: RowKind
     filters: Filters | None = None
     ngrams: NgramKind | None = None
+    pieces: RowKind | None = None
+    about: str | None = None
 
 
 class CompactVectors(StoredVectors):
@@ -125,9 +143,12 @@ class CompactVectors(StoredVectors):
     Args:
         hashes: uint64 [n], ascending, of the words that have a row.
         rows: n.
-        ngrams: the vectors of all other strings are made of them, and are zeros without
+        parts: the vectors of all other strings are made of them, and are zeros without
             them.
         origin: of the vectors.
+        about: which model they were taken from, and its licence, as a card says it.
+        counts: float32 [n], how often each word stands in the text that they were made
+            for.
 
     Raises:
         InputError: the parts do not fit together.
@@ -140,46 +161,64 @@ class CompactVectors(StoredVectors):
         self,
         hashes: np.ndarray,
         rows: Rows,
-        ngrams: Ngrams | None = None,
+        parts: Ngrams | Pieces | None = None,
         origin: str = FILE_NAME,
+        *,
+        about: str | None = None,
+        counts: np.ndarray | None = None,
     ) -> None:
         self.hashes = hashes
         self.rows = rows
-        self.ngrams = ngrams
+        self.parts = parts
         self.origin = origin
+        self.about = about
+        self.counts = counts
         self.size = rows.size
         check_ascending("words.hashes", hashes, np.uint64, len(rows))
-        if ngrams is not None and ngrams.rows.size != self.size:
+        if counts is not None:
+            check_array("words.counts", counts, np.float32, (len(rows),))
+        if parts is not None and parts.rows.size != self.size:
             raise InputError(
-                f"its rows are {self.size} and {ngrams.rows.size} numbers wide"
+                f"its rows are {self.size} and {parts.rows.size} numbers wide"
             )
 
     @classmethod
     def of_words(
-        cls, words: Sequence[str], rows: Rows, ngrams: Ngrams | None = None
+        cls,
+        words: Sequence[str],
+        rows: Rows,
+        parts: Ngrams | Pieces | None = None,
+        *,
+        about: str | None = None,
+        counts: np.ndarray | None = None,
     ) -> "CompactVectors":
-        """From the rows of words in the same order; of words with the same hash, the
-        first one's row is kept.
+        """From the rows, and perhaps the counts, of words in the same order; of words
+        with the same hash, the first one's row is kept.
         """
         hashes, first = np.unique(hash_words(words), return_index=True)
-        return cls(hashes, rows.select(first), ngrams)
+        if counts is not None:
+            counts = counts[first].astype(np.float32)
+        return cls(hashes, rows.select(first), parts, about=about, counts=counts)
 
     def description(self) -> dict[str, Any]:
-        return super().description() | asdict(
-            _Description(
-                self.rows.kind,
-                filters=getattr(self.rows, "filters", None),
-                ngrams=None if self.ngrams is None else self.ngrams.kind,
-            )
+        parts = self.parts
+        about = _Description(
+            self.rows.kind,
+            filters=getattr(self.rows, "filters", None),
+            ngrams=parts.kind if isinstance(parts, Ngrams) else None,
+            pieces=parts.rows.kind if isinstance(parts, Pieces) else None,
+            about=self.about,
         )
+        return super().description() | asdict(about)
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.
         arrays = {"words.hashes": self.hashes.view(np.int64)}
         arrays |= prefixed(self.rows.arrays(), "words.")
-        if self.ngrams is not None:
-            own = {"buckets": self.ngrams.buckets, "rest": self.ngrams.rest}
-            arrays |= prefixed(own | self.ngrams.rows.arrays(), "ngrams.")
+        if self.counts is not None:
+            arrays["words.counts"] = self.counts
+        if self.parts is not None:
+            arrays |= self.parts.arrays()
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @classmethod
@@ -190,24 +229,29 @@ class CompactVectors(StoredVectors):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         words = taken(arrays, "words.")
         hashes = words.pop("hashes").view(np.uint64)
+        counts = words.pop("counts", None)
         rows: Rows
         if about.kind == FilteredRows.kind:
             assert about.filters is not None, "it has no filters"
             rows = FilteredRows(about.filters, hashes, **words)
         else:
-            rows = CodedRows(about.kind, **words)
-        ngrams = None
+            rows = stored_rows(about.kind, words)
+        parts: Ngrams | Pieces | None = None
         if about.ngrams is not None:
-            parts = taken(arrays, "ngrams.")
-            ngrams = Ngrams(
+            ngrams = taken(arrays, "ngrams.")
+            parts = Ngrams(
                 about.ngrams,
-                buckets=parts.pop("buckets"),
-                rest=parts.pop("rest"),
-                rows=CodedRows("concatenated", **parts),
+                buckets=ngrams.pop("buckets"),
+                rest=ngrams.pop("rest"),
+                rows=CodedRows("concatenated", **ngrams),
             )
+        elif about.pieces is not None:
+            pieces = taken(arrays, "pieces.")
+            tokenizer = pieces.pop("tokenizer").tobytes()
+            parts = Pieces(tokenizer, stored_rows(about.pieces, pieces))
         if arrays:
             raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
-        return cls(hashes, rows, ngrams, origin)
+        return cls(hashes, rows, parts, origin, about=about.about, counts=counts)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -224,14 +268,14 @@ class CompactVectors(StoredVectors):
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; a string without a row gets the mean over its
-        n-grams, or zeros.
+        n-grams or pieces, or zeros.
         """
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
         found = find(self.hashes, hash_words(words))
         vectors[found >= 0] = self.rows.vectors(found[found >= 0])
-        if self.ngrams is not None:
+        if self.parts is not None:
             others = np.flatnonzero(found < 0)
-            vectors[others] = self.ngrams.vectors(
+            vectors[others] = self.parts.vectors(
                 [words[index] for index in others.tolist()]
             )
         return finite(vectors, words, self.origin)

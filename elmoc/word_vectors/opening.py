@@ -9,7 +9,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elmoc.errors import InputError, reading
 from elmoc.files.compression import (
@@ -24,6 +24,8 @@ from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from elmoc.word_vectors.stored import StoredVectors
 
 # The files of the kinds of word vectors that go with a model.
@@ -32,6 +34,7 @@ STORED_FILES = (
     "subwords.safetensors",
     "compact.safetensors",
     "lexicon.safetensors",
+    "joined.safetensors",
 )
 # How word2vec's files begin, of text and of binary numbers: with the number and width
 # of the vectors, and a word.
@@ -52,8 +55,9 @@ def open_word_vectors(
 
     Args:
         origin: a fastText `.bin` file or a text file of vectors, packed or not, both by
-            their content; `random:SEED:SIZE`; or a model's own: a `.safetensors` file,
-            or the directory that has one.
+            their content; `random:SEED:SIZE`; several that `join_vectors` has put side
+            by side (`.json`); or a `.safetensors` file of a teacher or of a model, or
+            the directory that has one.
         only: the words that will be asked for, where that is known: a text file then
             takes less memory.
 
@@ -68,6 +72,10 @@ def open_word_vectors(
         origin = _stored_in(origin)
     if origin.endswith(".safetensors"):
         return read_stored(origin)
+    if origin.endswith(".json"):
+        from elmoc.word_vectors.joined import JoinedVectors
+
+        return JoinedVectors.open(origin, only)
     if not os.path.exists(origin):
         raise InputError(
             f"{origin} does not exist: word vectors are a fastText .bin "
@@ -128,27 +136,42 @@ def read_stored(path: Path | str) -> "StoredVectors":
         InputError: the file is missing, damaged, of another version, or has numbers
             that are not finite.
     """
-    # These import PyTorch, which other vectors can do without.
+    # It imports PyTorch, which other vectors can do without.
     from elmoc.weights import read_tensors
-    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
-    from elmoc.word_vectors.compact import CompactVectors
-    from elmoc.word_vectors.stored import LexiconVectors
-    from elmoc.word_vectors.subwords import SubwordVectors
 
     require_file(path)
     with reading(path):
         metadata, tensors = read_tensors(path)
         info = json.loads(metadata["elmoc"])
-        kinds: dict[str, type[StoredVectors]] = {
-            CharacterCnnVectors.format: CharacterCnnVectors,
-            SubwordVectors.format: SubwordVectors,
-            CompactVectors.format: CompactVectors,
-            LexiconVectors.format: LexiconVectors,
-        }
-        kind = kinds[info["format"]]
-        check_version(path, info, format=kind.format, version=kind.version)
-        del info["format"], info["version"]
-        vectors = kind.from_file(info, tensors, os.path.abspath(path))
-        if not 0 < vectors.size <= MAX_SIZE:
-            raise ValueError(f"its vectors have {vectors.size:,} numbers")
-        return vectors
+        return vectors_of_tensors(info, tensors, os.path.abspath(path))
+
+
+def vectors_of_tensors(
+    info: dict[str, Any], tensors: "dict[str, Tensor]", origin: str
+) -> "StoredVectors":
+    """The vectors of a description and of finite tensors.
+
+    Raises:
+        InputError: they are of another version, or the parts do not fit together.
+    """
+    # These import PyTorch, which other vectors can do without.
+    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
+    from elmoc.word_vectors.compact import CompactVectors
+    from elmoc.word_vectors.joined import JoinedVectors
+    from elmoc.word_vectors.stored import LexiconVectors
+    from elmoc.word_vectors.subwords import SubwordVectors
+
+    kinds: dict[str, type[StoredVectors]] = {
+        CharacterCnnVectors.format: CharacterCnnVectors,
+        SubwordVectors.format: SubwordVectors,
+        CompactVectors.format: CompactVectors,
+        LexiconVectors.format: LexiconVectors,
+        JoinedVectors.format: JoinedVectors,
+    }
+    kind = kinds[info["format"]]
+    check_version(origin, info, format=kind.format, version=kind.version)
+    del info["format"], info["version"]
+    vectors = kind.from_file(info, tensors, origin)
+    if not 0 < vectors.size <= MAX_SIZE:
+        raise ValueError(f"its vectors have {vectors.size:,} numbers")
+    return vectors

@@ -54,6 +54,7 @@ class VectorSource:
 
     checksum: of their file when it was first read; None where they have none, or it
         goes with the model. A fingerprint does not cover all of a large file.
+    about: the model that they were taken from, and its licence, if they were.
     """
 
     origin: str
@@ -61,13 +62,21 @@ class VectorSource:
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE)]
     post_processing: TransformKind
     checksum: FileChecksum | None = None
+    about: str | None = None
 
     @classmethod
     def of(cls, vectors: WordVectors, post_processing: TransformKind) -> "VectorSource":
         """The source of vectors; all of their file is read, if they have one."""
         origin = vectors.origin
         checksum = FileChecksum.of(origin) if os.path.isfile(origin) else None
-        return cls(origin, vectors.fingerprint, vectors.size, post_processing, checksum)
+        return cls(
+            origin,
+            vectors.fingerprint,
+            vectors.size,
+            post_processing,
+            checksum=checksum,
+            about=getattr(vectors, "about", None),
+        )
 
     @property
     def file_name(self) -> str:
@@ -115,7 +124,8 @@ class TextVectors:
     E numbers a line.
 
     A first line with two numbers says how many vectors there are and how wide. Where a
-    word is there twice, the first vector counts.
+    word is there twice, the first vector counts. A file without any capital letter, as
+    GloVe 6B, answers `Paris` by `paris`.
 
     Args:
         path: the file.
@@ -128,7 +138,8 @@ class TextVectors:
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
         self.origin = os.path.abspath(path)
-        wanted = None if only is None else set(only)
+        wanted = None if only is None else {*only, *map(str.lower, only)}
+        self._is_lower_case = True
         self._rows: dict[str, int] = {}
         self.size = 0
         read = expected = 0
@@ -143,6 +154,7 @@ class TextVectors:
             with reading(f"{path}, line {line_number}"):
                 self.size = self.size or line.rstrip(" ").count(" ")
                 word, *fields = self._fields(line)
+                self._is_lower_case = self._is_lower_case and word == word.lower()
                 if word not in self._rows and (wanted is None or word in wanted):
                     # A number that is too large for float32 becomes infinite.
                     with np.errstate(over="ignore"):
@@ -187,7 +199,12 @@ class TextVectors:
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; zeros for a word that the file lacks."""
         # The last row is zeros.
-        return self._vectors[[self._rows.get(word, -1) for word in words]]
+        rows = [self._rows.get(word, -1) for word in words]
+        if self._is_lower_case:
+            for place, word in enumerate(words):
+                if rows[place] < 0:
+                    rows[place] = self._rows.get(word.lower(), -1)
+        return self._vectors[rows]
 
 
 class RandomVectors:

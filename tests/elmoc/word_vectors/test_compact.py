@@ -137,8 +137,8 @@ def test_ngrams_are_those_of_the_library(fasttext_file: Path) -> None:
 
 def test_a_look_up_is_that_of_a_plain_program() -> None:
     vectors = compact()
-    rows, ngrams = coded("concatenated", len(WORDS)).vectors(np.arange(len(WORDS))), vectors.ngrams
-    assert ngrams is not None
+    rows, ngrams = coded("concatenated", len(WORDS)).vectors(np.arange(len(WORDS))), vectors.parts
+    assert isinstance(ngrams, Ngrams)
     of_ngrams = dict(zip(ngrams.buckets.tolist(), ngrams.rows.vectors(np.arange(len(ngrams.buckets))), strict=True))
     words = [WORDS[7], *UNSEEN, WORDS[3], "word90"]
     found = vectors.lookup(words)

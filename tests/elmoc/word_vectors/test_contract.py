@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 import torch
 from elmoc.corpus import UNKNOWN
+from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
+from elmoc.word_vectors.coded_rows import PlainRows
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.opening import STORED_FILES, open_word_vectors
+from elmoc.word_vectors.pieces import Pieces
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
@@ -20,6 +24,9 @@ from tests.elmoc.interop.conftest import DATA
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS, coded, compact, filtered
 from tests.elmoc.word_vectors.test_subwords import MERGES, units
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 # Of any script and length, with spaces, marks, no character at all, and half of a surrogate pair.
 STRINGS = [
@@ -71,6 +78,28 @@ def subwords(folder: Path) -> WordVectors:
     return SubwordVectors(torch.randn(len(units()), 6, generator=generator), Subwords(units(), MERGES))
 
 
+def pieces(folder: Path) -> CompactVectors:
+    """Rows of two words, and of the pieces of a tokeniser that cuts and pads sentences, as published ones do."""
+    vocabulary = {piece: row for row, piece in enumerate(["[PAD]", "[UNK]", "un", "##heard", "the", "x"])}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=3)
+    table = np.random.default_rng(4).standard_normal((8, 5)).astype(np.float16)
+    parts = Pieces(tokenizer.to_str().encode(), PlainRows(table[2:]))
+    counts = np.array([3, 1])
+    return CompactVectors.of_words(["the", "Zürich"], PlainRows(table[:2]), parts, about="a teacher", counts=counts)
+
+
+def joined(folder: Path) -> JoinedVectors:
+    return JoinedVectors([pieces(folder), compact()], [2.0, 0.5])
+
+
+def joined_record(folder: Path) -> JoinedVectors:
+    JoinedVectors([fasttext(folder), text(folder)], [1.0, 3.0]).write_record(folder / "both.json")
+    return JoinedVectors.open(str(folder / "both.json"))
+
+
 def lexicon(*words: str) -> LexiconVectors:
     return LexiconVectors(torch.arange(1.0, 1 + 4 * len(words)).reshape(-1, 4), words)
 
@@ -102,6 +131,9 @@ SOURCES = {
         lambda folder: CompactVectors.of_words(WORDS, coded("summed", len(WORDS))), WORDS, "zeros"
     ),
     "compact, filtered": Source(lambda folder: CompactVectors.of_words(WORDS, filtered()), WORDS, "zeros"),
+    "compact, with pieces": Source(pieces, ["the", "Zürich", "unheard", "un-heard", "x" * 101], "vector"),
+    "joined": Source(joined, ["the", *WORDS], "vector"),
+    "joined by a record": Source(joined_record, STRINGS, "vector"),
     "lexicon": Source(lambda folder: lexicon("a", "the"), ["a", "the"], "zeros"),
     "lexicon with <unk>": Source(lambda folder: lexicon("a", UNKNOWN), STRINGS, "vector"),
 }
@@ -124,7 +156,8 @@ def strings(source: Source) -> list[str]:
 
 
 def test_every_kind_is_here() -> None:
-    made = {type(source.make(Path())) for name, source in SOURCES.items() if name not in ("fasttext", "text")}
+    of_files = ("fasttext", "text", "joined by a record")
+    made = {type(source.make(Path())) for name, source in SOURCES.items() if name not in of_files}
     assert {kind.file_name for kind in made - {RandomVectors}} == set(STORED_FILES)
 
 
@@ -166,7 +199,7 @@ def test_unknown_strings_are_read_as_the_source_says(source: Source, vectors: Wo
 
 def test_the_origin_opens_the_same_vectors(source: Source, vectors: WordVectors, tmp_path: Path) -> None:
     origin = vectors.origin
-    if isinstance(vectors, StoredVectors):
+    if isinstance(vectors, StoredVectors) and not origin.endswith(".json"):
         vectors.write(tmp_path / vectors.file_name)
         origin = str(tmp_path / vectors.file_name)
     again = open_word_vectors(origin)
@@ -180,3 +213,29 @@ def test_the_origin_opens_the_same_vectors(source: Source, vectors: WordVectors,
 def test_fingerprints_tell_sources_apart(tmp_path: Path) -> None:
     fingerprints = [source.make(tmp_path).fingerprint for source in SOURCES.values()]
     assert len(set(fingerprints)) == len(SOURCES)
+
+
+def test_strings_outside_are_the_mean_of_their_pieces(tmp_path: Path) -> None:
+    vectors = pieces(tmp_path)
+    assert isinstance(vectors.parts, Pieces)
+    rows = vectors.parts.rows.vectors(np.arange(6))
+    expected = [rows[[2, 3]].mean(axis=0), rows[[2, 1, 4, 5]].mean(axis=0), np.zeros(5)]
+    np.testing.assert_allclose(vectors.lookup(["unheard", "un - the x", " "]), expected, rtol=1e-6)
+    with pytest.raises(InputError, match="5 rows for 6 pieces"):
+        Pieces(vectors.parts.tokenizer, PlainRows(rows[:5].astype(np.float16)))
+
+
+def test_joined_vectors_stand_side_by_side_and_are_those_that_were_joined(tmp_path: Path) -> None:
+    both = joined_record(tmp_path)
+    expected = np.concatenate([fasttext(tmp_path).lookup(STRINGS), 3 * text(tmp_path).lookup(STRINGS)], axis=1)
+    np.testing.assert_array_equal(both.lookup(STRINGS), expected)
+    (tmp_path / "v.vec").write_text("the 4 5 6\nZürich 7 8 9\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"which .*both.json joins"):
+        JoinedVectors.open(str(tmp_path / "both.json"))
+    # Moved together, they are found.
+    (tmp_path / "there").mkdir()
+    text(tmp_path / "there")
+    for name in ("both.json", "v.bin"):
+        (tmp_path / name).rename(tmp_path / "there" / name)
+    (tmp_path / "v.vec").unlink()
+    np.testing.assert_array_equal(JoinedVectors.open(str(tmp_path / "there/both.json")).lookup(STRINGS), expected)

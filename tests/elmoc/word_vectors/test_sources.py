@@ -25,6 +25,9 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
         assert vectors.lookup(["a b"]).tolist() == [[3, 4]]
     assert np.allclose(vectors.lookup(["日本", "nowhere", "the"]), [[-0.5, 1e-3], [0, 0], [1, 2]])
     assert open_word_vectors(str(path), only={"the"}).lookup(["the", "日本"]).tolist() == [[1, 2], [0, 0]]
+    assert open_word_vectors(str(path), only={"The"}).lookup(["The"]).tolist() == [[1, 2]], "the file has no capitals"
+    path.write_bytes(gzip.compress(b"the 1 2\nIt 3 4") if name.endswith("gz") else b"the 1 2\nIt 3 4")
+    assert open_word_vectors(str(path)).lookup(["The", "it", "It"]).tolist() == [[0, 0], [0, 0], [3, 4]]
 
 
 @pytest.mark.parametrize(

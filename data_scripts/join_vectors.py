@@ -1,0 +1,103 @@
+"""Joining word vectors: several sources become one, side by side.
+
+Each source is scaled, so that the vectors of frequent words of a corpus have a mean
+length of 1, or of its weight. What is written is a small record: the sources stay where
+they are.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from elmoc.command_line import run_main
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError, say
+from elmoc.files.writing import locked
+from elmoc.word_vectors.opening import open_word_vectors
+
+# The most frequent words, by which lengths are measured.
+_MEASURED_WORDS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions:
+    """Which word vectors are joined."""
+
+    corpus: Annotated[
+        Path, Meta(description="corpus directory of words", extra={"metavar": "CORPUS"})
+    ]
+    origins: Annotated[
+        list[str],
+        Meta(description="word vectors of any kind", extra={"metavar": "VECTORS"}),
+    ]
+    output: Annotated[
+        Path, Meta(description="record to make", extra={"metavar": "OUT.json"})
+    ]
+    weights: Annotated[
+        list[float],
+        Meta(
+            description="mean length of the vectors of each source (default: 1 each)",
+            extra={"metavar": "W"},
+        ),
+    ] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.output.suffix != ".json":
+            raise InputError(f"{self.output} must be named .json")
+        fits = len(self.weights) in (0, len(self.origins))
+        if not fits or min(self.weights, default=1) <= 0:
+            raise InputError(
+                f"--weights {self.weights} are not a positive number for each of "
+                f"{len(self.origins)} word vectors"
+            )
+
+
+def join_vectors(options: JoinOptions) -> None:
+    """Write the record of joined word vectors, which `open_word_vectors` opens.
+
+    Raises:
+        InputError: the record exists, or a source cannot be read or knows no word.
+    """
+    # PyTorch is only needed here.
+    from elmoc.word_vectors.joined import JoinedVectors
+
+    with locked(options.output, new=True):
+        corpus = Corpus(options.corpus)
+        corpus.require_words()
+        words = corpus.lexicon[:_MEASURED_WORDS]
+        weights = options.weights or [1.0] * len(options.origins)
+        parts = []
+        scales = []
+        for origin, weight in zip(options.origins, weights, strict=True):
+            if not origin.startswith("random:"):
+                # It is recorded, and opened again from anywhere.
+                origin = str(Path(origin).absolute())
+            vectors = open_word_vectors(origin, only=words)
+            lengths = np.linalg.norm(vectors.lookup(words), axis=1)
+            known = lengths[lengths > 0]
+            if not len(known):
+                raise InputError(f"{origin} has no vector for a word of {corpus.path}")
+            parts.append(vectors)
+            scales.append(weight / float(known.mean()))
+            say(f"{origin}: {vectors.size} numbers, scaled by {scales[-1]:.4g}")
+        joined = JoinedVectors(parts, scales)
+        joined.write_record(options.output)
+    say(f"{options.output}: {joined.size} numbers a word")
+
+
+main = partial(
+    run_main,
+    JoinOptions,
+    join_vectors,
+    prog="python -m data_scripts.join_vectors",
+    description="Put several word vectors side by side, each scaled to the same mean "
+    "length.",
+)
+
+if __name__ == "__main__":
+    sys.exit(main())

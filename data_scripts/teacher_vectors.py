@@ -1,0 +1,359 @@
+"""Word vectors of a teacher: what a pretrained Transformer knows about each word by
+itself.
+
+Each word type of a corpus is read alone, between the marks that the model puts around a
+sentence. Its vector is the mean over its pieces, and over some layers, of the states.
+Every piece of the tokeniser is read alone in the same way: a string outside the corpus
+is the mean of its pieces. Two hundred thousand words take minutes, and the Transformer
+is never needed again.
+
+Letters: n words and pieces, E width of the model's states.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+
+from elmoc.command_line import run_main
+from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.errors import InputError, human_bytes, reading, say
+from elmoc.files.arrays import load_array, save_array
+from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import atomic_path, locked, remove
+from elmoc.process import progress_bar
+
+# Pieces of a word that are read: longer ones are addresses.
+_MOST_PIECES = 64
+# Pieces that are read at once, marks among them.
+_BATCH_PIECES = 8192
+# Words of a part, the least that is not done again when the work goes on.
+_PART_WORDS = 1 << 14
+# Words by which the speed is told.
+_TRIAL_WORDS = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherOptions:
+    """How vectors are taken from a Transformer."""
+
+    layers: Annotated[
+        list[int] | None,
+        Meta(
+            description="layers whose mean is taken; 0 are the embeddings (default: "
+            "the third quarter, e.g. 3 4 5 of 6)",
+            extra={"metavar": "N"},
+        ),
+    ] = None
+    size: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        Meta(
+            description="width, by principal components of the words of the corpus "
+            "(default: the model's)",
+            extra={"metavar": "E"},
+        ),
+    ] = None
+    device: Annotated[
+        str, Meta(description="where the model is run: auto, cpu, cuda or cuda:N")
+    ] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherCommand(TeacherOptions):
+    """The command line."""
+
+    corpus: Annotated[
+        Path, Meta(description="corpus directory of words", extra={"metavar": "CORPUS"})
+    ]
+    model: Annotated[
+        str,
+        Meta(
+            description="a model of Hugging Face: its directory, or its name on the "
+            "hub",
+            extra={"metavar": "MODEL"},
+        ),
+    ]
+    output: Annotated[
+        Path,
+        Meta(description="word vectors to make", extra={"metavar": "OUT.safetensors"}),
+    ]
+
+
+class Teacher:
+    """A pretrained Transformer that reads words one by one.
+
+    layers: whose mean is taken.
+    size: E.
+    about: its name, licence and layers, as a card says them.
+
+    Raises:
+        InputError: transformers is not installed, the model cannot be read or has no
+            fast tokeniser, or it has no such layer.
+    """
+
+    def __init__(self, name: str, options: TeacherOptions) -> None:
+        try:
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError as error:
+            raise InputError(
+                "a teacher is read by transformers: pip install 'elmoc[teacher]'"
+            ) from error
+        import torch
+
+        from elmoc.devices import checked_device, choose_precision, factor_dtype
+        from elmoc.word_vectors.pieces import open_tokenizer
+
+        with reading(name):
+            tokenizer = AutoTokenizer.from_pretrained(name)
+            self.tokenizer_file = tokenizer.backend_tokenizer.to_str().encode()
+            model = AutoModel.from_pretrained(name)
+        self.tokenizer = open_tokenizer(self.tokenizer_file)
+        marks = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+        numbers = range(1 + max(self.tokenizer.get_vocab().values()))
+        # Marks are no parts of words, and stay zeros.
+        self.pieces = [[] if number in marks else [number] for number in numbers]
+        # What the tokeniser puts before and behind any text.
+        plain = self.tokenizer.encode("a", add_special_tokens=False).ids
+        marked = self.tokenizer.encode("a").ids
+        start = marked.index(plain[0])
+        self._before = marked[:start]
+        self._behind = marked[start + len(plain) :]
+        device = checked_device(options.device)
+        self._model = model.to(device).eval()
+        self._model.to(factor_dtype(choose_precision("auto", device)))
+        count = int(model.config.num_hidden_layers)
+        # Rounded up, so that a model of six layers has three.
+        usual = range(count // 2, -(-3 * count // 4) + 1)
+        self.layers = sorted(set(options.layers or usual))
+        if not 0 <= self.layers[0] <= self.layers[-1] <= count:
+            raise InputError(f"{name} has layers 0 to {count}, not all of --layers")
+        self.size = int(model.config.hidden_size)
+        shown = ", ".join(map(str, self.layers))
+        self.about = f"{_plain_name(name)} ({licence_of(name)}), layers {shown}"
+        weights = torch.cat([each.flatten()[:64] for each in model.parameters()])
+        self._sample = weights.detach().float().cpu().numpy().tobytes()
+
+    def name_of(self, items: Sequence[Sequence[int]]) -> str:
+        """A fingerprint of the model, its layers, and what it is to read."""
+        parts = [self.tokenizer_file, repr(self.layers).encode(), self._sample]
+        return fingerprint([*parts, repr(items).encode()])
+
+    def read(self, items: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
+        """The vectors of items, each the pieces of a word, in batches float32 [b, E].
+
+        Items of one length that stand together are read together. An empty item is
+        zeros.
+        """
+        for length, group in groupby(items, key=len):
+            alike = list(group)
+            marked = length + len(self._before) + len(self._behind)
+            step = max(1, _BATCH_PIECES // marked)
+            for start in range(0, len(alike), step):
+                batch = alike[start : start + step]
+                if length:
+                    yield self._states(batch)
+                else:
+                    yield np.zeros((len(batch), self.size), dtype=np.float32)
+
+    def _states(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
+        """float32 [b, E] of items of one length."""
+        import torch
+
+        ids = [[*self._before, *item, *self._behind] for item in batch]
+        inputs = torch.tensor(ids, device=self._model.device)
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=inputs,
+                attention_mask=torch.ones_like(inputs),
+                output_hidden_states=True,
+            )
+        first = len(self._before)
+        own = slice(first, first + len(batch[0]))
+        chosen = [output.hidden_states[layer][:, own] for layer in self.layers]
+        means = torch.stack([states.float().mean(dim=1) for states in chosen])
+        return means.mean(dim=0).cpu().numpy()
+
+
+def make_teacher_vectors(
+    corpus: Path | str,
+    model: str,
+    out: Path | str,
+    options: TeacherOptions = TeacherOptions(),
+) -> None:
+    """Make the file of word vectors of a teacher. Its speed and size are told before.
+
+    An interrupted call goes on where it was: parts that are done are beside `out`.
+
+    Args:
+        corpus: a directory of words, whose types get a row each.
+        model: of Hugging Face, with a fast tokeniser: a directory, or its name on the
+            hub.
+        out: the file to make, which `open_word_vectors` opens; its name ends in
+            `.safetensors`.
+        options: see `TeacherOptions`.
+
+    Raises:
+        InputError: the file exists or is being made, or the corpus or the model cannot
+            be used.
+    """
+    out = Path(out)
+    if out.suffix != ".safetensors":
+        raise InputError(f"{out} must be named .safetensors, as it is opened by that")
+    with locked(out, new=True):
+        words_of = Corpus(corpus)
+        words_of.require_words()
+        teacher = Teacher(model, options)
+        if options.size is not None and options.size > teacher.size:
+            raise InputError(
+                f"{model} is {teacher.size} numbers wide, and cannot be {options.size}"
+            )
+        rows = _read_all(teacher, _items(teacher, words_of.lexicon), out)
+        _write(words_of, teacher, rows, out, options.size)
+        remove(_parts(out))
+    say(f"{out}: {human_bytes(out.stat().st_size)}, {teacher.about}")
+
+
+def _items(teacher: Teacher, words: Sequence[str]) -> list[list[int]]:
+    """The pieces of each word, then every piece by itself."""
+    from elmoc.word_vectors.pieces import divide
+
+    divided = [ids[:_MOST_PIECES] for ids in divide(teacher.tokenizer, words)]
+    for row, word in enumerate(words):
+        # Boundaries are no words: they get directions of their own in a table.
+        if word in (BEGIN, END):
+            divided[row] = []
+    return divided + teacher.pieces
+
+
+def _parts(out: Path) -> Path:
+    return out.with_name(f".{out.name}.parts")
+
+
+def _read_all(teacher: Teacher, items: list[list[int]], out: Path) -> np.ndarray:
+    """float16 [n, E], the vectors of all items, read part by part."""
+    order = sorted(range(len(items)), key=lambda row: len(items[row]))
+    # Parts of another model, or of other words, are not gone on with.
+    folder = _parts(out) / teacher.name_of(items)
+    folder.mkdir(parents=True, exist_ok=True)
+    size = len(items) * teacher.size * 2
+    say(
+        f"{len(items):,} words and pieces, about {_words_per_second(teacher, items):,} "
+        f"a second; at most {human_bytes(size)}; {teacher.about}"
+    )
+    rows = np.empty((len(items), teacher.size), dtype=np.float16)
+    bar = progress_bar(total=len(items), unit=" words", desc="teacher")
+    with bar:
+        for start in range(0, len(order), _PART_WORDS):
+            chosen = order[start : start + _PART_WORDS]
+            path = folder / f"{start}.npy"
+            if not path.exists():
+                some = np.empty((len(chosen), teacher.size), dtype=np.float16)
+                done = 0
+                for vectors in teacher.read([items[row] for row in chosen]):
+                    some[done : done + len(vectors)] = vectors
+                    done += len(vectors)
+                    bar.update(len(vectors))
+                save_array(path, some)
+            else:
+                bar.update(len(chosen))
+            rows[chosen] = load_array(
+                path, shape=(len(chosen), teacher.size), dtype=np.float16
+            )
+    return rows
+
+
+def _words_per_second(teacher: Teacher, items: Sequence[Sequence[int]]) -> int:
+    """How fast the teacher reads, by a sample of the items."""
+    sample = sorted(items[:: -(-len(items) // _TRIAL_WORDS)], key=len)
+    # The first batch waits for memory.
+    list(teacher.read(sample[-1:]))
+    began = time.perf_counter()
+    list(teacher.read(sample))
+    return round(len(sample) / (time.perf_counter() - began))
+
+
+def _write(
+    corpus: Corpus, teacher: Teacher, rows: np.ndarray, out: Path, size: int | None
+) -> None:
+    """Write the file, of the width `size`."""
+    from elmoc.word_vectors.coded_rows import PlainRows
+    from elmoc.word_vectors.compact import CompactVectors
+    from elmoc.word_vectors.pieces import Pieces
+
+    number = corpus.types
+    if size is not None:
+        rows = principal_components(rows, corpus.counts, size)
+    vectors = CompactVectors.of_words(
+        corpus.lexicon,
+        PlainRows(rows[:number]),
+        Pieces(teacher.tokenizer_file, PlainRows(rows[number:])),
+        about=teacher.about,
+        counts=corpus.counts,
+    )
+    with atomic_path(out, checksum=True) as partial_file:
+        vectors.write(partial_file)
+
+
+def principal_components(rows: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
+    """float16 [n, size]: centred rows on the axes along which words differ most.
+
+    Args:
+        rows: float16 [n, E], first those of the words; rows of zeros stay zeros.
+        counts: [V], of the words, whose square roots weight them.
+        size: the number of axes.
+    """
+    words = rows[: len(counts)].astype(np.float32)
+    weights = np.sqrt(counts).astype(np.float32) * words.any(axis=1)
+    weights /= weights.sum()
+    mean = weights @ words
+    centred = words - mean
+    covariance = (centred * weights[:, None]).T @ centred
+    # Variances ascend.
+    _, axes = np.linalg.eigh(covariance.astype(np.float64))
+    axes = axes[:, : -size - 1 : -1].astype(np.float32)
+    turned = (rows.astype(np.float32) - mean) @ axes
+    turned[~rows.any(axis=1)] = 0
+    return turned.astype(np.float16)
+
+
+def _plain_name(model: str) -> str:
+    """The name of a model, without the path of its directory."""
+    return Path(os.path.abspath(model)).name if os.path.isdir(model) else model
+
+
+def licence_of(model: str) -> str:
+    """What the card of a model says of its licence."""
+    from huggingface_hub import ModelCard
+
+    path = os.path.join(model, "README.md") if os.path.isdir(model) else model
+    try:
+        licence: Any = ModelCard.load(path).data.get("license")
+    except (OSError, ValueError):
+        licence = None
+    return str(licence or "licence not stated")
+
+
+def run(command: TeacherCommand) -> None:
+    """Do what the command line says."""
+    make_teacher_vectors(command.corpus, command.model, command.output, command)
+
+
+main = partial(
+    run_main,
+    TeacherCommand,
+    run,
+    prog="python -m data_scripts.teacher_vectors",
+    description="Take word vectors from a pretrained Transformer, which reads every "
+    "word of a corpus alone. Safe to interrupt; goes on by the same command.",
+)
+
+if __name__ == "__main__":
+    sys.exit(main())

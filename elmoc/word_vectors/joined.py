@@ -1,0 +1,165 @@
+"""Joined word vectors: several sources side by side as one, each with a scale.
+
+    NAME.json             `JoinedRecord`: where the sources are
+    joined.safetensors    the sources themselves, `0.…`, `1.…`, where they go with a
+                          model
+
+A word that a source does not know is zeros in its block.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+from torch import Tensor
+
+from elmoc.errors import InputError
+from elmoc.files.checksums import fingerprint
+from elmoc.files.records import read_record, write_record
+from elmoc.settings import convert
+from elmoc.weights import prefixed, taken
+from elmoc.word_vectors.opening import open_word_vectors, vectors_of_tensors
+from elmoc.word_vectors.sources import WordVectors
+from elmoc.word_vectors.stored import StoredVectors
+
+Scale = Annotated[float, Meta(gt=0, description="what the vectors are multiplied by")]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source of joined vectors.
+
+    origin: from which it is opened; a file beside the record may have its name alone.
+    fingerprint: of its vectors.
+    """
+
+    origin: str
+    fingerprint: str
+    scale: Scale
+
+
+@dataclass(frozen=True)
+class JoinedRecord:
+    """The content of `NAME.json`."""
+
+    parts: Annotated[list[Part], Meta(min_length=1)]
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What a file with the sources says, beside `format` and `version`: the description
+    and the scale of each.
+    """
+
+    parts: list[dict[str, Any]]
+    scales: list[Scale]
+
+
+class JoinedVectors(StoredVectors):
+    """Word vectors of several sources, side by side.
+
+    Args:
+        parts: the sources.
+        scales: what the vectors of each are multiplied by.
+        origin: of the vectors.
+
+    Attributes:
+        about: what the sources say of themselves, if any does.
+    """
+
+    file_name = "joined.safetensors"
+    format = "elmoc-joined-vectors"
+
+    def __init__(
+        self,
+        parts: Sequence[WordVectors],
+        scales: Sequence[float],
+        *,
+        origin: str = file_name,
+    ) -> None:
+        self.parts = parts
+        self.scales = [float(scale) for scale in scales]
+        self.origin = origin
+        self.size = sum(part.size for part in parts)
+        said = [getattr(part, "about", None) for part in parts]
+        self.about = "; ".join(filter(None, said)) or None
+
+    @classmethod
+    def open(cls, path: str, only: Collection[str] | None = None) -> "JoinedVectors":
+        """The joined vectors of a record, whose sources are where they were, or beside
+        it.
+
+        Raises:
+            InputError: a source is missing, or has other vectors.
+        """
+        record = read_record(path, JoinedRecord, format=cls.format, version=cls.version)
+        parts = []
+        for part in record.parts:
+            beside = Path(path).with_name(os.path.basename(part.origin))
+            is_moved = beside.exists() and not os.path.exists(part.origin)
+            vectors = open_word_vectors(beside if is_moved else part.origin, only)
+            if vectors.fingerprint != part.fingerprint:
+                raise InputError(
+                    f"{vectors.origin} has the fingerprint {vectors.fingerprint}, not "
+                    f"{part.fingerprint}, which {path} joins"
+                )
+            parts.append(vectors)
+        scales = [part.scale for part in record.parts]
+        return cls(parts, scales, origin=os.path.abspath(path))
+
+    def write_record(self, path: Path | str) -> None:
+        """Write `NAME.json`; the sources stay where they are."""
+        parts = [
+            Part(part.origin, part.fingerprint, scale)
+            for part, scale in zip(self.parts, self.scales, strict=True)
+        ]
+        write_record(
+            path, JoinedRecord(parts), format=self.format, version=self.version
+        )
+
+    def description(self) -> dict[str, Any]:
+        parts = [part.description() for part in self._stored()]
+        return super().description() | {"parts": parts, "scales": self.scales}
+
+    def tensors(self) -> dict[str, Tensor]:
+        tensors: dict[str, Tensor] = {}
+        for number, part in enumerate(self._stored()):
+            tensors |= prefixed(part.tensors(), f"{number}.")
+        return tensors
+
+    @classmethod
+    def from_file(
+        cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
+    ) -> "JoinedVectors":
+        about = convert(info, _Description, where=origin)
+        parts = [
+            vectors_of_tensors(each, taken(tensors, f"{number}."), origin)
+            for number, each in enumerate(about.parts)
+        ]
+        return cls(parts, about.scales, origin=origin)
+
+    def _stored(self) -> list[StoredVectors]:
+        """The parts, all of which have to be of kinds that go with a model."""
+        parts = [part for part in self.parts if isinstance(part, StoredVectors)]
+        assert len(parts) == len(self.parts), "a source has no file to go with a model"
+        return parts
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the fingerprints and scales of all parts."""
+        named = zip(self.parts, self.scales, strict=True)
+        names = [f"{part.fingerprint} {scale!r}".encode() for part, scale in named]
+        return fingerprint(names)
+
+    def lookup(self, words: Sequence[str]) -> np.ndarray:
+        """float32 [len(words), E]."""
+        blocks = [
+            part.lookup(words) * np.float32(scale)
+            for part, scale in zip(self.parts, self.scales, strict=True)
+        ]
+        return np.concatenate(blocks, axis=1)

@@ -1,0 +1,137 @@
+"""`teacher_vectors`: every word and piece is read alone, as a plain program reads it; a stopped call goes on."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from data_scripts.join_vectors import main as join_vectors
+from data_scripts.teacher_vectors import Teacher, TeacherOptions, main, make_teacher_vectors
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.word_vectors.compact import CompactVectors
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.pieces import Pieces
+
+MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture
+def model(small_corpus: Corpus, tmp_path: Path) -> Path:
+    """A random BERT of three layers, whose WordPieces are letters and a few of the words."""
+    letters = sorted({letter for word in small_corpus.lexicon for letter in word})
+    vocabulary = [*MARKS, *letters, *(f"##{letter}" for letter in letters), *small_corpus.lexicon[2:20]]
+    vocabulary = list(dict.fromkeys(vocabulary))
+    folder = tmp_path / "tiny-bert"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False, model_max_length=16)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(2)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=20,
+        # Differences between words, which a small random network hides.
+        initializer_range=1.0,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n", encoding="utf-8")
+    return folder
+
+
+def plain_vectors(folder: Path, words: list[str], layers: list[int]) -> np.ndarray:
+    """The same by transformers alone, one word at a time."""
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.AutoModel.from_pretrained(folder).eval()
+    vectors = []
+    for word in words:
+        with torch.no_grad():
+            states = network(**tokenizer(word, return_tensors="pt"), output_hidden_states=True).hidden_states
+        chosen = torch.stack([states[layer][0, 1:-1] for layer in layers])
+        vectors.append(chosen.mean(dim=(0, 1)).numpy())
+    return np.stack(vectors)
+
+
+def test_words_and_pieces_are_read_alone(small_corpus: Corpus, model: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("elmoc.devices.has_bf16", lambda device: False)
+    out = tmp_path / "teacher.safetensors"
+    make_teacher_vectors(small_corpus.path, str(model), out, TeacherOptions(layers=[1, 3]))
+    vectors = open_word_vectors(out)
+    assert isinstance(vectors, CompactVectors)
+    assert vectors.about == "tiny-bert (apache-2.0), layers 1, 3"
+    words = [word for word in small_corpus.lexicon if word not in ("<s>", "</s>")][:60]
+    found = vectors.lookup(words)
+    np.testing.assert_allclose(found, plain_vectors(model, words, [1, 3]), rtol=2e-3, atol=2e-3)
+    assert found.std(axis=0).min() > 0.05, "words do not differ"
+    assert not vectors.lookup(["<s>", "</s>"]).any()
+    # Outside the corpus, a string is the mean of its pieces.
+    piece = plain_vectors(model, [words[0][0]], [1, 3])
+    assert isinstance(vectors.parts, Pieces)
+    numbers = [vectors.parts._opened.token_to_id(mark) for mark in MARKS]
+    rows = vectors.parts.rows.vectors(np.array(numbers))
+    assert rows.any(axis=1).tolist() == [False, True, False, False, False]
+    np.testing.assert_allclose(vectors.parts.vectors([words[0][0]]), piece, rtol=2e-3, atol=2e-3)
+    assert sorted(vectors.counts.tolist()) == sorted(small_corpus.counts.astype(np.float32).tolist())
+
+
+def test_a_stopped_call_goes_on(small_corpus: Corpus, model: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("data_scripts.teacher_vectors._PART_WORDS", 50)
+    make_teacher_vectors(small_corpus.path, str(model), tmp_path / "whole.safetensors")
+    read = Teacher.read
+    calls = []
+
+    def stops(teacher: Teacher, items: list[list[int]]):
+        calls.append(len(items))
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return read(teacher, items)
+
+    out = tmp_path / "teacher.safetensors"
+    monkeypatch.setattr(Teacher, "read", stops)
+    with pytest.raises(KeyboardInterrupt):
+        make_teacher_vectors(small_corpus.path, str(model), out)
+    assert not out.exists()
+    first = len(calls)
+    make_teacher_vectors(small_corpus.path, str(model), out)
+    parts = -(-len(open_word_vectors(out).hashes) // 50)  # type: ignore[attr-defined]
+    assert len(calls) - first >= parts - 2, "parts that were done are read again"
+    assert out.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert not list(tmp_path.glob(".*.parts"))
+
+
+def test_the_command_narrows_and_refuses(small_corpus: Corpus, model: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "narrow.safetensors"
+    assert main([str(small_corpus.path), str(model), str(out), "--size", "6"]) == 0
+    said = capsys.readouterr().out
+    assert "a second; at most" in said
+    assert open_word_vectors(out).lookup(["never-seen"]).shape == (1, 6)
+    for options, reason in {
+        ("--size", "17"): "is 16 numbers wide",
+        ("--layers", "4"): "has layers 0 to 3",
+    }.items():
+        assert main([str(small_corpus.path), str(model), str(tmp_path / "x.safetensors"), *options]) == 1
+        assert reason in capsys.readouterr().err
+    assert main([str(small_corpus.path), str(tmp_path / "nowhere"), str(tmp_path / "x.safetensors")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    with pytest.raises(InputError, match="must be named"):
+        make_teacher_vectors(small_corpus.path, str(model), tmp_path / "x.bin")
+
+
+def test_sources_are_joined_at_the_same_length(small_corpus: Corpus, tmp_path: Path, capsys) -> None:
+    (tmp_path / "v.vec").write_text(f"{small_corpus.lexicon[3]} 3 4\n", encoding="utf-8")
+    command = [str(small_corpus.path), str(tmp_path / "v.vec"), "random:1:50", str(tmp_path / "both.json")]
+    assert join_vectors([*command, "--weights", "2", "1"]) == 0
+    vectors = open_word_vectors(tmp_path / "both.json")
+    assert vectors.size == 52
+    known = vectors.lookup([small_corpus.lexicon[3]])[0]
+    np.testing.assert_allclose(np.linalg.norm(known[:2]), 2, rtol=1e-6)
+    lengths = np.linalg.norm(vectors.lookup(small_corpus.lexicon)[:, 2:], axis=1)
+    np.testing.assert_allclose(lengths.mean(), 1, rtol=1e-5)
+    assert not vectors.lookup([small_corpus.lexicon[4]])[0, :2].any()
+    assert join_vectors([*command[:-1], str(tmp_path / "other.json"), "--weights", "2"]) == 1
+    assert "not a positive number for each of 2 word vectors" in capsys.readouterr().err
