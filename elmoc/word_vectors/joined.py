@@ -7,8 +7,7 @@
 A word that a source does not know is zeros in its block.
 """
 
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +17,10 @@ import numpy as np
 from msgspec import Meta
 from torch import Tensor
 
-from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import read_record, write_record
+from elmoc.files.records import write_record
 from elmoc.settings import convert
-from elmoc.weights import prefixed, taken
-from elmoc.word_vectors.opening import open_word_vectors, vectors_of_tensors
+from elmoc.weights import prefixed
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.stored import StoredVectors
 
@@ -48,16 +45,6 @@ class JoinedRecord:
     """The content of `NAME.json`."""
 
     parts: Annotated[list[Part], Meta(min_length=1)]
-
-
-@dataclass(frozen=True)
-class _Description:
-    """What a file with the sources says, beside `format` and `version`: the description
-    and the scale of each.
-    """
-
-    parts: list[dict[str, Any]]
-    scales: list[Scale]
 
 
 class JoinedVectors(StoredVectors):
@@ -89,29 +76,6 @@ class JoinedVectors(StoredVectors):
         said = [getattr(part, "about", None) for part in parts]
         self.about = "; ".join(filter(None, said)) or None
 
-    @classmethod
-    def open(cls, path: str, only: Collection[str] | None = None) -> "JoinedVectors":
-        """The joined vectors of a record, whose sources are where they were, or beside
-        it.
-
-        Raises:
-            InputError: a source is missing, or has other vectors.
-        """
-        record = read_record(path, JoinedRecord, format=cls.format, version=cls.version)
-        parts = []
-        for part in record.parts:
-            beside = Path(path).with_name(os.path.basename(part.origin))
-            is_moved = beside.exists() and not os.path.exists(part.origin)
-            vectors = open_word_vectors(beside if is_moved else part.origin, only)
-            if vectors.fingerprint != part.fingerprint:
-                raise InputError(
-                    f"{vectors.origin} has the fingerprint {vectors.fingerprint}, not "
-                    f"{part.fingerprint}, which {path} joins"
-                )
-            parts.append(vectors)
-        scales = [part.scale for part in record.parts]
-        return cls(parts, scales, origin=os.path.abspath(path))
-
     def write_record(self, path: Path | str) -> None:
         """Write `NAME.json`; the sources stay where they are."""
         parts = [
@@ -136,12 +100,9 @@ class JoinedVectors(StoredVectors):
     def from_file(
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "JoinedVectors":
-        about = convert(info, _Description, where=origin)
-        parts = [
-            vectors_of_tensors(each, taken(tensors, f"{number}."), origin)
-            for number, each in enumerate(about.parts)
-        ]
-        return cls(parts, about.scales, origin=origin)
+        """See `StoredVectors`; `parts` are vectors already."""
+        scales = convert(info["scales"], list[Scale], where=origin)
+        return cls(info["parts"], scales, origin=origin)
 
     def _stored(self) -> list[StoredVectors]:
         """The parts, all of which have to be of kinds that go with a model."""

@@ -18,7 +18,7 @@ from elmoc.files.compression import (
     require_file,
     unpacking_advice,
 )
-from elmoc.files.records import check_version
+from elmoc.files.records import check_version, read_record
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
@@ -26,6 +26,7 @@ from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from elmoc.word_vectors.joined import JoinedVectors
     from elmoc.word_vectors.stored import StoredVectors
 
 # The files of the kinds of word vectors that go with a model.
@@ -73,9 +74,7 @@ def open_word_vectors(
     if origin.endswith(".safetensors"):
         return read_stored(origin)
     if origin.endswith(".json"):
-        from elmoc.word_vectors.joined import JoinedVectors
-
-        return JoinedVectors.open(origin, only)
+        return open_joined(origin, only)
     if not os.path.exists(origin):
         raise InputError(
             f"{origin} does not exist: word vectors are a fastText .bin "
@@ -129,6 +128,33 @@ def _stored_in(directory: str) -> str:
     )
 
 
+def open_joined(path: str, only: Collection[str] | None = None) -> "JoinedVectors":
+    """The joined vectors of a record, whose sources are where they were, or beside it.
+
+    Raises:
+        InputError: a source is missing, or has other vectors.
+    """
+    # It imports PyTorch.
+    from elmoc.word_vectors.joined import JoinedRecord, JoinedVectors
+
+    record = read_record(
+        path, JoinedRecord, format=JoinedVectors.format, version=JoinedVectors.version
+    )
+    parts = []
+    for part in record.parts:
+        beside = Path(path).with_name(os.path.basename(part.origin))
+        is_moved = beside.exists() and not os.path.exists(part.origin)
+        vectors = open_word_vectors(beside if is_moved else part.origin, only)
+        if vectors.fingerprint != part.fingerprint:
+            raise InputError(
+                f"{vectors.origin} has the fingerprint {vectors.fingerprint}, not "
+                f"{part.fingerprint}, which {path} joins"
+            )
+        parts.append(vectors)
+    scales = [part.scale for part in record.parts]
+    return JoinedVectors(parts, scales, origin=os.path.abspath(path))
+
+
 def read_stored(path: Path | str) -> "StoredVectors":
     """The `StoredVectors` of a file.
 
@@ -155,6 +181,7 @@ def vectors_of_tensors(
         InputError: they are of another version, or the parts do not fit together.
     """
     # These import PyTorch, which other vectors can do without.
+    from elmoc.weights import taken
     from elmoc.word_vectors.character_cnn import CharacterCnnVectors
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.joined import JoinedVectors
@@ -171,6 +198,11 @@ def vectors_of_tensors(
     kind = kinds[info["format"]]
     check_version(origin, info, format=kind.format, version=kind.version)
     del info["format"], info["version"]
+    if kind is JoinedVectors:
+        info["parts"] = [
+            vectors_of_tensors(each, taken(tensors, f"{number}."), origin)
+            for number, each in enumerate(info["parts"])
+        ]
     vectors = kind.from_file(info, tensors, origin)
     if not 0 < vectors.size <= MAX_SIZE:
         raise ValueError(f"its vectors have {vectors.size:,} numbers")

@@ -15,7 +15,7 @@ from elmoc.word_vectors.coded_rows import PlainRows
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.joined import JoinedVectors
-from elmoc.word_vectors.opening import STORED_FILES, open_word_vectors
+from elmoc.word_vectors.opening import STORED_FILES, open_joined, open_word_vectors
 from elmoc.word_vectors.pieces import Pieces
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
@@ -97,7 +97,7 @@ def joined(folder: Path) -> JoinedVectors:
 
 def joined_record(folder: Path) -> JoinedVectors:
     JoinedVectors([fasttext(folder), text(folder)], [1.0, 3.0]).write_record(folder / "both.json")
-    return JoinedVectors.open(str(folder / "both.json"))
+    return open_joined(str(folder / "both.json"))
 
 
 def lexicon(*words: str) -> LexiconVectors:
@@ -231,11 +231,11 @@ def test_joined_vectors_stand_side_by_side_and_are_those_that_were_joined(tmp_pa
     np.testing.assert_array_equal(both.lookup(STRINGS), expected)
     (tmp_path / "v.vec").write_text("the 4 5 6\nZürich 7 8 9\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"which .*both.json joins"):
-        JoinedVectors.open(str(tmp_path / "both.json"))
+        open_joined(str(tmp_path / "both.json"))
     # Moved together, they are found.
     (tmp_path / "there").mkdir()
     text(tmp_path / "there")
     for name in ("both.json", "v.bin"):
         (tmp_path / name).rename(tmp_path / "there" / name)
     (tmp_path / "v.vec").unlink()
-    np.testing.assert_array_equal(JoinedVectors.open(str(tmp_path / "there/both.json")).lookup(STRINGS), expected)
+    np.testing.assert_array_equal(open_joined(str(tmp_path / "there/both.json")).lookup(STRINGS), expected)
