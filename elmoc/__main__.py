@@ -18,7 +18,7 @@ COMMANDS = {
     "neighbours": "list the uses of a word in a text that are nearest to a given one",
     "plot": "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)",
     "check": "read a corpus, run, model or feature file whole, and say what is damaged",
-    "pack": "make one small model directory of a model and its fastText file",
+    "pack": "make one small model directory of a model and its word vectors",
 }
 
 

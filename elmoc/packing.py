@@ -1,11 +1,15 @@
-"""Packing: how a model and its fastText file become one small model directory, and how
+"""Packing: how a model and its word vectors become one small model directory, and how
 near it stays to them.
+
+Vectors of fastText keep rows of their first words and of n-grams, those of a teacher
+rows of their most frequent words and of all pieces. Each source of joined vectors is
+packed by itself.
 
 Letters: V words of the fastText file, E width of word vectors, P projection, M
 codebooks.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, islice
@@ -21,14 +25,17 @@ from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.weights import contiguous, packed_weights, unpacked_weights
-from elmoc.word_vectors.coded_rows import CodedRows
+from elmoc.word_vectors.coded_rows import CodedRows, hash_words
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
 from elmoc.word_vectors.fasttext import Contents, FastTextVectors
+from elmoc.word_vectors.joined import JoinedVectors
+from elmoc.word_vectors.pieces import Pieces
 from elmoc.word_vectors.product_quantisation import (
     ENTRIES,
     quantise,
     require_faiss,
 )
+from elmoc.word_vectors.sources import WordVectors
 
 # More than config.json, the card and the headers of tensors take.
 _OTHER_BYTES = 64_000
@@ -41,8 +48,9 @@ _NGRAM_SHARE = 0.4
 _NGRAM_CODES = 1 / 6
 _WORD_CODES = 1 / 4
 # Bytes of a row beside its codes: a float16 norm, and the 64-bit hash of a word or the
-# 32-bit number of an n-gram.
+# 32-bit number of an n-gram. Pieces are in the order of their numbers.
 _WORD_BYTES = 10
+_PIECE_BYTES = 2
 _NGRAM_BYTES = 6
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
@@ -87,8 +95,8 @@ def row_counts(
 
 
 def encoder_metric(model: ModelDirectory) -> np.ndarray:
-    """float64 [E, E], lower triangle: C with ‖xC‖ = the length of what a raw vector x
-    adds to the input projections.
+    """float64 [E, E]: G with xGxᵀ = the squared length of what a raw vector x adds to
+    the input projections.
     """
     size = model.word_vectors.size
     transform = model.transform.matrix
@@ -101,8 +109,7 @@ def encoder_metric(model: ModelDirectory) -> np.ndarray:
             weight = layer.get_parameter("projection.weight")
             read = matrix @ weight.detach().double().numpy().T
         total += read @ read.T
-    total += _LEAST_WEIGHT * np.trace(total) / size * np.eye(size)
-    return np.linalg.cholesky(total)
+    return total + _LEAST_WEIGHT * np.trace(total) / size * np.eye(size)
 
 
 def code_rows(
@@ -111,9 +118,9 @@ def code_rows(
     """Product quantisation of rows [n, E], where it costs the encoder least.
 
     The mean is subtracted, and the axes are turned to the principal ones of what is
-    left as `metric` [E, E] sees it, dealt out so that the products of variances of all
-    codebooks are alike (Ge et al. 2013, Section 4). `weights` [n] is how much each row
-    counts.
+    left as `metric` [E, E], C of G = CCᵀ, sees it, dealt out so that the products of
+    variances of all codebooks are alike (Ge et al. 2013, Section 4). `weights` [n] is
+    how much each row counts.
     """
     share = (weights / weights.sum()).astype(np.float32)
     mean = share @ rows
@@ -141,6 +148,90 @@ def code_rows(
 
 
 def pack_vectors(
+    vectors: WordVectors, metric: np.ndarray, room: int
+) -> tuple[CompactVectors | JoinedVectors, np.ndarray]:
+    """The packed form of word vectors. Its numbers are printed.
+
+    Args:
+        vectors: of fastText, of a teacher, or several of them joined.
+        metric: see `encoder_metric`.
+        room: bytes that the packed vectors take at most.
+
+    Returns:
+        Vectors, and the hashes of the words of the text that they were made of.
+
+    Raises:
+        InputError: the vectors are of another kind, or the room is too little.
+    """
+    if isinstance(vectors, JoinedVectors):
+        return _pack_joined(vectors, metric, room)
+    shape = np.linalg.cholesky(metric)
+    if isinstance(vectors, FastTextVectors) and vectors.header.has_ngrams:
+        contents = vectors.contents()
+        packed = pack_fasttext(vectors, contents, shape, room)
+        return packed, hash_words(contents[0])
+    if isinstance(vectors, CompactVectors) and vectors.counts is not None:
+        return pack_teacher(vectors, shape, room), vectors.hashes
+    raise InputError(
+        "pack takes models that read a fastText .bin file with n-grams, or vectors of "
+        f"a teacher, not {vectors.origin}"
+    )
+
+
+def _pack_joined(
+    joined: JoinedVectors, metric: np.ndarray, room: int
+) -> tuple[JoinedVectors, np.ndarray]:
+    """Each source packed by itself, in a share of the room by its width."""
+    packed = []
+    hashes = []
+    start = 0
+    for part, scale in zip(joined.parts, joined.scales, strict=True):
+        block = slice(start, start + part.size)
+        start += part.size
+        share = room * part.size // joined.size
+        one, words = pack_vectors(part, scale**2 * metric[block, block], share)
+        packed.append(one)
+        hashes.append(words)
+    return JoinedVectors(packed, joined.scales), np.concatenate(hashes)
+
+
+def pack_teacher(
+    teacher: CompactVectors, metric: np.ndarray, room: int
+) -> CompactVectors:
+    """The compact vectors of a teacher: its most frequent words, and all pieces.
+
+    Args:
+        teacher: with counts and pieces.
+        metric: lower triangle, C of G = CCᵀ.
+        room: bytes that the vectors take at most.
+    """
+    pieces = teacher.parts
+    assert isinstance(pieces, Pieces), "vectors with counts have pieces"
+    assert teacher.counts is not None, "the caller has looked"
+    size = teacher.size
+    # Matrix, codebooks and mean, once of words and once of pieces; the tokeniser.
+    room -= 2 * (2 * size * (size + ENTRIES) + 4 * size) + len(pieces.tokenizer)
+    divisors = [number for number in range(1, size // 2 + 1) if size % number == 0]
+    codes = min(divisors, key=lambda number: abs(number - size * _WORD_CODES))
+    room -= len(pieces.rows) * (codes + _PIECE_BYTES)
+    number = min(room // (codes + _WORD_BYTES), len(teacher.hashes))
+    if min(number, len(pieces.rows)) < ENTRIES:
+        raise InputError("--size is too small for the vectors of the teacher")
+    frequent = np.argsort(-teacher.counts, kind="stable")[:number]
+    # Rows are in the order of their hashes.
+    kept = np.sort(frequent)
+    weights = np.sqrt(np.maximum(teacher.counts[kept], 1))
+    rows = code_rows(teacher.rows.vectors(kept), weights, metric, codes)
+    every_piece = np.arange(len(pieces.rows))
+    raw = pieces.rows.vectors(every_piece)
+    # Marks have rows of zeros, which nothing reads.
+    used = np.where(raw.any(axis=1), 1.0, 0.0)
+    of_pieces = Pieces(pieces.tokenizer, code_rows(raw, used, metric, codes))
+    say(f"{number:,} words and {len(raw):,} pieces of {codes} bytes")
+    return CompactVectors(teacher.hashes[kept], rows, of_pieces, about=teacher.about)
+
+
+def pack_fasttext(
     fasttext: FastTextVectors, contents: Contents, metric: np.ndarray, room: int
 ) -> CompactVectors:
     """The compact vectors of a fastText file: its first words, each coded whole, and
@@ -152,7 +243,7 @@ def pack_vectors(
     Args:
         fasttext: the file.
         contents: of the file.
-        metric: see `encoder_metric`.
+        metric: lower triangle, C of G = CCᵀ.
         room: bytes that the vectors take at most.
     """
     words, counts, ngram_rows = contents
@@ -189,7 +280,9 @@ def pack_vectors(
 
 
 def packed_model(
-    elmo: ElmoC, weights: Mapping[str, Tensor], vectors: CompactVectors
+    elmo: ElmoC,
+    weights: Mapping[str, Tensor],
+    vectors: CompactVectors | JoinedVectors,
 ) -> ElmoC:
     """The model with packed weights and with compact vectors, as its directory will be
     read.
@@ -227,7 +320,8 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     printed, and how near its layer states stay.
 
     Args:
-        elmo: a model that reads a fastText file with n-grams.
+        elmo: a model that reads a fastText file with n-grams, vectors of a teacher, or
+            both.
         size: bytes of all files of the directory, at most.
         weight_type: of the encoder's matrices: `int8` or `float16`.
         text: a file of one tokenised sentence a line, on which layer states are
@@ -237,12 +331,6 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
         InputError: the model has other word vectors, or the size is too small.
     """
     require_faiss()
-    fasttext = elmo.word_vectors
-    if not isinstance(fasttext, FastTextVectors) or not fasttext.header.has_ngrams:
-        raise InputError(
-            "pack takes models that read a fastText .bin file with n-grams, not "
-            f"{fasttext.origin}"
-        )
     weights = packed_weights(contiguous(elmo.encoder.weights()), weight_type)
     parts: list[Tensor | np.ndarray] = [
         *weights.values(),
@@ -250,10 +338,8 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     ]
     encoder_bytes = sum(each.nbytes for each in parts)
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    contents = fasttext.contents()
-    vectors = pack_vectors(
-        fasttext,
-        contents,
+    vectors, hashes = pack_vectors(
+        elmo.word_vectors,
         metric=encoder_metric(elmo.directory),
         room=size - encoder_bytes - _OTHER_BYTES,
     )
@@ -261,7 +347,7 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     if text is not None:
         sentences = [line.split() for line in islice(read_lines(text), _SENTENCES)]
         say(f"mean cosine with the original on {text} (each layer, then all):")
-        compared = compare_states(elmo, packed, sentences, frozenset(contents[0]))
+        compared = compare_states(elmo, packed, sentences, hashes)
         for name, layers in compared.items():
             shown = [f"{each:.4f}" for each in (*layers, layers.mean())]
             say(f"    {name:24} {' '.join(shown)}")
@@ -269,10 +355,13 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
 
 
 def compare_states(
-    original: ElmoC, packed: ElmoC, sentences: Sequence[Sequence[str]], seen: Set[str]
+    original: ElmoC,
+    packed: ElmoC,
+    sentences: Sequence[Sequence[str]],
+    seen: np.ndarray,
 ) -> dict[str, Tensor]:
-    """The mean cosines [L + 1] of layer states of two models, of words that are `seen`
-    and of all others.
+    """The mean cosines [L + 1] of layer states of two models, of words whose hashes are
+    `seen` and of all others.
     """
     cosines = [
         cosine_similarity(one, other, dim=-1)
@@ -283,9 +372,8 @@ def compare_states(
         )
     ]
     of_words = torch.cat([torch.empty(original.layers, 0), *cosines], dim=1)
-    is_seen = torch.tensor(
-        [word in seen for word in chain.from_iterable(sentences)], dtype=torch.bool
-    )
+    words = list(chain.from_iterable(sentences))
+    is_seen = torch.from_numpy(np.isin(hash_words(words), seen))
     groups = {"words of the text": is_seen, "unseen words": ~is_seen}
     return {
         name: of_words[:, chosen].mean(dim=1)

@@ -1,5 +1,5 @@
 """`elmoc pack`: the command that makes one small model directory of a model and its
-fastText file.
+word vectors.
 """
 
 from dataclasses import dataclass

@@ -16,10 +16,16 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.weights import packed_weights, unpacked_weights
+from elmoc.word_vectors.coded_rows import PlainRows, hash_words
+from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.pieces import Pieces
 from safetensors.torch import load_file, save_file
 from tests.tiny import forget_checksums, tiny_model
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 SENTENCES = [["Some", "words", "."], ["kabodi", "unheard-of", "日本"]]
 SIZE = 160_000  # of the packed model
@@ -51,6 +57,44 @@ def packed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("packed") / "small"
     assert main(["pack", str(original / "model"), str(output), "--size", f"{SIZE / 10**6}MB"]) == 0
     return output
+
+
+def test_vectors_of_a_teacher_beside_fasttext_are_packed_with_any_string(original: Path, tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    generator = np.random.default_rng(1)
+    fasttext = FastTextVectors(original / "vectors.bin")
+    words = fasttext.contents()[0]
+    letters = {
+        piece: row for row, piece in enumerate(["[UNK]", *map(chr, range(97, 123)), *map("##{}".format, range(300))])
+    }
+    tokenizer = Tokenizer(WordPiece(letters, unk_token="[UNK]"))
+    table = generator.standard_normal((len(words) + len(letters), 12)).astype(np.float16)
+    pieces = Pieces(tokenizer.to_str().encode(), PlainRows(table[len(words) :]))
+    # The first words are the most frequent ones.
+    counts = np.arange(len(words), 0, -1)
+    teacher = CompactVectors.of_words(words, PlainRows(table[: len(words)]), pieces, about="tiny", counts=counts)
+    teacher.write(tmp_path / "teacher.safetensors")
+    opened = open_word_vectors(tmp_path / "teacher.safetensors")
+    JoinedVectors([fasttext, opened], [1.0, 2.0]).write_record(tmp_path / "both.json")
+    both = open_word_vectors(tmp_path / "both.json")
+    write_model_directory(tmp_path / "model", tiny_model(vectors=both))
+    assert main(["pack", str(tmp_path / "model"), str(tmp_path / "small"), "--size", "0.135MB"]) == 0
+    assert sum(file.stat().st_size for file in (tmp_path / "small").iterdir()) <= 135_000
+    small = ElmoC.from_pretrained(shutil.move(tmp_path / "small", tmp_path / "elsewhere"))
+    assert (small.word_vectors.size, small.directory.word_vectors.about) == (both.size, "tiny")
+    assert "tiny" in (tmp_path / "elsewhere/README.md").read_text()
+    seen = [words[1:200], [*words[1:30], "x", "unheard-of"]]
+    whole = ElmoC.from_pretrained(tmp_path / "model")
+    for mine, theirs in zip(whole.embed_batch(seen), small.embed_batch(seen), strict=True):
+        assert torch.nn.functional.cosine_similarity(mine, theirs, dim=-1).mean() > 0.8
+    # Rare words are the mean of their pieces, as in a file without them.
+    assert isinstance(small.word_vectors, JoinedVectors)
+    packed_teacher = small.word_vectors.parts[1]
+    assert isinstance(packed_teacher, CompactVectors)
+    assert 256 <= len(packed_teacher.hashes) < len(words)
+    assert set(packed_teacher.hashes) == set(hash_words(words[: len(packed_teacher.hashes)]))
+    assert packed_teacher.parts is not None
+    np.testing.assert_array_equal(packed_teacher.lookup(words[-3:]), packed_teacher.parts.vectors(words[-3:]))
 
 
 @pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
