@@ -5,7 +5,6 @@ A set is a row of `SETS`, whose files have the paths of `downstream/suite/englis
 Most homes serve what a probe reads, so that a file is picked and named.
 """
 
-import fnmatch
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,15 +21,10 @@ from elmoc.errors import InputError, reading, say
 Files = Mapping[str, Callable[[], Any]]
 Sentence = list[list[str]]
 
-_SNLI_COLUMNS = ("gold_label", "sentence1", "sentence2")
 # The first of the ten divisions of Bamman et al. (2020).
 _LITBANK_DIVISION = "litbank_tenfold_splits/0"
-# The types of entities that Broad Twitter has, too; others of UNER are none.
-_UNER_TYPES = ("PER", "LOC", "ORG")
 # The kinds of text of GUM that docs/results.md is measured on.
 _GUM_KINDS = "academic|bio|court|interview|news|voyage"
-# How chains begin and end, which GUM writes without a mark between them: `(1(2)3)`.
-_CHAIN = r"\(\d+\)?|\d+\)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +46,14 @@ def lines_of(files: Files, name: str) -> Iterator[str]:
 
     Args:
         files: that were downloaded.
-        name: the end of its path: archives of one repository are called differently, by
-            branch and by service.
+        name: its path, or the end of it: archives of one repository are called
+            differently, by branch and by service.
 
     Raises:
         InputError: it is not there, or there are several; it is not UTF-8.
     """
-    found = [path for path in files if f"/{path}".endswith(f"/{name}")]
+    ends = (path for path in files if f"/{path}".endswith(f"/{name}"))
+    found = [name] if name in files else list(ends)
     if len(found) != 1:
         raise InputError(f"{'several files' if found else 'no file'} {name}")
     with reading(found[0]), files[found[0]]() as file:
@@ -109,14 +104,16 @@ def snli(files: Files, name: str, pairs: int | None = None) -> Iterator[str]:
             pairs, chosen, key=lambda row: sha256(row["pairID"].encode()).digest()
         )
     for row in chosen:
-        yield json.dumps({each: row[each] for each in _SNLI_COLUMNS})
+        columns = ("gold_label", "sentence1", "sentence2")
+        yield json.dumps({each: row[each] for each in columns})
 
 
 def uner(files: Files, name: str) -> Iterator[str]:
     """Words and tags of a file of Universal NER."""
     for _, words in conllu(lines_of(files, name)):
         for columns in words:
-            tag = columns[2] if columns[2][2:] in _UNER_TYPES else "O"
+            # Broad Twitter has these types, too; others are no entities here.
+            tag = columns[2] if columns[2][2:] in ("PER", "LOC", "ORG") else "O"
             yield f"{columns[1]}\t{tag}"
         yield ""
 
@@ -156,8 +153,10 @@ def ontogum(files: Files, part: str) -> Iterator[str]:
 
 
 def _chains_of(notes: str) -> str:
+    """How chains begin and end at a word: `(1|(2)|3)`."""
+    # GUM writes no mark between them: `(1(2)3)`.
     chains = f"|{notes}".partition("|Entity=")[2].partition("|")[0]
-    return "|".join(re.findall(_CHAIN, chains))
+    return "|".join(re.findall(r"\(\d+\)?|\d+\)", chains))
 
 
 def propbank(files: Files, part: str) -> Iterator[str]:
@@ -170,7 +169,9 @@ def propbank(files: Files, part: str) -> Iterator[str]:
     """
     treebank = dict(conllu(lines_of(files, f"en_ewt-ud-{part}.conllu")))
     taken = 0
-    for path in sorted(fnmatch.filter(files, "*/google/ewt/*.gold_skel")):
+    # PropBank's other texts are not in the treebank.
+    web = (path for path in files if "/google/ewt/" in path)
+    for path in sorted(path for path in web if path.endswith(".gold_skel")):
         kind, folder, name = path.removesuffix(".xml.gold_skel").split("/")[-3:]
         sentences = []
         for block in blocks(lines_of(files, path)):
@@ -188,8 +189,10 @@ def propbank(files: Files, part: str) -> Iterator[str]:
 
 
 def _with_roles(word: list[str], roles: list[str]) -> list[str]:
-    number = roles[7].rpartition(".")[2]
-    return [word[1], *roles[4:7], number, "-", "-", "*", *roles[8:], "-"]
+    """Columns of a word, without those of document, part and number."""
+    # The number of the sense stands behind its lemma: `like.01`.
+    sense = roles[7].rpartition(".")[2]
+    return [word[1], *roles[4:7], sense, "-", "-", "*", *roles[8:], "-"]
 
 
 def _with_flat_parse(words: list[tuple[str, str, str]]) -> Sentence:
@@ -214,10 +217,6 @@ def _document(name: str, sentences: list[Sentence]) -> Iterator[str]:
 
 _LITBANK = "github.com/dbamman/litbank and github.com/dbamman/lrec2020-coref"
 _MEDICAL = "github.com/cambridgeltl/MTL-Bioinformatics-2016"
-_PROPBANK = (
-    "github.com/propbank/propbank-release and "
-    "github.com/UniversalDependencies/UD_English-EWT"
-)
 
 SETS = {
     "snli": TaskSet(
@@ -284,7 +283,8 @@ SETS = {
         },
     ),
     "propbank_ewt": TaskSet(
-        home=_PROPBANK,
+        home="github.com/propbank/propbank-release and "
+        "github.com/UniversalDependencies/UD_English-EWT",
         licence="CC BY-SA 4.0",
         files={
             f"srl/propbank_ewt/{part}.gold_conll.gz": partial(propbank, part=part)
