@@ -56,12 +56,6 @@ def plain_corpus(train: Sequence[Path], held_out: Sequence[Path], min_count: int
 # downstream
 
 
-def scalar_mix(states: np.ndarray, weights: np.ndarray, gamma: float) -> np.ndarray:
-    """Peters et al. (2018), equation 1: states [L + 1, n, W], weights [L + 1] before the softmax → [n, W]."""
-    shares = np.exp(weights) / np.exp(weights).sum()
-    return gamma * sum(share * layer for share, layer in zip(shares, states, strict=True))
-
-
 def crf_path_score(logits: np.ndarray, transitions: np.ndarray, path: Sequence[int]) -> float:
     """The score of one path under a linear-chain CRF without start and end scores; logits [T, K]."""
     score = sum(logits[step, tag] for step, tag in enumerate(path))

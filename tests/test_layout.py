@@ -11,7 +11,6 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("elmoc", "pretrain", "downstream", "data_scripts", "quickstart")
 MAY_IMPORT = {room: {room, "elmoc"} for room in ROOMS}
 FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
-HEAVY = ("torch", "fasttext", "h5py", "numpy", "allennlp_light", "spacy", "flair")
 
 
 def imported_names(file: Path) -> set[str]:

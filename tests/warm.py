@@ -52,10 +52,6 @@ class WarmProcess:
         """Its exit status, negative where a signal ended it; None while it runs."""
         return self._process.exitcode
 
-    def send_signal(self, number: int) -> None:
-        """Send it a signal."""
-        os.kill(self.pid, number)
-
     def wait(self) -> int:
         """Its exit status, once it has ended."""
         self._process.join()

@@ -7,13 +7,6 @@ from pathlib import Path
 
 import pytest
 from downstream.__main__ import main
-from tests.downstream.conftest import words_of
-
-
-def test_each_distinct_sentence_is_printed_once(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sentences", "ner", str(ten), str(ten)]) == 0
-    assert capsys.readouterr().out.splitlines() == [" ".join(words) for words in words_of()]
-    assert main(["sentences", "ner", str(ten), "--word-column", "1"]) == 1
 
 
 def test_a_task_that_is_not_there_is_named(ten: Path, fails: Callable[..., str]) -> None:

@@ -95,24 +95,6 @@ def test_a_job_is_asked_to_stop_once_and_waited_for(tmp_path: Path, number: int,
         assert said.read_text() == "asked by SIGINT\nsaved\n"
 
 
-def test_a_job_does_not_outlive_an_alarm_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(*_: object) -> None:
-        raise TimeoutError
-
-    said = tmp_path / "said"
-    monkeypatch.chdir(tmp_path)
-    before = signal.signal(signal.SIGALRM, late)
-    # After the job has begun to wait, which takes a process half a second.
-    signal.setitimer(signal.ITIMER_REAL, 3)
-    try:
-        with pytest.raises(TimeoutError):
-            run_job(MODULE, {"does": "wait", "inner": {"path": str(said)}})
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert said.read_text() == "asked by SIGINT\nsaved\n"
-
-
 def wait_for(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds, ten seconds at most."""
     end = time.monotonic() + 10

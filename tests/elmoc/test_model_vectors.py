@@ -51,14 +51,13 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
 
 
-@pytest.mark.parametrize("place", ["beside", "inside", "beside the run"])
+@pytest.mark.parametrize("place", ["beside", "beside the run"])
 def test_a_model_is_moved_with_its_word_vectors(tmp_path: Path, place: str) -> None:
     model = ElmoC.from_pretrained(vec_model(tmp_path / "here"))
     expected = model.embed(["cat", "sat"])
     saved = "there/run/model" if place == "beside the run" else "there/model"
-    model.save_pretrained(tmp_path / saved, bundle_vectors=place == "inside")
-    if place != "inside":
-        shutil.copy(tmp_path / "here/words.vec", tmp_path / "there")
+    model.save_pretrained(tmp_path / saved)
+    shutil.copy(tmp_path / "here/words.vec", tmp_path / "there")
     (tmp_path / "there").rename(tmp_path / "moved")
     shutil.rmtree(tmp_path / "here")
     moved = ElmoC.from_pretrained(tmp_path / saved.replace("there", "moved"))

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 from elmoc.encoders.bidirectional import ENCODERS
-from elmoc.model import ElmoC
 from pretrain.config import KINDS
 from pretrain.run.directory import read_metrics
 from tests.pages import example
@@ -16,18 +15,11 @@ from pretrain.output_layers import Targets
 PAGE = "docs/extending.md"
 
 
-def test_an_encoder_is_trained_and_carries_state(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoder_is_trained(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENCODERS, "gru", example(PAGE, "GruSizes")["GruSizes"])
     settings = {"encoder__kind": "gru", "encoder__cell_size": None, "log__checkpoint_updates": 6}
-    model = ElmoC.from_pretrained(runs.run("run", **settings).path)
+    runs.run("run", **settings)
     assert_resumes_exactly(runs, "run", 6, **settings)
-    documents = [[["w1", "w2"], ["w3"]], [["w4", "w5", "w6", "w7"]]]
-    together = model.embed_documents(documents)
-    for document, states in zip(documents, together, strict=True):
-        [alone] = model.embed_documents([document])
-        for ours, theirs in zip(states, alone, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(together[0][1], model.embed(["w3"]))
 
 
 def test_an_output_layer_is_trained(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:

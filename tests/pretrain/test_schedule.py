@@ -51,14 +51,6 @@ def test_linear_ends() -> None:
     assert [ratio(update) for update in (900, 999, 1000)] == pytest.approx([0.5, 0.005, 0])
 
 
-@pytest.mark.parametrize("done", [0.0, 13.0, 100.0, 250.0, 999.0])
-def test_with_a_time_limit_the_rate_follows_the_share_of_the_time(done: float) -> None:
-    config = ScheduleConfig(linear_cooldown=0.3, warmup_updates=10**9)
-    by_updates = learning_rate(config, update=10, progress=Progress(done, UPDATES), streams=768)
-    by_seconds = learning_rate(config, update=10, progress=Progress(2.5 * done, 2.5 * UPDATES), streams=768)
-    assert by_seconds == pytest.approx(by_updates)
-
-
 def test_each_tenth_is_reached_by_the_first_update_that_is_not_before_it() -> None:
     for updates in range(1, 300):
         tenths = [Progress(update, updates).tenths for update in range(updates + 1)]

@@ -49,14 +49,6 @@ def test_it_learns_what_there_is_to_learn(runs: TinyRuns) -> None:
     assert exported.training["held_out"]["cosine"] == pytest.approx(best["cosine"], abs=1e-5)
 
 
-def test_the_recurrence_changes_nothing_but_the_rounding(runs: TinyRuns) -> None:
-    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "encoder__dropout": 0.2}
-    plain = last_checkpoint(runs.run("plain", train__recurrence="plain", **sizes))["encoder"]
-    fused = last_checkpoint(runs.run("fused", **sizes))["encoder"]
-    for name, value in plain.items():
-        torch.testing.assert_close(fused[name], value, atol=1e-4, rtol=1e-3)
-
-
 def test_metrics_are_one_object_a_line_and_add_up(runs: TinyRuns) -> None:
     run = runs.run("run", train__updates=10, log__every_updates=3, evaluation__every_updates=4)
 

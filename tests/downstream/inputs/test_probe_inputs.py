@@ -12,31 +12,10 @@ from downstream.inputs.sources import FeatureStates, InputSources, WordTable
 from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
-from tests.references import scalar_mix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 SENTENCES = [TaskSentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
-
-
-def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
-    states = FeatureStates(features, sentences=SENTENCES)
-    inputs = ProbeInputs(InputSources(words=None, states=states))
-    weights, gamma = [0.5, -1.0, 2.0], 1.7
-    with torch.no_grad():
-        inputs.mix.weights.copy_(torch.tensor(weights))
-        inputs.mix.gamma.fill_(gamma)
-    x, lengths = inputs(SENTENCES)
-    assert lengths.tolist() == [len(sentence.words) for sentence in SENTENCES]
-    assert x.shape == (len(SENTENCES), int(lengths.max()), inputs.size) == (10, 8, 12)
-    with FeatureFile(features) as file:
-        for row, length in enumerate(lengths.tolist()):
-            expected = scalar_mix(file[row], np.array(weights), gamma)
-            np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
-            assert not x[row, length:].any()
-    assert float(torch.as_tensor(inputs.mix_penalty()).detach()) == pytest.approx(0.25 + 1 + 4)
-    shares = np.exp(weights) / np.exp(weights).sum()
-    assert inputs.mix_weights() == pytest.approx([*shares, gamma])
 
 
 @pytest.mark.parametrize(
@@ -59,10 +38,14 @@ def test_chosen_layers_and_gradients_are_those_of_a_plain_mix(
     with torch.no_grad():
         inputs.mix.gamma.fill_(gamma)
         inputs.mix.weights.copy_(weights)
-    x, _ = inputs(batch)
+    assert inputs.mix_weights() == pytest.approx([*weights.softmax(dim=0).tolist(), gamma.item()])
+    assert torch.as_tensor(inputs.mix_penalty()).item() == pytest.approx(weights.square().sum().item())
+    x, lengths = inputs(batch)
+    assert lengths.tolist() == [len(sentence.words) for sentence in batch]
     expected = []
     for sentence in batch:
-        layers = states.lookup([sentence])[0].double()[rows]  # [L, n, 2P]
+        with FeatureFile(features) as file:
+            layers = torch.from_numpy(file[SENTENCES.index(sentence)][rows]).double()  # [L, n, 2P]
         expected.append((gamma * weights.softmax(dim=0)[:, None, None] * layers).sum(dim=0))
     plain = pad_sequence(expected, batch_first=True)
     torch.testing.assert_close(x.double(), plain, atol=1e-5, rtol=1e-5)

@@ -1,15 +1,11 @@
 """The batched Viterbi search: the paths that the slow searches find."""
 
-from itertools import product
-
-import numpy as np
 import pytest
 import torch
 from allennlp_light.modules.conditional_random_field import ConditionalRandomField
 from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 from downstream.inputs.probe_inputs import valid_mask
 from downstream.modules.tagging import Tags, viterbi
-from tests.references import crf_path_score
 
 LABELS = ["O", *(f"{place}-{name}" for name in ("PER", "LOC") for place in "BILU")]
 
@@ -28,13 +24,3 @@ def test_same_paths_as_allennlp_under_constraints(seed: int) -> None:
     logits = 2 * torch.randn(5, 12, tags)
     paths = viterbi(logits, lengths, transitions)
     assert paths == [path for path, _ in crf.viterbi_tags(logits, valid_mask(lengths, logits.device))]
-
-
-def test_best_of_all_paths() -> None:
-    generator = np.random.default_rng(0)
-    logits, transitions = generator.standard_normal((6, 4, 3)), generator.standard_normal((3, 3))
-    padded = torch.from_numpy(np.pad(transitions, (0, 2)))  # first and last tags score nothing
-    found = viterbi(torch.from_numpy(logits), torch.full((6,), 4), padded)
-    for path, scores in zip(found, logits, strict=True):
-        everything = product(range(3), repeat=4)
-        assert tuple(path) == max(everything, key=lambda other: crf_path_score(scores, transitions, other))

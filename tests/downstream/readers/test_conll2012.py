@@ -76,13 +76,6 @@ def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
     ]
 
 
-def test_arguments_inside_each_other(tmp_path: Path) -> None:
-    [document] = read(tmp_path, one_sentence(("(ARG0(ARG1*)", "-"), ("*", "-"), ("(ARG2*))", "-")))
-    assert arguments_of(document.sentences[0], document) == [
-        [Span("ARG0", 0, 2), Span("ARG1", 0, 0), Span("ARG2", 2, 2)]
-    ]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [

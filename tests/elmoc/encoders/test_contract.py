@@ -192,10 +192,3 @@ def test_inference_gives_the_states_of_training(kind: str, fast: bool) -> None:
     for ours, words in zip(found, vectors.split(LENGTHS), strict=True):
         [expected] = encoder(words.unsqueeze(0), torch.tensor([len(words)]))
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_it_says_what_runs(kind: str, fast: bool) -> None:
-    encoder = encoder_of(kind, fast=fast)
-    assert encoder.implementation(torch.device("cpu"), "float32")
-    assert KINDS[kind].kind == kind
-    assert isinstance(sizes_of(kind).description, str)

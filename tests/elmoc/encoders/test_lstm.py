@@ -77,37 +77,3 @@ def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout:
     assert len(states) == 4
     for state, wanted in zip(states, expected, strict=True):
         np.testing.assert_allclose(state[0].detach().numpy(), wanted, atol=1e-12)
-
-
-def test_without_residual_a_layer_gives_its_hidden_state_alone() -> None:
-    torch.manual_seed(0)
-    plain = direction_of(residual=False)
-    vectors = torch.randn(2, 4, 6)
-    without = plain(vectors)
-    plain.encoder.residual = True
-    added = plain(vectors)
-    torch.testing.assert_close(added.layer_states[1], without.layer_states[1])  # none around the first layer
-    torch.testing.assert_close(added.layer_states[2], without.layer_states[2] + without.layer_states[1])
-    torch.testing.assert_close(without.layer_states[3][:, -1], without.state.layers[2][0])
-
-
-def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
-    torch.manual_seed(0)
-    encoder = direction_of(layers=1, dropout=0.4)
-    with torch.no_grad():
-        encoder.encoder.layers[0].norm.bias.fill_(10.0)  # no coordinate is zero by itself
-    vectors = torch.randn(50, 3, 6)
-
-    def run(seed: int) -> Tensor:
-        masks = encoder.encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
-        return encoder(vectors, dropout_masks=masks).layer_states[-1]
-
-    top = run(5)
-    dropped = top == 0
-    assert (dropped == dropped[:, :1]).all(), "the same coordinates in every step"
-    assert 0.3 < dropped[:, 0].float().mean() < 0.5
-    torch.testing.assert_close(run(5), top)
-    assert not torch.equal(run(6) == 0, dropped)
-    first_step = torch.where(dropped, 0, encoder.eval()(vectors).layer_states[-1] / 0.6)[:, 0]
-    torch.testing.assert_close(top[:, 0], first_step)
-    assert (encoder(vectors).layer_states[-1] != 0).all(), "none in evaluation"

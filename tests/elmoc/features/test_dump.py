@@ -98,16 +98,6 @@ def test_order_and_batches_change_nothing(
         np.testing.assert_allclose(array, expected[index], atol=1e-5)
 
 
-def test_empty_lines_are_refused_or_written_empty(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
-    path, output = tmp_path / "in.txt", tmp_path / "f.h5"
-    path.write_text("a b\n\nc\n \t\n")
-    error = error_line(main(["dump-features", str(model_path), str(path), str(output)]))
-    assert "line 2" in error
-    assert not output.exists()
-    shapes = [array.shape for array in dumped(model_path, path, output, "--allow-empty")]
-    assert shapes == [(3, 2, 10), (3, 0, 10), (3, 1, 10), (3, 0, 10)]
-
-
 @pytest.mark.parametrize(
     "options", [["--layers", "3"], ["--device", "cuda:77"], ["--precision", "bf16"], ["--vectors", "random:4:6"]]
 )

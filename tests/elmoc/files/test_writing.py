@@ -41,7 +41,7 @@ def test_atomic_path_leaves_the_old_file_when_the_block_fails(tmp_path: Path) ->
 
 def test_a_pipe_is_not_replaced_and_only_the_new_file_has_a_checksum(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe"), atomic_path(tmp_path / "pipe"):
+    with pytest.raises(InputError, match="pipe or a device"), atomic_path(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()
     for checksum in (True, False):
@@ -89,13 +89,6 @@ def test_checks_before_writing(tmp_path: Path) -> None:
     refuse_existing(tmp_path / "new")
     sizes = [human_bytes(size) for size in (999, 1500, 2_400_000_000, 3e15)]
     assert sizes == ["999 B", "1.5 KB", "2.4 GB", "3000.0 TB"]
-
-
-def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe or a device"):
-        atomic_path(tmp_path / "pipe").__enter__()
-    assert os.listdir(tmp_path) == ["pipe"]
 
 
 HOLD = """

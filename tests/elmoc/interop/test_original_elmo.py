@@ -17,7 +17,7 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import Files
-from tests.elmoc.interop.references import State, layer_states, read_weights
+from tests.elmoc.interop.references import layer_states, read_weights
 from tests.tiny import tiny_model
 
 from elmoc import ElmoC
@@ -74,19 +74,6 @@ def test_the_activations_are_those_of_the_original_tools(reference: Path, tmp_pa
         for index, state in enumerate(states):
             expected = np.concatenate(file[str(index)][()], axis=-1)  # [directions, n, P] → [n, 2P]
             np.testing.assert_allclose(state[-1].numpy(), expected, atol=1e-5, rtol=0)
-
-
-def test_every_layer_is_that_of_the_plain_network(reference: Path, tmp_path: Path) -> None:
-    """Of the first sentences of every group, the state carried from one to the next."""
-    model = load(reference / "options.json", reference / "lm_weights.hdf5", tmp_path / "model")
-    documents = [group[:3] for group in groups(reference)]
-    weights = read_weights(reference / "lm_weights.hdf5")
-    options = json.loads((reference / "options.json").read_text(encoding="utf-8"))
-    for found, document in zip(model.embed_documents(documents), documents, strict=True):
-        state: State = {}
-        for states, words in zip(found, document, strict=True):
-            expected = layer_states(words, weights, options, state)
-            np.testing.assert_allclose(states.numpy(), expected, atol=1e-5, rtol=0)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -252,12 +252,6 @@ def test_columns_are_refused(tmp_path: Path, name: str) -> None:
         check_tokenised([TextRange(tmp_path / "a")])
 
 
-def test_another_json_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('[\n{"text": "It rained ."}\n]')
-    with pytest.raises(InputError, match=r"a\.json is not JSON lines"):
-        check_tokenised([TextRange(tmp_path / "a.json")])
-
-
 def test_json_lines_are_known_by_their_content(tmp_path: Path) -> None:
     for text in ('\n{"text": "It rained ."}\n' * 9, f'{{ "text": "{"It rained . " * 50_000}"}}\n'):
         (tmp_path / "a").write_text(text)

@@ -10,7 +10,7 @@ from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import Position, Window
+from pretrain.data.windows import Position
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.output_layers import TYPES_OF_TARGETS
@@ -39,29 +39,11 @@ def data_of(corpus: Corpus, **settings: Any) -> TrainingData:
     )
 
 
-def assert_same_windows(one: list[Window], other: list[Window]) -> None:
-    assert len(one) == len(other)
-    for left, right in zip(one, other, strict=True):
-        assert left.next == right.next
-        for direction in right.ids:
-            np.testing.assert_array_equal(left.ids[direction], right.ids[direction])
-            np.testing.assert_array_equal(left.candidates[direction].ids, right.candidates[direction].ids)
-
-
 def test_they_are_the_types_of_all_targets(tiny_corpus: Corpus) -> None:
-    for window in islice(data_of(tiny_corpus).windows(), 40):
+    for window in islice(data_of(tiny_corpus).windows(Position(1, 0, 2)), 40):
         for direction, ids in window.ids.items():
             assert ids.shape == (STREAMS, WINDOW + 1)
             assert window.candidates[direction].ids.tolist() == sorted(set(ids[:, 1:].ravel().tolist()))
-
-
-def test_any_position_can_be_gone_back_to(tiny_corpus: Corpus) -> None:
-    data = data_of(tiny_corpus)
-    count = 2 * data.updates_per_epoch + 3
-    windows = list(islice(data.windows(), count))
-    assert windows[data.updates_per_epoch - 1].next in (Position(1, 0, 0), Position(0, 3, 0))
-    for start in (1, 7, data.updates_per_epoch, count - 2):
-        assert_same_windows(list(islice(data.windows(windows[start - 1].next), count - start)), windows[start:])
 
 
 def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corpus) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
-from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.references import plain_windows
 from tests.tiny import write_corpus
 
@@ -140,29 +139,6 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: 
             assert one.next == other.next
             for direction in DIRECTIONS:
                 np.testing.assert_array_equal(one.ids[direction], other.ids[direction])
-
-
-def test_seeds_epochs_and_directions(corpus: Corpus) -> None:
-    """Other seeds and epochs read in another order, a direction alone as beside the other; windows join on."""
-    per_epoch = updates_of_epoch(corpus, 2, 4)
-
-    def read(seed: int, epoch: int, directions: tuple[str, ...] = DIRECTIONS) -> list[Window]:
-        options = {"seed": seed, "directions": directions, "position": Position(epoch)}
-        return list(islice(windows_of_shards(corpus, 2, 4, **options), per_epoch))
-
-    def text(windows: list[Window], direction: str = "forward") -> list[list[int]]:
-        return [window.ids[direction].ravel().tolist() for window in windows]
-
-    both = read(5, 0)
-    assert text(both) == text(read(5, 0))
-    assert text(both) != text(read(5, 1))
-    assert text(both) != text(read(6, 0))
-    for direction in DIRECTIONS:
-        assert text(read(5, 0, (direction,)), direction) == text(both, direction)
-        for before, after in pairwise(both):
-            assert before.ids[direction].shape == (2, 5)
-            if after.next.group == before.next.group and before.next.window:
-                assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
 
 
 def test_text_that_is_left_out_is_said(tiny_corpus: Corpus) -> None:

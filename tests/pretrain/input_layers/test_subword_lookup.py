@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from data_scripts.build_subwords import SubwordOptions, build_subwords
@@ -65,31 +64,6 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
     assert torch.equal(stored.vectors, 8**0.5 * model.output_layer.weights["shared.rows"])
     best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
     assert torch.equal(stored.vectors, 8**0.5 * best["heads"]["shared.rows"])
-
-
-@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
-def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, settings: dict[str, Any]) -> None:
-    setup = runs.setup(encoder__dropout=0, **settings)
-    state = setup.new_state()
-    network = setup.input_network
-    assert network is not None
-    window = next(setup.data.windows())
-    batch = setup.data.batch_maker().batch(window)
-
-    def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
-        states = state.encoder.direction(direction)(vectors).layer_states[-1]
-        return state.output_layers.direction(direction)(states, batch.targets(direction)).total
-
-    rows: torch.nn.Parameter = network.rows  # type: ignore[attr-defined,assignment]
-    plain = []
-    for direction in ("forward", "backward"):
-        ids = torch.from_numpy(window.ids[direction][:, :-1].astype(np.int64))
-        vectors = torch.stack([torch.stack([8**0.5 * rows[row] for row in stream]) for stream in ids])
-        torch.testing.assert_close(state.read(batch, direction), vectors)
-        plain.append(torch.autograd.grad(loss(direction, vectors), rows)[0])
-    for direction in ("forward", "backward"):
-        loss(direction, state.read(batch, direction)).backward()
-    torch.testing.assert_close(rows.grad, sum(plain), rtol=1e-4, atol=1e-5)
 
 
 def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:

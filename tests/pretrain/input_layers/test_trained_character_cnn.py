@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
@@ -38,15 +36,6 @@ ELMO: dict[str, Any] = CNN | {
 def network_of(settings: CharacterCnnInput = SETTINGS, size: int = 6) -> CharacterNetwork:
     torch.manual_seed(0)
     return CharacterNetwork(settings.network(size))
-
-
-def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> None:
-    network, table = network_of(), SETTINGS.open_table(tiny_corpus, "none")
-    assert table.rows.shape == (tiny_corpus.types, 12)
-    vectors = network(torch.from_numpy(table.rows))
-    stored = network.stored()
-    np.testing.assert_allclose(vectors.detach().numpy(), stored.lookup(tiny_corpus.lexicon), rtol=1e-4, atol=1e-5)
-    assert stored.lookup(["Zürich-unheard-of"]).any()
 
 
 def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:

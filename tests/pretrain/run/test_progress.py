@@ -68,14 +68,22 @@ def test_a_longer_time_is_evaluated_at_its_own_tenths(runs: TinyRuns) -> None:
     assert 8 <= sum(update > half for update in updates) <= 9, "from about an eighth of the time on"
 
 
-def test_slow_evaluations_are_fewer(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]
-) -> None:
-    def slow(*arguments: object, **options: object) -> dict[str, float]:
-        spend(0.05)
-        return evaluate(*arguments, **options)  # type: ignore[arg-type]
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]) -> Callable[[float], None]:
+    """Given seconds: each evaluation takes so many more."""
 
-    monkeypatch.setattr(recorder, "evaluate", slow)
+    def take(seconds: float) -> None:
+        def spent(*arguments: object, **options: object) -> dict[str, float]:
+            spend(seconds)
+            return evaluate(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(recorder, "evaluate", spent)
+
+    return take
+
+
+def test_slow_evaluations_are_fewer(runs: TinyRuns, slow: Callable[[float], None]) -> None:
+    slow(0.05)
     run = runs.run("run", "--max-time=2s", train__updates=10**6)
     evaluations = read_metrics(run.path, "evaluation")
     assert len(evaluations) == 5, "at the beginning, after three tenths each, and at the end"
@@ -83,13 +91,7 @@ def test_slow_evaluations_are_fewer(
     assert evaluations[-1]["update"] == last_checkpoint(run)["update"]
 
 
-def test_a_first_evaluation_takes_no_time_of_the_run(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]
-) -> None:
-    def slow(*arguments: object, **options: object) -> dict[str, float]:
-        spend(5)
-        return evaluate(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(recorder, "evaluate", slow)
+def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Callable[[float], None]) -> None:
+    slow(5)
     run = runs.run("run", "--max-time=1s", train__updates=10**6)
     assert last_checkpoint(run)["update"] > 15

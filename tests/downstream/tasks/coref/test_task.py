@@ -12,7 +12,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.spans import CorefSettings
-from downstream.tasks.coref.task import TASK, coreference_cells
+from downstream.tasks.coref.task import TASK
 from torch import Tensor
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
@@ -128,12 +128,6 @@ def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
     assert TASK.metrics(many)["mean F1 with singletons"][1] == 100
     assert TASK.metrics(np.stack([many, many])).keys() == metrics.keys()
     assert TASK.metrics(np.stack([many, many]))["mean F1"].shape == (2, 2)
-
-
-def test_cells() -> None:
-    chains = [[(0, 3), (2, 2)], [(0, 0), (0, 1)], [(3, 3), (2, 3)]]
-    assert coreference_cells(chains, 5) == ["(0|(1|(1)", "1)", "(2|(0)", "(2)|2)|0)", "-"]
-    assert coreference_cells([], 2) == ["-", "-"]
 
 
 def test_written_chains_are_read_back(tmp_path: Path) -> None:

@@ -78,21 +78,6 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert [sentence.words[0] for sentence in TASK.sentences(examples[1])] == ["A", '"']
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "sentence1\tsentence2\tgold_label\nA man, he.\tA \"B\".\tneutral\nx\ty\t-\n\"C \"\"d\"\" e\"\tf\tentailment\n",
-        "genre\tlabel\tSentence2\tid\tsentence1\r\nx\tneutral\tA \"B\".\t\tA man, he.\r\n\t-\ty\t1\tx\r\n"
-        "z\tentailment\tf\t2\tC \"d\" e\r\n",
-    ],
-    ids=["header", "other columns"],
-)  # fmt: skip
-def test_tab_separated_text(tmp_path: Path, text: str) -> None:
-    path = written(tmp_path / "pairs.tsv", text)
-    assert summary(path) == [("neutral", "A man , he .", 'A " B " .'), ("entailment", 'C " d " e', "f")]
-    assert read(path)[0].premise.line == 2
-
-
 def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "long.tsv", f"{HEADING}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
     examples = read(path)
