@@ -40,8 +40,7 @@ google/ewt/answers/00/7_ans.xml    0   1   [WORD]   VBP          (VP*))) like  l
 
 google/ewt/answers/00/7_ans.xml    1   0   [WORD]    UH    (TOP(INTJ*))  - -
 
-google/ewt/answers/00/7_ans.xml    2   0   [WORD]    UH    (TOP(INTJ*))  - -
-"""
+google/ewt/answers/00/7_ans.xml    2   0   [WORD]    UH    (TOP(INTJ*))  - -"""
 # The second sentence has a word more than PropBank's, the third another part of speech.
 TREEBANK = """# sent_id = answers-7_ans-0001
 1\tI\tI\tPRON\tPRP\t_\t2\tnsubj\t_\t_
@@ -105,7 +104,7 @@ def test_the_tables_name_the_same_sets_and_files() -> None:
 
 def test_readers_open_every_result(downloads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["english", "--from", str(downloads), str(tmp_path)]) == 0
-    for name in {*SETS} - {*ENGLISH}:
+    for name in {*get_args(Name)} - {"english", *ENGLISH}:
         convert_task_data(name, downloads, tmp_path)
     printed = capsys.readouterr().out
     assert "dev: 2 of 3 sentences are left out" in printed
@@ -116,7 +115,7 @@ def test_readers_open_every_result(downloads: Path, tmp_path: Path, capsys: pyte
         options = {"column": 1} if "litbank_entities" in file else {}
         assert task.read(tmp_path / file, type(task.reader)(**options), training=False), file
     assert texts["nli/snli_1.0_dev.jsonl.gz"] == f"{json.dumps(PAIR)}\n" * 2
-    assert texts["sst5/train.txt.gz"] == TREE
+    assert texts["sst5/dev.txt.gz"] == TREE
     assert texts["ner/bc5cdr/dev.conll.gz"] == texts["ner/btc/h_second_half.dev.conll.gz"] == TWEETS
     assert texts["ner/btc/h_first_half.conll.gz"] == TWEETS * 1000
     assert texts["ner/uner_ewt/dev.conll.gz"] == "From\tO\nLima\tB-LOC\n\n"
@@ -148,13 +147,14 @@ def test_what_is_missing_or_damaged_is_one_line(
     def line(name: str, source: Path) -> str:
         return error_line(main([name, "--from", str(source), str(tmp_path / "data")]))
 
-    said = line("wnut17", downloads / "gum.zip")
-    assert "gum.zip for wnut17 (see github.com/leondz/emerging_entities_17): no file wnut17train.conll" in said
-    whole = shutil.copy(downloads / "wnut.zip", downloads / "copy.zip").read_bytes()
+    home = "(see github.com/leondz/emerging_entities_17)"
+    assert f"gum.zip for wnut17 {home}: no file wnut17train.conll" in line("wnut17", downloads / "gum.zip")
+    whole = (downloads / "wnut.zip").read_bytes()
+    (downloads / "copy.zip").write_bytes(whole)
     assert "several files wnut17train.conll" in line("wnut17", downloads)
     (downloads / "copy.zip").write_bytes(whole[:100])
     assert "copy.zip cannot be read" in line("wnut17", downloads)
     assert "nowhere" in line("uner", tmp_path / "nowhere")
     (downloads / "raw/en_ewt-ud-dev.iob2").write_text("\n")
-    assert "no sentences" in line("uner", downloads / "raw/en_ewt-ud-dev.iob2")
+    assert "no sentences" in line("uner", downloads / "raw")
     assert not list(tmp_path.glob("data/**/*.gz"))
