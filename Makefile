@@ -16,14 +16,14 @@ quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
 
 # make model TEXT='talk=talk.txt news=news/' TIME=3h [OUT=models/mine TOKENISED=yes|no FIELD=NAME FROM=MODEL CONFIG=TOML
-# VECTORS=FILE LEAVE_OUT=FILES LICENCE=TEXT NAME=TEXT MODEL_OPTIONS='options of python -m pretrain.recipe']
+# VECTORS=FILE TEACHER=MODEL LEAVE_OUT=FILES LICENCE=TEXT NAME=TEXT MODEL_OPTIONS='options of python -m pretrain.recipe']
 model: $(VENV)/installed
 	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/train.md)" >&2; exit 1; }
 	@$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
 		$(if $(TOKENISED),--tokenised $(TOKENISED)) $(if $(FIELD),--field "$(FIELD)") \
 		$(if $(TIME),--max-time $(TIME)) $(if $(FROM),--init-from $(call path,$(FROM))) \
 		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
-		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="$(LICENCE)") \
+		$(if $(TEACHER),--teacher $(TEACHER)) $(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="$(LICENCE)") \
 		$(if $(NAME),--set card.name="$(NAME)") $(MODEL_OPTIONS)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"

@@ -132,8 +132,19 @@ class _Description:
     kind: RowKind
     filters: Filters | None = None
     ngrams: NgramKind | None = None
-    pieces: RowKind | None = None
-    about: str | None = None
+    teacher: "_Teacher | None" = None
+
+
+@dataclass(frozen=True)
+class _Teacher:
+    """What a file of a teacher's vectors says beside.
+
+    pieces: how the rows of pieces are made.
+    about: see `CompactVectors`.
+    """
+
+    pieces: RowKind
+    about: str | None
 
 
 class CompactVectors(StoredVectors):
@@ -202,14 +213,18 @@ class CompactVectors(StoredVectors):
 
     def description(self) -> dict[str, Any]:
         parts = self.parts
-        about = _Description(
-            self.rows.kind,
-            filters=getattr(self.rows, "filters", None),
-            ngrams=parts.kind if isinstance(parts, Ngrams) else None,
-            pieces=parts.rows.kind if isinstance(parts, Pieces) else None,
-            about=self.about,
+        about = asdict(
+            _Description(
+                self.rows.kind,
+                filters=getattr(self.rows, "filters", None),
+                ngrams=parts.kind if isinstance(parts, Ngrams) else None,
+            )
         )
-        return super().description() | asdict(about)
+        # Fingerprints cover the description: one without a teacher says nothing of it.
+        del about["teacher"]
+        if isinstance(parts, Pieces):
+            about["teacher"] = asdict(_Teacher(parts.rows.kind, self.about))
+        return super().description() | about
 
     def tensors(self) -> dict[str, Tensor]:
         # As int64: some releases of PyTorch do not know uint64.
@@ -245,13 +260,15 @@ class CompactVectors(StoredVectors):
                 rest=ngrams.pop("rest"),
                 rows=CodedRows("concatenated", **ngrams),
             )
-        elif about.pieces is not None:
+        said = None
+        if about.teacher is not None:
             pieces = taken(arrays, "pieces.")
             tokenizer = pieces.pop("tokenizer").tobytes()
-            parts = Pieces(tokenizer, stored_rows(about.pieces, pieces))
+            parts = Pieces(tokenizer, stored_rows(about.teacher.pieces, pieces))
+            said = about.teacher.about
         if arrays:
             raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
-        return cls(hashes, rows, parts, origin, about=about.about, counts=counts)
+        return cls(hashes, rows, parts, origin, about=said, counts=counts)
 
     @cached_property
     def fingerprint(self) -> str:

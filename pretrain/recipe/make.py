@@ -48,6 +48,9 @@ SAMPLE_CHARACTERS = 1_000_000
 # at once.
 UPDATES_AT_LEAST = 40
 STREAMS_AT_LEAST = 4
+# Vectors of a teacher, and these beside the other word vectors.
+TAUGHT = "teacher.safetensors"
+JOINED = "vectors.json"
 # Held-out tokens of general text, at most, that an adapted model is evaluated on.
 GENERAL_HELD_OUT_TOKENS = 50_000
 
@@ -235,6 +238,11 @@ class Recipe:
                 "fasttext is for word vectors that are trained here, without vectors "
                 "and init_from"
             )
+        if options.teacher and options.init_from:
+            raise InputError(
+                "teacher is for a model that begins anew: a model that goes on keeps "
+                "its word vectors"
+            )
         if options.max_time is not None:
             parse_duration(options.max_time)
         # Once the tables are made, the word vectors may be moved away.
@@ -329,14 +337,16 @@ class Recipe:
             made = Path(material.vectors)
             title = "fastText vectors of the corpus"
             steps.append(job_step(title, "train_fasttext", vectors, made))
+        inputs = material.vectors
+        targets = material.target_vectors
+        if self._options.teacher is not None:
+            steps += self._steps_of_teacher(self._options.teacher)
+            inputs = targets = str(self._output / JOINED)
         # An adapted model reads its inputs as they were transformed before; targets are
         # transformed anew for the new text.
         tables: dict[str, dict[str, Any]] = {
-            "input": {"origin": material.vectors, "like": self._options.init_from},
-            "target": {
-                "origin": material.target_vectors,
-                "transform": material.targets,
-            },
+            "input": {"origin": inputs, "like": self._options.init_from},
+            "target": {"origin": targets, "transform": material.targets},
         }
         for name, table in tables.items():
             table |= {"corpus": corpus, "name": name}
@@ -344,6 +354,21 @@ class Recipe:
             made = corpus / f"vectors/{name}.json"
             steps.append(job_step(title, "build_vectors", table, made))
         return [*steps, Step("training", self._train)]
+
+    def _steps_of_teacher(self, teacher: str) -> list[Step]:
+        """Vectors of a teacher, which are joined with the word vectors."""
+        taught = self._output / TAUGHT
+        vectors = {"corpus": self._corpus, "model": teacher, "output": taught}
+        joined = {
+            "corpus": self._corpus,
+            "origins": [self._material.vectors, str(taught)],
+            "output": self._output / JOINED,
+        }
+        title = f"vectors of every word type by {teacher}"
+        return [
+            job_step(title, "teacher_vectors", vectors, taught),
+            job_step("both side by side", "join_vectors", joined, joined["output"]),
+        ]
 
     def _steps_of_general_text(self) -> list[Step]:
         """Samples of the general text, and of its held-out part."""

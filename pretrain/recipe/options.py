@@ -47,6 +47,15 @@ class ContentOptions(RawTextOptions):
             extra={"metavar": "OPTIONS", "parse": options_in},
         ),
     ] = None
+    teacher: Annotated[
+        str | None,
+        Meta(
+            description="pretrained Transformer whose vectors of single words stand "
+            "beside the word vectors: its directory, or its name on the Hugging Face "
+            "hub",
+            extra={"metavar": "MODEL"},
+        ),
+    ] = None
     targets: Annotated[
         Literal["none", "centre", "whiten"],
         Meta(description="how target vectors are post-processed"),

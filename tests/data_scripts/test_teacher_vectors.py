@@ -14,34 +14,13 @@ from elmoc.errors import InputError
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.pieces import Pieces
-
-MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+from tests.tiny_bert import MARKS, tiny_bert
 
 
 @pytest.fixture
 def model(small_corpus: Corpus, tmp_path: Path) -> Path:
-    """A random BERT of three layers, whose WordPieces are letters and a few of the words."""
-    letters = sorted({letter for word in small_corpus.lexicon for letter in word})
-    vocabulary = [*MARKS, *letters, *(f"##{letter}" for letter in letters), *small_corpus.lexicon[2:20]]
-    vocabulary = list(dict.fromkeys(vocabulary))
-    folder = tmp_path / "tiny-bert"
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-    tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False, model_max_length=16)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(2)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=20,
-        # Differences between words, which a small random network hides.
-        initializer_range=1.0,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n", encoding="utf-8")
-    return folder
+    """A random BERT that knows letters and a few of the words."""
+    return tiny_bert(tmp_path / "tiny-bert", small_corpus.lexicon)
 
 
 def plain_vectors(folder: Path, words: list[str], layers: list[int]) -> np.ndarray:

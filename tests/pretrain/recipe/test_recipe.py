@@ -26,6 +26,7 @@ from elmoc.packing import packed_model
 from elmoc.weights import contiguous, packed_weights
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
+from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
 from pretrain.recipe.make import Recipe, Step, run_steps
@@ -34,6 +35,7 @@ from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
+from tests.tiny_bert import tiny_bert
 
 from elmoc import ElmoC
 from pretrain import TrainedRun, make_model, train_encoder
@@ -169,6 +171,24 @@ def test_own_vectors_are_trained(
     assert set(corpus.held_out_sources) == {"one", "two"}
     assert sum(shard.tokens for shard in corpus.held_out if shard.source == "one") == 5 * 40
     assert corpus.record.settings["left_out_sentences"]["two"] > 0
+
+
+def test_a_teacher_stands_beside_the_word_vectors(
+    texts: list[str], tmp_path: Path, jobs_here: Jobs, error_line: Fails
+) -> None:
+    out, teacher = tmp_path / "out", tiny_bert(tmp_path / "bert", ["w1", "w2", "w30"])
+    options = ["--config", tmp_path / "tiny.toml", "--vectors", tmp_path / "vectors.bin", "--teacher", teacher]
+    assert recipe(*texts, out, *options) == 0
+    elmo = ElmoC.from_pretrained(out)
+    assert isinstance(elmo.word_vectors, JoinedVectors)
+    [own, taught] = elmo.word_vectors.parts
+    assert (own.origin, taught.size) == (str(tmp_path / "vectors.bin"), 16)
+    assert VectorTable(Corpus(out / "corpus"), "target").source.fingerprint == elmo.word_vectors.fingerprint
+    assert "bert (apache-2.0), layers" in (out / "model/README.md").read_text()
+    jobs_here.clear()
+    assert recipe(*texts, out, *options) == 0
+    assert [module for module, _ in jobs_here] == ["pretrain"], "the rest is done"
+    assert "teacher" in error_line(recipe(*texts, tmp_path / "on", "--init-from", out, "--teacher", teacher))
 
 
 @pytest.mark.parametrize(
