@@ -7,31 +7,25 @@ import numpy as np
 import pytest
 import torch
 
-transformers = pytest.importorskip("transformers")
-from experiments.peers import pretrained, static_vectors  # noqa: E402
-from experiments.peers.pretrained import Encoder, open_encoder, pieces  # noqa: E402
+pytest.importorskip("transformers")
+from experiments.peers import pretrained, static_vectors
+from experiments.peers.pretrained import Encoder, open_encoder, pieces
+from tests.tiny_bert import tiny_bert
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "un", "##believ", "##able", "a", "film", "##s"]
-SENTENCES = [["unbelievable", "films"], ["a"], ["zzz", "unbelievable", "a", "films", "film"]]
-DIVIDED = {"unbelievable": [6, 7, 8], "films": [10, 11], "film": [10], "a": [9], "zzz": [1]}
+SENTENCES = [["bed", "ab"], ["a"], ["ö", "bed", "a", "de", "a"]]
+PIECES = {"bed": ["b", "##e", "##d"], "ab": ["a", "##b"], "de": ["d", "##e"], "a": ["a"], "ö": ["[UNK]"]}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A tiny random BERT, whose words differ much, and its tokenizer."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    config = transformers.BertConfig(vocab_size=len(WORDS), initializer_range=0.2, **sizes)
-    transformers.BertModel(config).save_pretrained(tmp_path)
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), model_max_length=64).save_pretrained(tmp_path)
-    return tmp_path
+    return tiny_bert(tmp_path / "bert", ["abcdef"])
 
 
 @torch.inference_mode()
 def states_alone(encoder: Encoder, words: list[str], pooling: str) -> np.ndarray:
-    """[3, n, 8] of a sentence by itself, without padding, word by word."""
-    divided = [DIVIDED[word] for word in words]
+    """[4, n, 16] of a sentence by itself, without padding, word by word."""
+    vocabulary = encoder.tokenizer.get_vocab()
+    divided = [[vocabulary[piece] for piece in PIECES[word]] for word in words]
     ids = torch.tensor([[2, *chain.from_iterable(divided), 3]])
     layers = torch.cat(encoder.model(ids, output_hidden_states=True).hidden_states)
     spans = pairwise(accumulate(map(len, divided), initial=1))
@@ -53,10 +47,10 @@ def test_a_long_sentence_is_read_in_pieces(folder: Path, monkeypatch: pytest.Mon
     np.testing.assert_allclose(encoder.encode(SENTENCES)[2], np.concatenate(parts, axis=1), atol=1e-5)
 
 
-def test_a_static_word_is_the_mean_of_its_weighted_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_static_word_is_the_mean_of_its_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(static_vectors, "WIDTH", 4)
     encoder = open_encoder(folder, bf16=False)
     vectors = static_vectors.piece_vectors(encoder)
-    assert not vectors[5].any()  # [unused0] is left out
-    found = static_vectors.word_vectors(encoder, vectors, ["unbelievable", "a"])
-    np.testing.assert_allclose(found, [vectors[[6, 7, 8]].mean(0), vectors[9]], rtol=1e-5)
+    rows = [encoder.tokenizer.get_vocab()[piece] for piece in PIECES["bed"]]
+    found = static_vectors.word_vectors(encoder, vectors, ["bed"])
+    np.testing.assert_allclose(found, [vectors[rows].mean(0)], rtol=1e-6)
