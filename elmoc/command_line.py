@@ -8,6 +8,7 @@ from standard input, which is how one process of the project starts another.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from elmoc.errors import AGAIN, RESUME, reading, run_command
-from elmoc.process import follow_parent, wait_without_spinning
+from elmoc.process import ERROR_VARIABLE, follow_parent, wait_without_spinning
 from elmoc.settings import Setting, convert, option_name, settings_of
 
 Options = TypeVar("Options")
@@ -55,6 +56,7 @@ def run_main(
     wait_without_spinning()
     is_child = given == ["--json", "-"]
     go_on = RESUME if "--resume" in parser._option_string_actions else AGAIN
+    told = os.environ.pop(ERROR_VARIABLE, None)
     if is_child:
         follow_parent()
         go_on = ""
@@ -67,7 +69,7 @@ def run_main(
         else:
             run(options_of(kind, parser, given))
 
-    return run_command(job, go_on=go_on)
+    return run_command(job, go_on=go_on, told=told)
 
 
 def new_parser(

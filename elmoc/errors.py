@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TextIO
 
 from elmoc.stopping import Stopped, handled_signals
@@ -117,7 +118,9 @@ def reading(path: object) -> Iterator[None]:
         ) from error
 
 
-def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
+def run_command(
+    command: Callable[[], object], *, go_on: str = AGAIN, told: str | None = None
+) -> int:
     """Run a command's body and return its exit status: 0, 1 after an error, 130 after
     Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
@@ -129,6 +132,7 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
         command: the body.
         go_on: what a user who stopped it does to go on; "" where another process is
             the user.
+        told: a file for the line of an error, which is not printed then.
     """
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -156,7 +160,11 @@ def run_command(command: Callable[[], object], *, go_on: str = AGAIN) -> int:
         drop_output()
         if os.environ.get("ELMOC_TRACEBACK"):
             traceback.print_exc()
-        print(f"error: {one_line(describe_error(error))}", file=sys.stderr)
+        line = one_line(describe_error(error))
+        if told is None:
+            print(f"error: {line}", file=sys.stderr)
+        else:
+            Path(told).write_text(line, encoding="utf-8")
         return 1
     return 0
 

@@ -3,7 +3,6 @@ end when they are asked to.
 """
 
 import ctypes
-import io
 import os
 import platform
 import signal
@@ -13,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
-from elmoc.errors import InputError, is_quiet
+from elmoc.errors import InputError, is_quiet, reading
 
 # Parameters of mallopt(3), as glibc's malloc.h numbers them, and their values.
 _MALLOPT = {
@@ -23,10 +22,10 @@ _MALLOPT = {
 }
 # A number of prctl(2) of Linux: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
-# By these variables of the environment a job knows the process that started it, and how
-# its bars are to be told.
+# By these variables of the environment a job knows the process that started it, and the
+# file for its error, which is not printed then.
 PARENT_VARIABLE = "ELMOC_PARENT"
-PROGRESS_VARIABLE = "ELMOC_PROGRESS"
+ERROR_VARIABLE = "ELMOC_ERROR"
 # A process of several waits for the others as long as their parts may take.
 LONGEST_WAIT = timedelta(days=7)
 _STARTED_IN = os.getpid()
@@ -70,24 +69,20 @@ def keep_freed_memory() -> None:
 
 
 def progress_bar(**options: Any) -> Any:
-    """A bar of tqdm: a widget in a notebook, a line on a terminal and in a file.
-
-    In a job of `elmoc.jobs.run_job` each redraw is a line of JSON on standard error,
-    and the process that runs the job draws. No bar is shown where `quiet` is.
+    """A bar of tqdm: a widget in a notebook, a line on a terminal and in a file; no bar
+    is shown where `quiet` is.
 
     Args:
         options: of `tqdm.tqdm`.
     """
-    from elmoc.progress import JsonBar, tqdm
+    from tqdm.auto import tqdm
 
-    is_json = os.environ.get(PROGRESS_VARIABLE) == "json"
-    is_seen = is_json or sys.stderr.isatty() or "ipykernel" in sys.modules
+    is_seen = sys.stderr.isatty() or "ipykernel" in sys.modules
     # Between two redraws; a file keeps each redraw as a line.
     seconds = 0.5 if is_seen else 30.0
     options |= {"mininterval": seconds, "maxinterval": seconds, "dynamic_ncols": True}
     options["disable"] = is_quiet() or options.get("disable", False)
-    # What tqdm itself writes for a `JsonBar`, such as the end of a line, is not shown.
-    return JsonBar(file=io.StringIO(), **options) if is_json else tqdm(**options)
+    return tqdm(**options)
 
 
 def available_cores() -> int:
@@ -103,26 +98,19 @@ def torchrun_numbers() -> dict[str, int]:
     Raises:
         InputError: a variable is missing, is no number, or does not fit the others.
     """
-    texts = {
-        name: os.environ.get(name, usual)
-        for name, usual in {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items()
-    }
-    wrong = [f"{name}={text}" for name, text in texts.items() if not text.isdecimal()]
-    if not wrong and int(texts["RANK"]) >= int(texts["WORLD_SIZE"]):
-        wrong = [f"RANK={texts['RANK']} of WORLD_SIZE={texts['WORLD_SIZE']}"]
-    # By these the processes find each other.
-    if not wrong and texts["WORLD_SIZE"] != "1":
-        wrong = [
-            f"{name}="
-            for name in ("MASTER_ADDR", "MASTER_PORT")
-            if not os.environ.get(name)
-        ]
-    if wrong:
+    usual = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
+    with reading(f"{', '.join(usual)} in the environment"):
+        numbers = {
+            name.lower(): int(os.environ.get(name, only))
+            for name, only in usual.items()
+        }
+    if not 0 <= numbers["rank"] < numbers["world_size"]:
         raise InputError(
-            f"{wrong[0]} in the environment cannot be: start several processes by "
-            "torchrun, and unset its variables for a single one"
+            f"RANK={numbers['rank']} of WORLD_SIZE={numbers['world_size']} in the "
+            "environment cannot be: start several processes by torchrun, and unset "
+            "its variables for a single one"
         )
-    return {name.lower(): int(text) for name, text in texts.items()}
+    return numbers
 
 
 @contextmanager

@@ -45,10 +45,7 @@ def read_cells(
     """
     rows: Rows | None = object_rows(path)
     if rows is None:
-        first_line = beginning(path).partition(b"\n")[0]
-        # Spreadsheets of half of Europe write semicolons.
-        mark = max((b",", b";"), key=first_line.count).decode()
-        names, rows = read_table(path, "\t" if b"\t" in first_line else mark)
+        names, rows = read_table(path)
     else:
         line, first = next(rows, (1, {}))
         names = list(first)

@@ -22,7 +22,7 @@ from elmoc.files.checksums import (
     checksum_path,
     fingerprint,
 )
-from elmoc.files.writing import remove, to_disk
+from elmoc.files.writing import to_disk
 
 # Flags are tried in this order: not every compiler and processor takes all of them.
 # Without OpenMP one thread runs.
@@ -79,7 +79,6 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
                 f"others may write to {library.parent}: `chmod go-w` it, or set "
                 "XDG_CACHE_HOME"
             )
-        _remove_leftovers(library.parent)
         # It may not be there yet, not be whole, or be of another system.
         with contextlib.suppress(OSError, InputError):
             if check_beside(library):
@@ -112,9 +111,7 @@ def build(source: Path, command: list[str], library: Path) -> None:
     Raises:
         KernelBuildError: the compiler takes none of the flags.
     """
-    with tempfile.TemporaryDirectory(
-        dir=library.parent, prefix="build-", suffix=f".{os.getpid()}.{platform.node()}"
-    ) as scratch:
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
         output = Path(scratch) / library.name
         for flags in FLAGS:
             files = [str(source), "-o", str(output)]
@@ -133,22 +130,9 @@ def _keep(output: Path, library: Path) -> None:
     checksum.write_bytes(checksum_line(output, library.name))
     # No library has the checksum of another, whatever comes between.
     checksum_path(library).unlink(missing_ok=True)
-    if library.is_dir():
-        remove(library)
     for new in (output, checksum):
         to_disk(new)
         new.replace(library.with_name(new.name))
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the folders of compilations on this machine that were killed."""
-    for left in folder.glob(f"build-*.{platform.node()}"):
-        # Another process may remove it, too, or its number be in use by another user.
-        with contextlib.suppress(OSError, ValueError):
-            try:
-                os.kill(int(left.name.split(".")[1]), 0)
-            except ProcessLookupError:
-                remove(left)
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

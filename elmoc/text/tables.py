@@ -24,20 +24,22 @@ class Tables(RowReader):
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, str]]]:
         """See `RowReader`."""
-        is_tsv = unpacked_name(text.path).endswith(".tsv")
-        first = next(read_lines(text.path), "")
-        # Spreadsheets of half of Europe write semicolons.
-        separator = "\t" if is_tsv else max(",;\t", key=first.count)
-        return read_table(text.path, separator)[1]
+        return read_table(text.path)[1]
 
 
 def read_table(
-    path: AnyPath, separator: str
+    path: AnyPath,
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """The names of the columns of a table, which its first line holds, and its rows,
     each with the number of the line where it begins. Where a row has another number of
     cells than the first line, an `InputError` is raised.
+
+    Tabs divide the cells where the first line has one, or the name ends with `.tsv`.
     """
+    first = next(filter(str.strip, read_lines(path)), "")
+    has_tabs = "\t" in first or unpacked_name(path).endswith(".tsv")
+    # Spreadsheets of half of Europe write semicolons.
+    separator = "\t" if has_tabs else max(",;", key=first.count)
     cells = _read_cells(path, separator)
     line, names = next(cells, (1, []))
     named = list(filter(None, names))

@@ -49,13 +49,10 @@ print("is left alone")
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"WORLD_SIZE": "two"}, "WORLD_SIZE=two "),
+        ({"WORLD_SIZE": "two"}, "RANK, WORLD_SIZE, LOCAL_RANK in .*'two'"),
         ({"RANK": "-1"}, "RANK=-1 "),
-        ({"LOCAL_RANK": ""}, "LOCAL_RANK= "),
         ({"RANK": "7", "WORLD_SIZE": "2"}, "RANK=7 of WORLD_SIZE=2 "),
         ({"RANK": "1"}, "RANK=1 of WORLD_SIZE=1 "),
-        ({"RANK": "1", "WORLD_SIZE": "2"}, "MASTER_ADDR= "),
-        ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "MASTER_PORT= "),
     ],
     ids=str,
 )
