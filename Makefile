@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 
-.PHONY: quickstart model tables peers test test-all test-integrations check machine
+.PHONY: quickstart model tables peers beside test test-all test-integrations check machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -43,6 +43,19 @@ peers: $(PEERS)/installed $(VENV)/installed
 		$(RUN) -m downstream suite "$(SUITE)" $(SUITE_OPTIONS) --features runs/peers/$$peer/features.h5 \
 			--out runs/peers/results/$$peer || exit 1; \
 	done
+
+# make beside MODEL=DIR DATA=DIR [NAME=minilm]: features of a pretrained model, and static vectors of it, on the probes of
+# docs/beside.md
+BESIDE = runs/beside/$(or $(NAME),$(notdir $(MODEL)))
+beside: $(VENV)/installed
+	mkdir -p "$(BESIDE)"
+	test -e runs/beside/sentences.txt || \
+		$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --sentences runs/beside/sentences.txt
+	$(RUN) -m experiments.peers.pretrained "$(MODEL)" "$(BESIDE)" --sentences runs/beside/sentences.txt
+	$(RUN) -m experiments.peers.static_vectors "$(MODEL)" "$(BESIDE)/static.vec" --sentences runs/beside/sentences.txt
+	$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --inputs features,vectors \
+		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
+	$(RUN) -m experiments.peers.scores "$(BESIDE)/suite/results.jsonl"
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

@@ -104,6 +104,7 @@ class Reader:
             found = set(chain.from_iterable(example.tags for example in train))
         else:
             found = {example.label for example in train}
+        # In an order that does not depend on that of the data.
         self.names = sorted(found)
 
     def line(self, example: Any) -> Line:
@@ -148,6 +149,7 @@ def batches(
     """Places of lines of like length, in random order."""
     order = generator.sample(range(len(lines)), len(lines))
     made = []
+    # Sorted in blocks, batches have little padding and still differ in every epoch.
     for start in range(0, len(order), size * SORTED_BATCHES):
         block = order[start : start + size * SORTED_BATCHES]
         block.sort(key=lambda place: len(lines[place].ids))
@@ -159,6 +161,7 @@ def batches(
 def tensors(lines: Sequence[Line], pad: int) -> dict[str, Tensor]:
     """A batch as models of transformers take it."""
     ids, mask = padded([line.ids for line in lines], pad)
+    # Nothing is read where the mask is zero: any type will do.
     types, _ = padded([line.types for line in lines], 0)
     if isinstance(lines[0].labels, int):
         labels = torch.tensor([line.labels for line in lines])
@@ -187,7 +190,7 @@ class Tuning:
         labels = len(self._reader.names)
         self._model = kind.from_pretrained(folder, num_labels=labels)
         self._lines = [self._reader.line(example) for example in train]
-        # Biases and the weights of norms do not decay.
+        # As in the recipe, biases and the weights of norms do not decay.
         weights = list(self._model.parameters())
         decayed = {"params": [each for each in weights if each.ndim > 1]}
         others = {"params": [each for each in weights if each.ndim < 2]}
@@ -195,6 +198,7 @@ class Tuning:
             [decayed | {"weight_decay": WEIGHT_DECAY}, others | {"weight_decay": 0.0}],
             lr=rate,
         )
+        # The last batch of an epoch may be smaller.
         updates = EPOCHS * -(-len(self._lines) // BATCH)
         self._schedule = get_linear_schedule_with_warmup(
             self._optimizer, round(WARM_UP * updates), updates
@@ -246,6 +250,7 @@ def fine_tune(
     torch.manual_seed(seed)
     generator = random.Random(seed)
     reader: Any = probe.reader
+    # As usual in fine-tuning; phrases would take ten times as long.
     if probe.task.name == "sst5":
         reader = replace(reader, subtrees="none")
     train, dev = read_splits(probe.task, probe.files, reader)
@@ -257,6 +262,7 @@ def fine_tune(
         counts.append(tuning.count(dev.examples))
         metrics = probe.task.metrics(counts[-1].sum(axis=0))
         scores.append(float(metrics[probe.task.metric]))
+    # Probes choose their epoch alike.
     best = int(np.argmax(scores))
     return {
         "task": probe.task.name,

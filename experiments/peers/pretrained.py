@@ -47,9 +47,11 @@ def division(tokenizer: Any) -> Callable[[str], Subwords]:
 
     def divide(word: str) -> Subwords:
         if word not in known:
+            # Each word by itself: the tokenizer may not join it with its neighbours.
             ids = tokenizer(
                 [word], is_split_into_words=True, add_special_tokens=False
             ).input_ids
+            # A word of characters that the tokenizer drops still needs a state.
             known[word] = ids[:MOST_SUBWORDS] or [tokenizer.unk_token_id]
         return known[word]
 
@@ -75,6 +77,7 @@ def pooled(states: Tensor, lengths: Sequence[int], pooling: Pooling) -> Tensor:
     states of words, float32 [layers, n, size].
     """
     counts = torch.tensor(lengths)
+    # Sums in bf16 would lose the last digits.
     states = states.float()
     if pooling == "first":
         return states[:, counts.cumsum(0) - counts]
@@ -95,6 +98,7 @@ class Encoder:
         self.tokenizer = tokenizer
         self.divide = division(tokenizer)
         self._pooling = pooling
+        # What stands around any text is around this one.
         bare = tokenizer("a", add_special_tokens=False).input_ids
         whole = tokenizer("a").input_ids
         place = whole.index(bare[0])
@@ -126,6 +130,7 @@ class Encoder:
     def _batches(self, cuts: Sequence[Sequence[Subwords]]) -> Iterator[list[int]]:
         """Places of cuts of like length, the longest first."""
         sizes = [sum(map(len, cut)) for cut in cuts]
+        # The longest come first: where memory is short, it is found out at once.
         left = sorted(range(len(cuts)), key=sizes.__getitem__)
         around = len(self.begin) + len(self.end)
         while left:
@@ -146,6 +151,7 @@ class Encoder:
         found = []
         for row, words in enumerate(batch):
             lengths = [len(each) for each in words]
+            # Padding and the subwords around the sentence are no words.
             start = len(self.begin)
             own = states[:, row, start : start + sum(lengths)]
             found.append(pooled(own, lengths, self._pooling).numpy())
@@ -167,6 +173,7 @@ def open_encoder(
     folder: Path, *, pooling: Pooling = "mean", bf16: bool | None = None
 ) -> Encoder:
     """The encoder of a folder, in bf16 or float32; by default as the processor can."""
+    # Byte-level tokenizers see a word as if it stood behind a blank.
     tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     model = AutoModel.from_pretrained(folder)
     chosen = has_bf16(CPU) if bf16 is None else bf16

@@ -30,6 +30,7 @@ def read_lines(paths: list[Path]) -> dict[tuple[str, ...], list[dict[str, Any]]]
     for path in paths:
         for text in path.read_text(encoding="utf-8").splitlines():
             line = json.loads(text)
+            # Fine-tuning has neither; word vectors alone have no features.
             features = Path((line.get("features") or {}).get("file", ""))
             origin = Path((line.get("vectors") or {}).get("origin", ""))
             key = line["dataset"], line["inputs"], features.parent.name, origin.name
@@ -42,7 +43,7 @@ def row(lines: list[dict[str, Any]]) -> str:
     task = load_task(lines[0]["task"])
     counts = np.array([line["counts"][0] for line in lines], dtype=np.float64)
     scores = [line["scores"][0] for line in lines]
-    # That the interval is of these scores.
+    # The interval is to be of the scores beside it.
     again = task.metrics(counts.sum(axis=1))[task.metric]
     assert np.allclose(again, scores), (again, scores)
     resampled = resampled_scores(
@@ -56,6 +57,7 @@ def row(lines: list[dict[str, Any]]) -> str:
         text += f" ± {statistics.stdev(scores):.2f}"
     text += f" | [{low:.1f}, {high:.1f}] | "
     text += ", ".join(str(line["seeds"][0]) for line in lines)
+    # The part that chose the epoch is of the text of training.
     if lines[0].get("split", "dev") != "dev":
         dev = [line["dev_scores"][0] for line in lines]
         text += f"; development part {statistics.fmean(dev):.2f}"

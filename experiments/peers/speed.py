@@ -27,8 +27,10 @@ NEEDED = ("config.json", "tokenizer.json", "*.safetensors")
 
 def megabytes(folder: Path) -> float:
     """Of the files that using the model takes."""
-    files = {file for pattern in NEEDED for file in folder.glob(pattern)}
-    return sum(file.stat().st_size for file in files) / 1e6
+    size = 0
+    for pattern in NEEDED:
+        size += sum(file.stat().st_size for file in folder.glob(pattern))
+    return size / 1e6
 
 
 def main() -> None:
@@ -43,6 +45,7 @@ def main() -> None:
     readers: dict[str, Callable[[], object]] = {}
 
     def add(name: str, read: Callable[[list[list[str]]], object]) -> None:
+        # A function of its own, so that each keeps its own model.
         readers[name] = lambda: read(sentences)
 
     for path in paths[1:]:
@@ -55,6 +58,7 @@ def main() -> None:
             else:
                 add(name, open_encoder(path, bf16=precision == "bf16").encode)
     times: dict[str, list[float]] = {name: [] for name in readers}
+    # In turns: what else the machine does meets all of them.
     for _ in range(ROUNDS):
         for name, read in readers.items():
             # Others may share the core.

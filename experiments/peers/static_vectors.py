@@ -63,6 +63,7 @@ def piece_vectors(encoder: Encoder) -> np.ndarray:
         lines = [
             [*encoder.begin, id, *encoder.end] for id in kept[start : start + BATCH]
         ]
+        # All have the same length, so that nothing is padded.
         states = encoder.model(torch.tensor(lines)).last_hidden_state  # [B, T, size]
         read.append(states.float().mean(dim=1))
     found = torch.cat(read).double().numpy()  # [kept, size]
@@ -91,6 +92,7 @@ def write(options: Options) -> None:
     if options.out.exists():
         return
     torch.set_num_threads(options.threads)
+    # Principal components are sensitive to rounding, and this is done once.
     encoder = open_encoder(options.model, bf16=False)
     text = options.sentences.read_text(encoding="utf-8")
     words = list(dict.fromkeys(text.split()))
