@@ -3,15 +3,17 @@
 import gzip
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from elmoc.encoders import Encoder
 
 
 class PlainCorpus(NamedTuple):
@@ -91,6 +93,32 @@ def conlleval_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str
 
 
 # encoder
+
+
+def assert_of_equations(
+    stack: Encoder,
+    plain_states: Callable[[Any, Tensor, list[Tensor]], list[Tensor]],
+    *,
+    states: float,
+    gradients: float,
+) -> None:
+    """The states of two sentences under dropout, and all gradients, are those of a plain program, sentence by sentence;
+    to these relative precisions.
+    """
+    size = stack.sizes.projection_size
+    x = torch.randn(2, 4, size, dtype=torch.float64, requires_grad=True)
+    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
+    assert any((mask == 0).any() for mask in masks)
+    found = stack(x, dropout_masks=masks).layer_states
+    plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]
+    expected = [torch.stack(each) for each in zip(*plain, strict=True)]
+    leaves = [x, *stack.parameters()]
+    own, theirs = (torch.autograd.grad(sum((each**3).sum() for each in all_), leaves) for all_ in (found, expected))
+    assert len(found) == stack.sizes.layers + 1
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=states, atol=states)
+    for one, other in zip(own, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=gradients, atol=10 * gradients)
 
 
 def layer_norm(values: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -34,14 +34,6 @@ def test_the_same_run_on_a_gpu_ends_where_it_ends_on_a_cpu(runs: TinyRuns) -> No
         torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
 
 
-def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
-    run = runs.run("run", train__device="cuda")
-    for device in ("cuda", "cpu"):
-        for path in run.checkpoint_paths()[1:]:
-            path.unlink()
-        runs.run("run", "--resume", train__device=device)
-
-
 def test_a_resumed_gpu_run_ends_as_the_run_did(runs: TinyRuns) -> None:
     settings = {"train__device": "cuda", "encoder__dropout": 0.3, "log__checkpoint_updates": 6}
     runs.run("run", **settings)

@@ -2,7 +2,7 @@
 
 import torch
 from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes
-from tests.references import lstm_states
+from tests.references import assert_of_equations, lstm_states
 from torch import Tensor
 
 
@@ -22,21 +22,7 @@ def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None)
 
 
 def test_states_and_gradients_are_those_of_the_equations() -> None:
-    stack = stack_of(dropout=0.4)
-    x = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
-    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
-    found = stack(x, dropout_masks=masks).layer_states
-    plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]
-    expected = [torch.stack(each) for each in zip(*plain, strict=True)]
-    leaves = [x, *stack.parameters()]
-    gradients = []
-    for states in (found, expected):
-        assert len(states) == 3
-        gradients.append(torch.autograd.grad(sum((each**3).sum() for each in states), leaves))
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
+    assert_of_equations(stack_of(dropout=0.4), plain_states, states=1e-9, gradients=1e-8)
 
 
 def test_the_defaults_are_the_papers() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention
+from tests.references import assert_of_equations
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -68,20 +69,7 @@ def plain_states(stack: Transformer, x: Tensor, masks: Sequence[Tensor]) -> list
 
 
 def test_states_and_gradients_are_those_of_the_equations() -> None:
-    stack = stack_of()
-    x = torch.randn(2, 4, 8, dtype=torch.float64, requires_grad=True)
-    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
-    assert any((mask == 0).any() for mask in masks)
-    found = stack(x, dropout_masks=masks).layer_states
-    plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]
-    expected = [torch.stack(each) for each in zip(*plain, strict=True)]
-    leaves = [x, *stack.parameters()]
-    gradients = [torch.autograd.grad(sum((each**3).sum() for each in states), leaves) for states in (found, expected)]
-    assert len(found) == 3
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)  # sinusoids are float32
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+    assert_of_equations(stack_of(), plain_states, states=1e-6, gradients=1e-5)  # sinusoids are float32
 
 
 def test_training_in_bf16_has_attention_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,9 +154,10 @@ def test_the_lines_of_documents_are_those_of_the_file(tmp_path: Path) -> None:
     assert list(lines_of(read_documents(tmp_path / "c.jsonl"))) == ["a", "b", "", "c"], "rows without keys"
 
 
-@pytest.mark.parametrize("source", [None, 5, b"A cat .", {"text": "A cat ."}])
+@pytest.mark.parametrize("source", [None, 5, b"A cat .", {"text": "A cat ."}, [__file__], [Path(__file__)]])
 def test_what_is_no_source_is_told(source: object) -> None:
-    with pytest.raises(InputError, match=f"{type(source).__name__} is no source of text"):
+    said = "give its path" if isinstance(source, list) else f"{type(source).__name__} is no source of text: give"
+    with pytest.raises(InputError, match=said):
         next(read_documents(source))
 
 

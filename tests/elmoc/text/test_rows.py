@@ -54,12 +54,6 @@ def test_the_text_of_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert list(read_documents([TextDocument("x", ["a"])])) == [TextDocument("x", ["a"])]
 
 
-@pytest.mark.parametrize("source", [{"train": ["a"]}, [__file__], [Path(__file__)]])
-def test_what_is_no_iterable_of_texts(source: Any) -> None:
-    with pytest.raises(InputError, match="give"):
-        list(read_documents(source))
-
-
 TABLES: dict[str, tuple[str, bytes, Any]] = {
     "quoted": ("a.csv", b'n,text\r\n1,"a ""b"", c\r\nd"\r\n\r\n2,e\r\n', [[["a", '"b",', "c"], ["d"]], [["e"]]]),
     "a book": ("a.csv", b"n,text\n1,%s\n" % (b"ab " * 100_000), [[["ab"] * 100_000]]),
