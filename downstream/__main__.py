@@ -83,8 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             del given[0]
     # To be called before the command starts other threads.
     keep_freed_memory()
-    status: int = import_module(module).main(given)
-    return status
+    return import_module(module).main(given)
 
 
 if __name__ == "__main__":

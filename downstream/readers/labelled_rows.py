@@ -52,10 +52,9 @@ def read_labelled_rows(path: Path, labels: LabelSet) -> Iterable[LabelledRow]:
         note(f"{path}: {counted(unlabelled, 'row')} without a gold label left out")
     classes = _classes(path, rows, labels)
     named = [row._replace(label=classes.get(row.label, row.label)) for row in rows]
-    bar: Iterable[LabelledRow] = progress_bar(
+    return progress_bar(
         iterable=named, desc="reading", unit=" rows", leave=False, delay=2
     )
-    return bar
 
 
 def _classes(

@@ -168,8 +168,7 @@ def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
     task = load_task(results["vectors"].task)
 
     def metric(sums: np.ndarray) -> np.ndarray:
-        scores: np.ndarray = task.metrics(sums)[task.metric]
-        return scores
+        return task.metrics(sums)[task.metric]
 
     # [seeds, N, K] each.
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]

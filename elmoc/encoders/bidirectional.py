@@ -130,8 +130,7 @@ class DirectionEncoder(nn.Module):
             state: see `Encoder.forward`.
             options: of `Encoder.forward`.
         """
-        output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
-        return output
+        return self.encoder(self.input_layer(words), state, **options)
 
 
 class BidirectionalEncoder(nn.Module):
@@ -166,8 +165,7 @@ class BidirectionalEncoder(nn.Module):
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""
-        direction: DirectionEncoder = getattr(self, direction_name(name))
-        return direction
+        return getattr(self, direction_name(name))
 
     @property
     def width(self) -> int:

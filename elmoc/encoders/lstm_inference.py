@@ -155,8 +155,7 @@ def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | No
     # 1: AVX-512 or AVX2; 2: AMX tiles, too
     tiles = "_tiles" if support == 2 and avx512 else ""
     names = {torch.float32: "lstm_float32", torch.bfloat16: f"lstm_bfloat16{tiles}"}
-    kernel: Kernel = getattr(library, names[dtype])
-    return kernel
+    return getattr(library, names[dtype])
 
 
 class LstmInference:

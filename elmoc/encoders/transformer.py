@@ -146,8 +146,7 @@ class TransformerLayer(nn.Module):
         # [B, H, T, P / H] each
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)
         attended = attention(queries, keys, values).transpose(1, 2)
-        output: Tensor = self.attention_output(attended.reshape(batch, time, size))
-        return output
+        return self.attention_output(attended.reshape(batch, time, size))
 
 
 def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

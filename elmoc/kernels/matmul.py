@@ -65,8 +65,7 @@ def uses_onednn(matrix: Tensor) -> bool:
 
 
 def _linear(x: Tensor, weight: Tensor) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
-    return result
+    return torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
 
 
 @lru_cache(maxsize=1)

@@ -43,8 +43,7 @@ class FilteredNetwork(nn.Module):
 
     def forward(self, masks: Tensor) -> Tensor:
         """Filters m_w [n, D_o] → vectors [n, E]."""
-        vectors: Tensor = self.outer(torch.relu(self.inner(masks * self.base)))
-        return vectors
+        return self.outer(torch.relu(self.inner(masks * self.base)))
 
 
 def learn_alone(

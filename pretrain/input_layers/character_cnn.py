@@ -67,8 +67,7 @@ class CharacterNetwork(InputNetwork):
         # characters behind the longest word and the widest filter change nothing
         longest = int((characters != UTF8_PADDING).any(dim=0).sum())
         characters = characters[:, : longest + self.network.config.widest]
-        vectors: Tensor = self.network(characters).float()
-        return vectors
+        return self.network(characters).float()
 
     def stored(self) -> CharacterCnnVectors:
         state = self.network.state_dict().items()
