@@ -44,7 +44,7 @@ def detokenised(sentence: list[str]) -> str:
 
 
 def entity_books(path: str) -> Iterator[list[str]]:
-    """The books of a file of entity columns: lines `word TAB outermost tag`, "" between
+    """The books of a file of entity columns: lines `word TAB innermost tag`, "" between
     sentences.
     """
     book: list[str] = []
