@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from downstream.inputs.options import InputOptions
     from downstream.probe.options import ProbeData, ProbeOptions
-    from downstream.probing import ProbeResult, run_probe, score_saved
+    from downstream.probing import ProbeResult, run_probe
     from downstream.suite.plan import read_suite
     from downstream.suite.running import SuiteOptions, SuiteResult, run_suite
 
@@ -27,7 +27,6 @@ __all__ = [
     "read_suite",
     "run_probe",
     "run_suite",
-    "score_saved",
 ]
 
 _MODULES = {
@@ -40,7 +39,6 @@ _MODULES = {
     "read_suite": "downstream.suite.plan",
     "run_probe": "downstream.probing",
     "run_suite": "downstream.suite.running",
-    "score_saved": "downstream.probing",
 }
 
 

@@ -15,14 +15,9 @@ python -m downstream table RESULTS…
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated
-
-from msgspec import Meta
 
 from downstream.tasks import TASKS
-from elmoc.command_line import new_parser
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
 # Name → its module, and what it does.
@@ -47,13 +42,6 @@ COMMANDS = {
 }
 
 
-@dataclass(frozen=True)
-class Command:
-    """The first word after `python -m downstream`."""
-
-    command: Annotated[str, Meta(description="a task or a command, below")]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `python -m downstream`, and return its exit status.
 
@@ -65,16 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Commands import PyTorch, which reads then how its threads are to wait.
     wait_without_spinning()
     if given != ["--json", "-"]:
-        parser = new_parser(
-            Command,
+        texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
+        rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
+        parser = argparse.ArgumentParser(
             prog="python -m downstream",
             description="Train and score a probe: the worth of frozen features on a "
             "task.",
+            epilog=f"{rows}\n\nEach command has a --help of its own.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
-        rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
-        parser.epilog = f"{rows}\n\nEach command has a --help of its own."
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.add_argument(
+            "command", metavar="COMMAND", help="a task or a command, below"
+        )
         name = parser.parse_args(given[:1]).command
         if name not in texts:
             parser.error(f"{name!r} is not one of {', '.join(texts)}")

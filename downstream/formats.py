@@ -1,17 +1,8 @@
 """Formats: how the files of each task may look, by examples.
 
-The table of docs/probes.md is made of them, and a test has every example read.
-
-python -m downstream.formats docs/probes.md
+A test has every example read, and finds its first lines in docs/probes.md.
 """
 
-import re
-import sys
-from pathlib import Path
-
-# Lines of an example that the page shows, and the head of its table.
-SHOWN = 3
-HEAD = "| task | file | first three lines (⇥ is a tab) |\n|---|---|---|\n"
 # Task → name of a format, with the options of the reader that it needs → a small file.
 FORMATS: dict[str, dict[str, str]] = {
     "snli": {
@@ -122,20 +113,3 @@ FORMATS: dict[str, dict[str, str]] = {
         ),
     },
 }
-
-
-def page(text: str) -> str:
-    """The page with the table of the formats as they are now."""
-    table = HEAD
-    for task, formats in FORMATS.items():
-        for name, example in formats.items():
-            # A bar would end the cell of the table.
-            lines = example.replace("\t", "⇥").replace("|", "\\|").splitlines()
-            shown = "<br>".join(f"`{line}`" for line in lines[:SHOWN])
-            table += f"| `{task}` | {name} | {shown} |\n"
-    return re.sub(re.escape(HEAD) + r"(\|.*\n)*", lambda _: table, text)
-
-
-if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -4,8 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -19,6 +18,7 @@ from downstream.results.records import LOCK_SECONDS, append_result, format_score
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
 from elmoc.files.checksums import check_beside
+from elmoc.files.compression import require_file
 from elmoc.files.writing import locked
 from elmoc.settings import checked
 
@@ -31,30 +31,26 @@ class ProbeResult:
     metric: the name of the metric, such as "entity F1".
     split: the part of the data that was scored: test, or dev without a test part.
     mean: kind of inputs → mean over seeds.
-    deviation: kind of inputs → sample standard deviation over seeds (n − 1); None for
-        a single seed.
-    by_seed: kind of inputs → seed → score.
-    lines: the line of each kind that is appended to `ProbeOptions.out`.
+    lines: the line of each kind that is appended to `ProbeOptions.out`, which has the
+        score of each seed.
     """
 
     task: str
     metric: str
     split: str
     mean: dict[str, float]
-    deviation: dict[str, float | None]
-    by_seed: dict[str, dict[int, float]]
     lines: list[dict[str, Any]] = field(repr=False)
 
     def __str__(self) -> str:
         """A line for each kind of inputs, with its gain over word vectors alone."""
         shown = [f"{self.task}: {self.metric} on {self.split}"]
         baseline = self.mean.get("vectors")
-        for kind, mean in self.mean.items():
-            score = format_score(mean, self.deviation[kind])
-            seeds = counted(len(self.by_seed[kind]), "seed")
-            line = f"  {kind:9} {score:14}  {seeds:8}"
-            if baseline is not None and kind != "vectors":
-                line += f"  gain {mean - baseline:+.2f}"
+        for each in self.lines:
+            score = format_score(each["mean"], each["deviation"])
+            seeds = counted(len(each["seeds"]), "seed")
+            line = f"  {each['inputs']:9} {score:14}  {seeds:8}"
+            if baseline is not None and each["inputs"] != "vectors":
+                line += f"  gain {each['mean'] - baseline:+.2f}"
             shown.append(line.rstrip())
         return "\n".join(shown)
 
@@ -77,10 +73,13 @@ def run_probe(
             scored, or the development part where there is no other.
         inputs: word vectors, and a model or a feature file.
         options: of training and scoring. Files are written only where `out`, `save` or
-            `predictions` names them.
+            `predictions` names them. With `evaluate_only`, a saved probe is scored on
+            the test part: the inputs are those of its training, and so are all options
+            but where results go, the device, and options of the reader.
 
     Raises:
-        InputError: an option, a file or a number in it that cannot be used.
+        InputError: an option, a file or a number in it that cannot be used, or other
+            inputs than a saved probe was trained with.
     """
     known = load_task(task) if isinstance(task, str) else task
     options = checked(options)
@@ -88,6 +87,8 @@ def run_probe(
         # That it cannot be written, or is damaged, is told before hours of training.
         with locked(options.out, seconds=LOCK_SECONDS):
             check_beside(options.out)
+            if options.out.exists():
+                require_file(options.out)
     lines = []
     for line in score_probes(known, checked(data), checked(inputs), options):
         # It is written at once: a run that is stopped keeps the kinds that are done.
@@ -99,36 +100,8 @@ def run_probe(
         metric=known.metric,
         split=lines[0].split,
         mean={line.inputs: line.mean for line in lines},
-        deviation={line.inputs: line.deviation for line in lines},
-        by_seed={
-            line.inputs: dict(zip(line.seeds, line.scores, strict=True))
-            for line in lines
-        },
         lines=[line.as_json() for line in lines],
     )
-
-
-def score_saved(
-    task: str | Task[Any, Any],
-    path: Path,
-    data: ProbeData,
-    inputs: InputOptions,
-    options: ProbeOptions = ProbeOptions(),
-) -> ProbeResult:
-    """Score a saved probe on other data.
-
-    Args:
-        task: as of `run_probe`.
-        path: the probe's directory, such as `DIR/both.seed1` of `ProbeOptions.save`.
-        data: its test part is scored.
-        inputs: the word vectors and the encoder of the training.
-        options: where results go, the device, and options of the reader that differ
-            from the training's. All others are those of the training.
-
-    Raises:
-        InputError: a damaged directory, or other inputs than in the training.
-    """
-    return run_probe(task, data, inputs, replace(options, evaluate_only=path))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ from downstream.results.records import Facts, Result, encoder_facts, joined
 from downstream.settings import TrainingSettings, settings_of_inputs, with_changes
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
-from elmoc.files.compression import require_file
 from elmoc.version import VERSION
 from elmoc.weights import read_tensors
 
@@ -47,7 +46,9 @@ def score_probes(
     chosen = with_changes(preset, options.settings, where=where)
     reader = with_changes(task.reader, options.reader, where=where)
     checked_device(options.device)
-    _make_outputs(options)
+    for folder in (options.save, options.predictions):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
     splits = read_splits(
         task,
         data.files,
@@ -104,20 +105,6 @@ def score_probes(
             for seed in seeds
         ]
         yield joined(lines)
-
-
-def _make_outputs(options: ProbeOptions) -> None:
-    """Make the folders and the file of results: whether they can be written is found
-    out before training.
-    """
-    for folder in (options.save, options.predictions):
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-    if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        # Several runs may append to one file, which is why it is not emptied.
-        open(options.out, "a").close()
-        require_file(options.out)
 
 
 def _training_before(

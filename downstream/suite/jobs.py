@@ -2,12 +2,11 @@
 side by side?
 
 A result is kept under a name that holds a hash of all that it depends on, so that a
-suite that goes on, or another one, finds it. Results of word vectors alone are kept in
-the baseline folder, which all encoders share.
+suite that goes on, or another one, finds it. A job writes it whole, at its end. Results
+of word vectors alone are kept in the baseline folder, which all encoders share.
 """
 
 import json
-import shutil
 import signal
 import subprocess
 import time
@@ -24,7 +23,6 @@ from downstream.results.records import encoder_identity
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
-from elmoc.files.writing import atomic_path, remove
 from elmoc.jobs import start_job
 from elmoc.process import progress_bar
 from elmoc.stopping import handled_signals
@@ -42,8 +40,8 @@ class Job:
     probe: of the suite.
     kind: of its inputs.
     name: of the log file and, before a hash, of the result.
-    command: options of `python -m downstream --json -`, but for the file of results.
-    result: the file that keeps its line of results.
+    command: options of `python -m downstream --json -`.
+    result: the file of its line of results.
     words: number of words that it reads in training: a measure of how long it takes.
     """
 
@@ -107,6 +105,7 @@ def make_jobs(
             ]
             key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])
             name = f"{probe.file_name}.{kind.name}.seed{seed}"
+            result = folder / f"{name}.{key}.json"
             command = {
                 "task": probe.task.name,
                 "data": {**probe.files, "name": probe.name},
@@ -114,9 +113,8 @@ def make_jobs(
                     "vectors": vectors if kind.words else [],
                     "features": features if kind.states else None,
                 },
-                "options": {**options, "device": device},
+                "options": {**options, "device": device, "out": result},
             }
-            result = folder / f"{name}.{key}.json"
             jobs.append(Job(probe, kind, name, command, result, words))
     return jobs
 
@@ -155,34 +153,24 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                 for process in [each for each in running if each.poll() is not None]:
                     job = running.pop(process)
                     bar.update()
-                    # Only a whole line of results gets the name that is looked for.
-                    if process.returncode == 0:
-                        with atomic_path(job.result, checksum=True) as whole:
-                            shutil.copyfile(_partial(job, logs), whole)
-                    remove(_partial(job, logs))
-                    if process.returncode == 0:
-                        continue
-                    failed += 1
-                    bar.clear()
-                    say(_failure(job, process.returncode, logs))
+                    if process.returncode:
+                        failed += 1
+                        bar.clear()
+                        say(_failure(job, process.returncode, logs))
         finally:
             # All are asked before any is waited for, so that they end side by side.
             for process in running:
                 process.send_signal(signal.SIGINT)
-            for process, job in running.items():
+            for process in running:
                 process.wait()
-                remove(_partial(job, logs))
     return failed
 
 
 def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
-    partial = _partial(job, logs)
-    remove(partial)
-    options = {**job.command["options"], "out": partial}
     with open(logs / f"{job.name}.log", "wb") as log:
         return start_job(
             "downstream",
-            {**job.command, "options": options},
+            job.command,
             stdout=log,
             stderr=subprocess.STDOUT,
             # Several jobs side by side use all cores.
@@ -198,12 +186,3 @@ def _failure(job: Job, status: int, logs: Path) -> str:
     last = shortened(text.rpartition("\n")[2], 200)
     reason = f"signal {-status}" if status < 0 else last
     return f"{job.name} failed ({reason}): see {log}"
-
-
-def _partial(job: Job, logs: Path) -> Path:
-    """The file of a result until it is whole; then it is copied to its place.
-
-    It is in a folder of this suite alone, whose next run removes what a killed one has
-    left.
-    """
-    return logs / f"{job.name}.jsonl"

@@ -216,7 +216,9 @@ def _report(
     lines = []
     for job in jobs:
         with reading(job.result):
-            line = json.loads(job.result.read_text(encoding="utf-8"))
+            # Suites side by side may both have run a job of the baseline.
+            text = job.result.read_text(encoding="utf-8")
+            line = json.loads(text.partition("\n")[0])
             # Each kind of inputs may have settings of its own, and is compared all the
             # same.
             line["compared_as"] = job.probe.identity

@@ -11,7 +11,7 @@ from downstream.tasks.srl.task import TASK as SRL
 from elmoc.errors import quiet
 from tests.downstream.conftest import columns
 
-from downstream import InputOptions, ProbeData, ProbeOptions, run_probe, score_saved
+from downstream import InputOptions, ProbeData, ProbeOptions, run_probe
 
 
 def pairs(labels: str) -> str:
@@ -78,14 +78,15 @@ def test_a_saved_probe_reads_labels_as_its_training_did(tmp_path: Path, capsys: 
     options = ProbeOptions(preset="small", seeds=1, settings={"epochs": 1}, save=tmp_path / "saved")
     run_probe("snli", ProbeData(train=[train], dev=[train]), inputs, options)
     assert not [line for line in capsys.readouterr().err.splitlines() if line.startswith(("note", "warning"))]
-    score_saved("snli", tmp_path / "saved" / "vectors.seed1", ProbeData(test=[new]), inputs)
+    options = ProbeOptions(evaluate_only=tmp_path / "saved" / "vectors.seed1")
+    run_probe("snli", ProbeData(test=[new]), inputs, options)
     errors = capsys.readouterr().err
     assert "the label 'Entailment' (1) is read as 'entailment'" in errors
     assert (
         "2 of 4 labels are unknown to the training data, and are never learned: 'neutral' (1), 'perhaps' (1)" in errors
     )
     with quiet():
-        score_saved("snli", tmp_path / "saved" / "vectors.seed1", ProbeData(test=[new]), inputs)
+        run_probe("snli", ProbeData(test=[new]), inputs, options)
     assert capsys.readouterr().err == ""
 
 

@@ -11,7 +11,7 @@ from elmoc.files.checksums import FileChecksum
 from safetensors.torch import load_file, save_file
 from tests.downstream.conftest import columns, words_of, write_random_features
 
-from downstream import InputOptions, ProbeData, ProbeOptions, ProbeResult, run_probe, score_saved
+from downstream import InputOptions, ProbeData, ProbeOptions, ProbeResult, run_probe
 
 TINY = {"hidden_size": 12, "layers": 1, "learning_rate": 0.02, "batch_size": 4, "epochs": 15}
 OF_TRAINING = ["preset", "settings", "dev_scores", "best_epochs", "epochs", "curves", "seconds"]
@@ -44,9 +44,8 @@ def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
         assert (line["split"], line["data"]) == ("test", before["data"] | {"test": {str(ten): 10}})
         written = (tmp_path / "again" / f"ner.{kind}.seed1.test.conll").read_bytes()
         assert written == (tmp_path / "first" / f"ner.{kind}.seed1.dev.conll").read_bytes()
-        called = score_saved("ner", probe, ProbeData(test=[ten]), inputs)
-        assert called.by_seed == {kind: {1: line["mean"]}}
-        assert called.lines == [line]
+        called = run_probe("ner", ProbeData(test=[ten]), inputs, ProbeOptions(evaluate_only=probe))
+        assert (called.mean, called.lines) == ({kind: line["mean"]}, [line])
 
 
 def test_data_with_a_label_that_training_had_not_and_another_column(
@@ -56,7 +55,8 @@ def test_data_with_a_label_that_training_had_not_and_another_column(
     other.write_text(columns("Ada/B-PER met/O Zeus/B-GOD").replace("\n", "\tO\n", 3))
     inputs = InputOptions(vectors=["random:1:12"])
     probe = tmp_path / "saved" / "vectors.seed1"
-    scored = score_saved("ner", probe, ProbeData(test=[other]), inputs, ProbeOptions(reader={"column": 1}))
+    options = ProbeOptions(evaluate_only=probe, reader={"column": 1})
+    scored = run_probe("ner", ProbeData(test=[other]), inputs, options)
     assert scored.lines[0]["reader"]["column"] == 1
     assert scored.lines[0]["counts"][0][0][1] == 2, "entities of the data"
 

@@ -128,8 +128,9 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp
 def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     """A job that is a short program (see `stand_in`)."""
     probe: Any = None
-    command = {"options": {"seconds": seconds}}
-    return Job(probe, INPUT_KINDS["both"], name, command, folder / f"{name}.json", round(10 * seconds) + 1)
+    result = folder / f"{name}.json"
+    command = {"options": {"seconds": seconds, "out": result}}
+    return Job(probe, INPUT_KINDS["both"], name, command, result, round(10 * seconds) + 1)
 
 
 @pytest.fixture
@@ -141,7 +142,9 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (package / "__main__.py").write_text(
         "import json, sys, time\nfrom pathlib import Path\nassert sys.argv[1:] == ['--json', '-']\n"
         "options = json.load(sys.stdin)['options']\nout = Path(options['out'])\n"
-        "assert not out.exists()\nout.write_text('half')\ntime.sleep(options['seconds'])\nout.write_text('whole')\n"
+        "assert not out.exists()\nprint('begun', flush=True)\n"
+        "time.sleep(options['seconds'])\npartial = Path(f'{out}.partial')\n"
+        "partial.write_text('whole')\npartial.rename(out)\n"
     )
     monkeypatch.chdir(package.parent)
 
@@ -172,7 +175,8 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
     quick, slow = job(tmp_path, "quick"), job(tmp_path, "slow", 60)
 
     def interrupt() -> None:
-        while not (quick.result.exists() and (tmp_path / "logs/slow.jsonl").exists()):
+        slow_log = tmp_path / "logs/slow.log"
+        while not (quick.result.exists() and slow_log.exists() and slow_log.stat().st_size):
             time.sleep(0.01)
         os.kill(os.getpid(), number)
 
@@ -181,6 +185,5 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
         run_jobs([quick, slow], at_once=2, logs=tmp_path / "logs")
     assert quick.result.read_text() == "whole"
     assert not list(tmp_path.glob("**/*slow*.json*"))
-    (tmp_path / "logs/slow.jsonl").write_text("left by a suite that was killed")
     assert run_jobs([quick, job(tmp_path, "slow")], at_once=1, logs=tmp_path / "logs") == 0
     assert slow.result.read_text() == "whole"
