@@ -159,8 +159,7 @@ class ElmoC:
 
     def embed(self, tokens: Sequence[str]) -> Tensor:
         """Layer states [L + 1, n, 2P] of one sentence, which may be empty."""
-        [states] = self.embed_batch([tokens])
-        return states
+        return self.embed_batch([tokens])[0]
 
     def embed_batch(
         self,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from downstream.readers.sentence_pairs import LONGEST, SentencePair
-from downstream.tasks.snli.task import TASK
+from downstream.tasks.snli.task import LONGEST, TASK, SentencePair
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [
