@@ -29,25 +29,11 @@ from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
-# Parts of speech, which may stand between words and score.
-PARTS_OF_SPEECH = ("A", "J", "N", "R", "V")
+# Two words, and how similar people found them: higher is more similar.
+Pair = tuple[str, str, float]
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 _TAGGED = re.compile(r".+-[ajnrv]")
-
-
-@dataclass(frozen=True)
-class WordPairs:
-    """Pairs of words of a file, and how similar people found them.
-
-    name: of the file.
-    pairs: N pairs of words.
-    scores: float64 [N], higher is more similar.
-    """
-
-    name: str
-    pairs: Sequence[tuple[str, str]]
-    scores: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,25 +74,25 @@ def main(argv: Sequence[str]) -> int:
 
 def run(command: SimilarityCommand) -> None:
     """Print the table of correlations."""
-    files = [read_pairs(path) for path in command.files]
-    pairs = chain.from_iterable(file.pairs for file in files)
-    words = list(dict.fromkeys(chain.from_iterable(pairs)))
+    files = {path: read_pairs(path) for path in command.files}
+    pairs = chain.from_iterable(files.values())
+    words = list(dict.fromkeys(chain.from_iterable(pair[:2] for pair in pairs)))
     by_name = vectors_of(command.source, words)
     tables = [dict(zip(words, each, strict=True)) for each in by_name.values()]
     headers = ["pairs of words", "pairs", "found", *by_name]
     rows = []
-    for file in files:
-        found = [correlation(file, table) for table in tables]
+    for path, judged in files.items():
+        found = [correlation(judged, table) for table in tables]
         cells = ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in found]
+        name = unpacked_name(path.name).removesuffix(".txt")
         # A model's word vectors and its layer 0 know the same words.
-        _, count = found[0]
-        rows.append([file.name, f"{len(file.pairs):,}", f"{count:,}", *cells])
+        rows.append([name, f"{len(judged):,}", f"{found[0][1]:,}", *cells])
     title = f"Spearman's ρ × 100 of cosines and human judgements: {command.source}"
     say_lines(text_table(Table(title, headers, rows, right=headers[1:])))
 
 
-def read_pairs(path: Path) -> WordPairs:
-    """Pairs of words and their scores.
+def read_pairs(path: Path) -> list[Pair]:
+    """Pairs of words of a file, with their scores.
 
     Cells are separated by tabs, commas, semicolons or spaces. These files are read as
     they are handed out:
@@ -122,8 +108,7 @@ def read_pairs(path: Path) -> WordPairs:
     Raises:
         InputError: names the first line that is something else.
     """
-    pairs = []
-    scores = []
+    pairs: list[Pair] = []
     heading = ""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
@@ -131,12 +116,11 @@ def read_pairs(path: Path) -> WordPairs:
         # Words may hold blanks where tabs, commas or semicolons divide the cells.
         separator = next((each for each in "\t,;" if line.count(each) >= 2), None)
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        # SimLex has it between the words and the score.
-        place = 3 if cells[2:] and cells[2] in PARTS_OF_SPEECH else 2
+        # SimLex has a part of speech between the words and the score.
+        place = 3 if cells[2:] and cells[2] in ("A", "J", "N", "R", "V") else 2
         score = "".join(cells[place : place + 1])
         if _NUMBER.fullmatch(score) and math.isfinite(float(score)):
-            pairs.append((cells[0], cells[1]))
-            scores.append(float(score))
+            pairs.append((cells[0], cells[1], float(score)))
         elif pairs or heading or len(cells) < 3:
             raise InputError(
                 f"{path}, line {number}: two words and a score are needed, with "
@@ -148,10 +132,9 @@ def read_pairs(path: Path) -> WordPairs:
     if not pairs:
         raise InputError(f"{path} holds no pairs of words")
     # Files of MEN have a part of speech behind every word.
-    if all(_TAGGED.fullmatch(word) for word in chain.from_iterable(pairs)):
-        pairs = [(first[:-2], second[:-2]) for first, second in pairs]
-    name = unpacked_name(path.name).removesuffix(".txt")
-    return WordPairs(name, pairs, np.array(scores))
+    if all(map(_TAGGED.fullmatch, chain.from_iterable(pair[:2] for pair in pairs))):
+        pairs = [(first[:-2], second[:-2], score) for first, second, score in pairs]
+    return pairs
 
 
 def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
@@ -172,22 +155,21 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def correlation(
-    file: WordPairs, vectors: Mapping[str, np.ndarray]
+    pairs: Sequence[Pair], vectors: Mapping[str, np.ndarray]
 ) -> tuple[float, int]:
     """Spearman's ρ of the cosines with the scores, and its number of pairs.
 
     Only pairs whose words both have a vector count. Ranks of equal values are their
     mean. ρ is not a number for fewer than three pairs, or where all are alike.
     """
-    found = [
-        (vectors[first], vectors[second], score)
-        for (first, second), score in zip(file.pairs, file.scores, strict=True)
-        if vectors[first].any() and vectors[second].any()
-    ]
-    cosines = [
-        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b, _ in found
-    ]
-    scores = [score for _, _, score in found]
+    cosines = []
+    scores = []
+    for first, second, score in pairs:
+        a = vectors[first]
+        b = vectors[second]
+        if a.any() and b.any():
+            cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+            scores.append(score)
     # Ranks of fewer pairs, or of equal numbers, say nothing.
     if len(scores) < 3 or len(set(scores)) == 1 or len(set(cosines)) == 1:
         return math.nan, len(scores)

@@ -1,6 +1,6 @@
 """Labelled rows: texts with a label, in each form of rows that `read_cells` reads."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +8,6 @@ from downstream.printing import counted, note, warn
 from downstream.readers.label_sets import NUMBER, LabelSet
 from downstream.readers.rows import read_cells
 from elmoc.errors import InputError, shortened
-from elmoc.process import progress_bar
 
 # Spellings of a missing label: SNLI's own, where its annotators had no majority,
 # MultiNLI's, data hubs', and those of tables that pandas wrote.
@@ -25,9 +24,9 @@ class LabelledRow(NamedTuple):
     texts: list[str]
 
 
-def read_labelled_rows(path: Path, labels: LabelSet) -> Iterable[LabelledRow]:
+def read_labelled_rows(path: Path, labels: LabelSet) -> list[LabelledRow]:
     """The rows of a file (plain or compressed) in their order, without those that have
-    no label, under a progress bar.
+    no label.
 
     Notes say how many these are, and which labels are read as others.
 
@@ -51,10 +50,7 @@ def read_labelled_rows(path: Path, labels: LabelSet) -> Iterable[LabelledRow]:
     if unlabelled:
         note(f"{path}: {counted(unlabelled, 'row')} without a gold label left out")
     classes = _classes(path, rows, labels)
-    named = [row._replace(label=classes.get(row.label, row.label)) for row in rows]
-    return progress_bar(
-        iterable=named, desc="reading", unit=" rows", leave=False, delay=2
-    )
+    return [row._replace(label=classes.get(row.label, row.label)) for row in rows]
 
 
 def _classes(

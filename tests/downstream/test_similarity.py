@@ -92,8 +92,7 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_files_are_read_as_they_are_handed_out(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pairs.txt"
     path.write_text(text)
-    file = read_pairs(path)
-    assert (file.pairs, file.scores.tolist()) == ([("a", "b"), ("a", "c")], [9, 5])
+    assert read_pairs(path) == [("a", "b", 9), ("a", "c", 5)]
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,7 @@ def weights_of(model: Any) -> None:
 
 
 def similar(folder: Path) -> None:
-    found = read_pairs(folder / "similar.txt")
-    assert len(found.pairs) == len(found.scores)
-    assert np.isfinite(found.scores).all()
+    assert np.isfinite([score for *_, score in read_pairs(folder / "similar.txt")]).all()
 
 
 def config(folder: Path) -> None:

@@ -40,7 +40,6 @@ from downstream.readers.conll2012 import (
     Document,
     read_documents,
 )
-from downstream.readers.rows import beginning
 from downstream.settings import SMALL_MIX_RATE, ReaderOptions
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
@@ -130,12 +129,6 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         """
         if JsonDocuments().takes(path):
             return read_json_documents(path)
-        if b"#begin document" not in beginning(path):
-            raise InputError(
-                f"{path}: coref reads CoNLL-2012 columns between `#begin document "
-                "(NAME); part 000` and #end document, or JSON lines with doc_key, "
-                "sentences and clusters"
-            )
         return [_read_document(each) for each in read_documents(path, arguments=False)]
 
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:

@@ -98,7 +98,7 @@ DOCUMENT = "#begin document (a)\na 0 0 It (1)\n\n#end document\n"
         ("snli", "premise;hypothesis;label\na, b;c;\n", "no row with a gold label"),
         *((task, PAIR, f"has gold_label, sentence1, sentence2: {task} reads") for task in ("sst5", "imdb")),
         ("snli", REVIEW, "has text, label: snli reads gold_label"),
-        *((task, content, "coref reads CoNLL-2012 columns") for task, content in (("coref", TREE), ("coref", PAIR))),
+        *((task, content, "is not between .#begin document") for task, content in (("coref", TREE), ("coref", PAIR))),
         ("srl", "PAR1\0\n", "other is a Parquet file, and lines are wanted"),
         *((task, DOCUMENT, f"has #begin document .a.: {task} reads") for task in ("snli", "sst5", "imdb")),
         ("imdb", "text,label\na,0\nb,1\nc,2\n", "line 2: the label '0' of 0, 1, 2 is not known: imdb reads"),
