@@ -83,10 +83,11 @@ def initialise_from(
             )
     else:
         stored = model.read_stored_vectors()
-        if stored is None or vectors.post_processing != "none":
+        is_alike = type(stored) is type(network.stored())
+        if stored is None or not is_alike or vectors.post_processing != "none":
             raise InputError(
                 f"--init-from {path}: the model's word vectors are not from a "
-                f"{network.title}"
+                f"{network.title}: choose its input_layer.kind"
             )
         check_vectors(stored, vectors)
         network.load(stored)
@@ -112,9 +113,6 @@ def initialise_from(
             }
         )
     say(f"going on from {path}")
-    same = kept.transform and kept.transform.same_as(data.targets.transform)
-    if data.reads_targets and not same:
-        say("its targets may have had another transform")
     return model
 
 
@@ -313,7 +311,7 @@ def set_up(
         started_from: the training record of the model that a resumed run started from.
     """
     train = config.train
-    processes.require_divisible(streams=train.streams, device=train.device)
+    processes.require_divisible(train.streams)
     execution = choose_execution(
         device=train.device,
         precision=train.precision,

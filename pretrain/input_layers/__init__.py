@@ -10,7 +10,7 @@ Letters: V lexicon size, n words, D numbers that are known of a word, P projecti
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -82,9 +82,9 @@ class InputNetwork(nn.Module, ABC):
         """What makes the same vectors, for model directories."""
 
     @abstractmethod
-    def load(self, stored: StoredVectors) -> None:
-        """Take over the weights of another; an `InputError` where it is of another kind
-        or has other sizes.
+    def load(self, stored: Any) -> None:
+        """Take over the weights of another, of the class that `stored` returns; an
+        `InputError` where it has other sizes.
         """
 
 

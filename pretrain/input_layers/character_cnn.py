@@ -24,7 +24,6 @@ from elmoc.word_vectors.character_cnn import (
     CharacterCnnVectors,
     spelled,
 )
-from elmoc.word_vectors.stored import StoredVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
 
 # Width and number of the filters of the original ELMo.
@@ -75,11 +74,7 @@ class CharacterNetwork(InputNetwork):
         record = CharacterCnnRecord(self.network.config, UTF8)
         return CharacterCnnVectors(record, weights)
 
-    def load(self, stored: StoredVectors) -> None:
-        if not isinstance(stored, CharacterCnnVectors):
-            raise InputError(
-                "the model has no character CNN: choose its input_layer.kind"
-            )
+    def load(self, stored: CharacterCnnVectors) -> None:
         record = CharacterCnnRecord(self.network.config, UTF8)
         if record != stored.record:
             raise InputError(

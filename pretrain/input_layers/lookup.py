@@ -5,7 +5,7 @@ Letters: V lexicon size, n types of a window, P projection.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -58,14 +58,10 @@ class LookupNetwork(InputNetwork):
         return LexiconVectors(self.vectors(), self.types)
 
     @torch.no_grad()
-    def load(self, stored: StoredVectors) -> None:
+    def load(self, stored: Any) -> None:
         """Take over the vectors of the words by their spelling; a word that the other
         lacks begins as its `<unk>`.
         """
-        if not isinstance(stored, LexiconVectors):
-            raise InputError(
-                "the model has no lookup of words: choose its input_layer.kind"
-            )
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)))
 
 
@@ -87,14 +83,10 @@ class SubwordNetwork(LookupNetwork):
         return SubwordVectors(self.vectors(), self._subwords)
 
     @torch.no_grad()
-    def load(self, stored: StoredVectors) -> None:
+    def load(self, stored: SubwordVectors) -> None:
         """Take over the vectors of the units, which another corpus numbers by its own
         counts.
         """
-        if not isinstance(stored, SubwordVectors):
-            raise InputError(
-                "the model has no lookup of subwords: choose its input_layer.kind"
-            )
         theirs = stored.subwords
         same_units = theirs.row_of.keys() == self._subwords.row_of.keys()
         if not same_units or list(theirs.merges) != list(self._subwords.merges):

@@ -7,8 +7,9 @@ import pytest
 import torch
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.model_directory import write_model_directory
 from pretrain.config import KINDS
-from pretrain.setup import TrainingSetup
+from pretrain.setup import TrainingSetup, initialise_from
 from tests.pretrain.conftest import TinyRuns
 
 from elmoc.encoders import DIRECTIONS
@@ -90,13 +91,13 @@ def test_what_is_stored_makes_the_same_vectors_and_is_taken_over(
 @pytest.mark.parametrize("kind", TRAINED)
 def test_the_vectors_of_another_kind_are_refused(runs: TinyRuns, kind: str, tiny_subwords: Corpus) -> None:
     words = runs.corpus
-    networks = {}
-    for other in TRAINED:
+    setup = setup_of(runs, kind, tiny_subwords)
+    parts = (setup.encoder, setup.output_layers, {})
+    for other in set(LAYERS) - {kind}:
         runs.corpus = words
-        networks[other] = setup_of(runs, other, tiny_subwords).input_network
-    for other in set(TRAINED) - {kind}:
+        write_model_directory(runs.folder / other, setup_of(runs, other, tiny_subwords).model_directory({}))
         with pytest.raises(InputError, match=r"choose its input_layer\.kind"):
-            networks[kind].load(networks[other].stored())
+            initialise_from(str(runs.folder / other), *parts, data=setup.data, network=setup.input_network)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
