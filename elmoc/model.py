@@ -159,7 +159,8 @@ class ElmoC:
 
     def embed(self, tokens: Sequence[str]) -> Tensor:
         """Layer states [L + 1, n, 2P] of one sentence, which may be empty."""
-        return self.embed_batch([tokens])[0]
+        [states] = self.embed_batch([tokens])
+        return states
 
     def embed_batch(
         self,

@@ -55,7 +55,10 @@ class BiLstm(torch.nn.Module):
         states, _ = self.lstm(
             pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         )
-        return pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])[0]
+        padded, _ = pad_packed_sequence(
+            states, batch_first=True, total_length=x.shape[1]
+        )
+        return padded
 
 
 def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
@@ -90,9 +93,10 @@ def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
     weights = [getattr(lstm, name + suffix) for name in names]
     start = x.new_zeros(1, len(x), lstm.hidden_size)
     # With biases, of one layer, without dropout, in one direction, batch first.
-    return torch.lstm(
+    states, _, _ = torch.lstm(
         x, (start, start), weights, True, 1, 0.0, lstm.training, False, True
-    )[0]
+    )
+    return states
 
 
 class HighwayBiLstm(torch.nn.Module):

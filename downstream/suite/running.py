@@ -6,11 +6,11 @@ merit?
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -28,9 +28,9 @@ from downstream.results.table import (
     tables_as_text,
 )
 from downstream.suite.jobs import Job, make_jobs, run_jobs
+from downstream.suite.overlap import overlap_notes
 from downstream.suite.plan import SuitePlan, read_suite
 from elmoc.command_line import run_main
-from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
 from elmoc.features.dump import DumpOptions
@@ -40,51 +40,6 @@ from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import checked
-from elmoc.sharing.trainings import trainings_of
-from elmoc.text.overlap import Overlap, overlapping_sentences
-
-
-def overlap_notes(
-    corpora: Sequence[Path],
-    sentences: Sequence[str],
-    training: Mapping[str, Any] | None,
-) -> list[str]:
-    """A note on each corpus: the number of these sentences that it holds, or why it
-    cannot be searched.
-
-    Args:
-        corpora: of the encoder's text; without any, the corpora that `training` names.
-        sentences: of words joined by blanks.
-        training: record of the encoder's training, if there is one.
-    """
-    notes = []
-    found = list(corpora)
-    if not corpora and training is not None:
-        for record in trainings_of(training):
-            path = Path(str(record.get("corpus", "not named")))
-            corpus = Corpus(path) if (path / "corpus.json").is_file() else None
-            # Another corpus may have been built in its place.
-            if not corpus or corpus.train_tokens != record.get("corpus_tokens"):
-                notes.append(
-                    "Not checked for sentences of development parts: the corpus of the "
-                    f"encoder's training ({path}) is not there, or another by now "
-                    "(--corpus, once for each, names all of them)."
-                )
-            else:
-                # Subwords are searched in the corpus of words that they were made of.
-                words = corpus.record.settings.get("words")
-                found.append(Path(str(words)) if corpus.record.subwords else path)
-    # One pass over each corpus finds all sentences.
-    overlap = Overlap(sentence.split(" ") for sentence in sentences)
-    for path in dict.fromkeys(found):
-        count = overlapping_sentences(Corpus(path), overlap)
-        shown = counted(count, "sentence")
-        notes.append(
-            f"{'WARNING: ' if count else ''}{shown} of the pretraining text "
-            f"({path}) overlap with development or test parts (build_corpus "
-            "--leave-out leaves such text out)."
-        )
-    return list(dict.fromkeys(notes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,21 +3,14 @@
 The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout
 → CRF over BIOUL tags, with the hyper-parameters published for ELMo on CoNLL-2003. Their
 character CNN is left out, as inputs are compared. The score is conlleval's entity F1.
-
-Data are columns, or rows as data hubs export them: a list of words and a list of tags
-in each, in any form of rows but a table. Tags may be numbers of names, which stand in
-the features of the data set: in a file of JSON beside the rows, or in Parquet's own
-metadata.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import numpy as np
 import torch
 from allennlp_light.modules.conditional_random_field import ConditionalRandomField
@@ -32,7 +25,6 @@ from downstream.modules.tagging import Tags
 from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
-    ColumnSentence,
     bio_spans,
     bio_tags,
     check_words,
@@ -40,7 +32,8 @@ from downstream.readers.columns import (
     read_columns,
     relabelled,
 )
-from downstream.readers.rows import object_rows, read_cells
+from downstream.readers.rows import object_rows
+from downstream.readers.tagged_rows import read_tagged_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
     Dropout,
@@ -49,92 +42,7 @@ from downstream.settings import (
     TrainingSettings,
 )
 from downstream.tasks.ner.tags import TAG, bio_to_bioul, read_tags, to_bio
-from elmoc.errors import InputError, reading, shortened
-from elmoc.files.records import read_json
-from elmoc.text.arrow_files import is_parquet
-
-# Keys of a row; the first of each that is there is read.
-WORDS = ("tokens", "words", "token", "text", "sentence")
-TAGS = ("ner_tags", "tags", "labels", "ner", "ner_labels", "bio_tags", "label")
-WANTED = (
-    f"ner reads a list of words ({', '.join(WORDS)}) and one of tags "
-    f"({', '.join(TAGS)}) in JSON and Parquet"
-)
-# Files of a data set's features, beside its rows.
-FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
-# No tag that is a name.
-_NUMBER = re.compile(r"-?\d+")
-
-
-def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
-    """The sentences of a file of rows, in columns: word, tag. Rows without words are
-    left out.
-
-    Args:
-        path: the file.
-        names: of tags that are numbers; by default those of the data set's features.
-
-    Raises:
-        InputError: a row without words and as many tags, or a number without a name.
-    """
-    sentences = []
-    for number, cells in read_cells(path, (WORDS, TAGS), WANTED):
-        with reading(f"{path}, line {number}"):
-            words_column, tags_column = cells
-            words = msgspec.convert(cells[words_column], list[str])
-            given = msgspec.convert(cells[tags_column], list[int | str])
-            # Tables become JSON with numbers as text.
-            tags = list(map(str, given))
-            numbers = list(filter(_NUMBER.fullmatch, tags))
-            if numbers and not names:
-                names = _class_names(path, tags_column)
-            if len(words) != len(tags):
-                raise InputError(f"{len(words)} words have {len(tags)} tags")
-            named = {str(place): name for place, name in enumerate(names)}
-            unnamed = [tag for tag in numbers if tag not in named]
-            if unnamed:
-                raise InputError(
-                    f"tags are numbers ({unnamed[0]}), of which the JSON of features "
-                    f"({FEATURES[0]}) beside the file, or --tag-names, names "
-                    f"{len(names) or 'none'}: give all by --tag-names O,B-PER,… in the "
-                    "order of the numbers, from 0"
-                )
-        rows = [
-            [word, named.get(tag, tag)] for word, tag in zip(words, tags, strict=True)
-        ]
-        if rows:
-            sentences.append(ColumnSentence(path, rows, [number] * len(rows)))
-    if not sentences:
-        raise InputError(f"{path} holds no rows with words")
-    return sentences
-
-
-def _class_names(path: Path, column: str) -> list[str]:
-    """The names of the numbers in a column of a data set; none where they are not
-    known, or are others in parts of the data set.
-    """
-    beside = [path.with_name(name) for name in FEATURES]
-    described = [read_json(each) for each in beside if each.is_file()]
-    if is_parquet(path):
-        from pyarrow import parquet
-
-        with reading(path):
-            metadata = parquet.read_schema(path).metadata or {}
-            described.append(msgspec.json.decode(metadata.get(b"huggingface", b"{}")))
-    features = [value for name, value in _fields(described) if name == column]
-    found = [value for name, value in _fields(features) if name == "names"]
-    is_one = bool(found) and found.count(found[0]) == len(found)
-    return list(map(str, found[0])) if is_one else []
-
-
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all names and values of the objects in a JSON value."""
-    if isinstance(value, Mapping):
-        yield from value.items()
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _fields(each)
+from elmoc.errors import InputError, shortened
 
 
 @dataclass(frozen=True)

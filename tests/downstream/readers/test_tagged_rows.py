@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from downstream.tasks.ner.task import FEATURES, TASK, NerReaderOptions
+from downstream.readers.tagged_rows import FEATURES
+from downstream.tasks.ner.task import TASK, NerReaderOptions
 from elmoc.errors import InputError
 
 WORDS = [["Bo", "met", "Al", "Xu"], ["Rain"], []]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from downstream.tasks.snli.task import LONGEST, TASK, SentencePair
+from downstream.readers.sentence_pairs import LONGEST, SentencePair
+from downstream.tasks.snli.task import TASK
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [

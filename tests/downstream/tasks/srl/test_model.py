@@ -8,7 +8,8 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import make_sentence
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.columns import Span, bio_tags
-from downstream.tasks.srl.task import PUBLISHED, Proposition, SrlProbe, SrlSentence
+from downstream.tasks.srl.model import Proposition, SrlProbe, SrlSentence
+from downstream.tasks.srl.task import PUBLISHED
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from downstream.readers.columns import Span
-from downstream.tasks.srl.task import TASK, Proposition, SrlSentence
+from downstream.tasks.srl.model import Proposition, SrlSentence
+from downstream.tasks.srl.task import TASK
 from elmoc.errors import InputError
 
 # a sentence, then a proposition a line: the predicate's place and lemma, and its spans

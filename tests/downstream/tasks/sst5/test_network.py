@@ -4,7 +4,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 import torch
-from downstream.tasks.sst5.task import TASK, BiattentiveClassifier, Sst5Settings
+from downstream.tasks.sst5.network import BiattentiveClassifier, Sst5Settings
+from downstream.tasks.sst5.task import TASK
 from torch import Tensor
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from downstream.tasks.sst5.task import parse_tree
+from downstream.tasks.sst5.trees import parse_tree
 
 
 def test_nodes_come_before_those_under_them() -> None:

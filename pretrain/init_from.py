@@ -1,0 +1,149 @@
+"""Going on from a model (`--init-from`): the weights of a model directory that a new
+run begins with.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
+from elmoc.errors import InputError, reading, say
+from elmoc.model_directory import (
+    ModelDirectory,
+    OutputLayerRecord,
+    read_model_directory,
+)
+from elmoc.word_vectors.opening import read_stored
+from elmoc.word_vectors.sources import VectorSource, check_vectors
+from elmoc.word_vectors.stored import StoredVectors
+from pretrain.config import differences
+from pretrain.data.sources import TrainingData
+from pretrain.input_layers import InputNetwork
+from pretrain.output_layers import SHARED, OutputLayers
+
+
+def initialise_from(
+    path: str,
+    encoder: BidirectionalEncoder,
+    output_layers: OutputLayers,
+    record: dict[str, Any],
+    *,
+    data: TrainingData,
+    network: InputNetwork | None,
+) -> ModelDirectory:
+    """Take the weights of a model directory over, and its output layers where these are
+    for targets of the same kind.
+
+    The same kind is the same word vectors and kind of transform. Where its numbers
+    (mean and matrix) were fitted to this corpus, the output layers start near what they
+    have to become.
+
+    Args:
+        path: of the model or run directory, which is returned.
+        encoder: of the run; it gets the weights.
+        output_layers: of the run; they get the weights where they are of the same kind.
+        record: what tells the output layers apart from others.
+        data: whose vector tables the run reads.
+        network: makes the word vectors of the run, if any does; it gets the weights.
+
+    Raises:
+        InputError: the encoder, the directions or the input vectors differ.
+    """
+    model = read_model_directory(path)
+    require_same_encoder(path, encoder, model)
+    # A network of the run goes on from the model's network; frozen vectors have to be
+    # the same.
+    vectors = model.word_vectors
+    if network is None:
+        is_same = data.inputs.transform.same_as(model.transform)
+        if not (is_same and data.inputs.source.same_as(vectors)):
+            raise InputError(
+                f"--init-from {path}: the table {data.inputs.name} was not made as the "
+                f"model's word vectors were ({vectors.origin}, "
+                f"{vectors.post_processing}): make one by build_vectors --like"
+            )
+    else:
+        stored = model.read_stored_vectors()
+        is_alike = type(stored) is type(network.stored())
+        if stored is None or not is_alike or vectors.post_processing != "none":
+            raise InputError(
+                f"--init-from {path}: the model's word vectors are not from a "
+                f"{network.title}: choose its input_layer.kind"
+            )
+        check_vectors(stored, vectors)
+        network.load(stored)
+    # A run of one direction takes its half of a model of two.
+    for direction in encoder.directions:
+        half = model.encoder.direction(direction)
+        encoder.direction(direction).load_state_dict(half.state_dict())
+    # Output layers for other targets are of no use, and of another width perhaps.
+    kept = model.output_layer
+    if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
+        say(
+            f"going on from {path}; it has no output layers for these targets, so they "
+            "start anew"
+        )
+        return model
+    parts = [SHARED, *map(direction_name, encoder.directions)]
+    with reading(f"{path}: heads.safetensors"):
+        output_layers.load_state_dict(
+            {
+                name: tensor
+                for name, tensor in kept.weights.items()
+                if name.partition(".")[0] in parts
+            }
+        )
+    say(f"going on from {path}")
+    return model
+
+
+def require_same_encoder(
+    path: str, encoder: BidirectionalEncoder, model: ModelDirectory
+) -> None:
+    """Raise an `InputError` where the encoder of a model has other sizes, or lacks a
+    direction.
+    """
+    # Dropout has no weights: it may be another one now.
+    ours = encoder.config.to_dict() | {"dropout": None}
+    differing = differences(model.encoder.config.to_dict() | {"dropout": None}, ours)
+    lacking = set(encoder.directions) - set(model.encoder.directions)
+    differing += [f"it lacks the {direction} direction" for direction in lacking]
+    if differing:
+        raise InputError(
+            f"--init-from {path}: the model's encoder is another: "
+            f"{', '.join(differing)}"
+        )
+
+
+def read_stored_vectors(
+    source: VectorSource, own_model: Path | None, before: Path | StoredVectors | None
+) -> StoredVectors | None:
+    """The stored vectors that the table of inputs was made from, read now: they may be
+    gone when a model is exported.
+
+    A warning is printed where they cannot be found, or have changed.
+
+    Args:
+        source: of the table.
+        own_model: the model that the run has exported.
+        before: the vectors of the model that the run started from.
+
+    Returns:
+        None where the table was made from vectors of another kind.
+    """
+    if not source.origin.endswith(".safetensors"):
+        return None
+    # A model keeps a copy of its vectors when the file that they came from is moved.
+    places = [own_model and own_model / source.file_name, before]
+    copies = (each for each in places if isinstance(each, Path) and each.is_file())
+    try:
+        stored: StoredVectors = read_stored(next(copies, Path(source.origin)))
+        check_vectors(stored, source)
+        return stored
+    except (InputError, OSError) as error:
+        say(
+            f"warning: models of this run will not hold their word vectors ({error}): "
+            "use them with --vectors",
+            file=sys.stderr,
+        )
+        return None
