@@ -1,8 +1,9 @@
 """Joining word vectors: several sources become one, side by side.
 
-Each source is scaled, so that the vectors of frequent words of a corpus have a mean
-length of 1, or of its weight. What is written is a small record: the sources stay where
-they are.
+Each source is scaled, so that the vectors of frequent words of a corpus are at a mean
+distance (root of the mean square) of 1 from their mean, or of its weight: what words
+have in common, which may be long, does not count. What is written is a small record:
+the sources stay where they are.
 """
 
 import sys
@@ -20,7 +21,7 @@ from elmoc.errors import InputError, say
 from elmoc.files.writing import locked
 from elmoc.word_vectors.opening import open_word_vectors
 
-# The most frequent words, by which lengths are measured.
+# The most frequent words, by which distances are measured.
 _MEASURED_WORDS = 20_000
 
 
@@ -41,7 +42,8 @@ class JoinOptions:
     weights: Annotated[
         list[float],
         Meta(
-            description="mean length of the vectors of each source (default: 1 each)",
+            description="mean distance of the vectors of each source from their mean "
+            "(default: 1 each)",
             extra={"metavar": "W"},
         ),
     ] = field(default_factory=list)
@@ -78,12 +80,16 @@ def join_vectors(options: JoinOptions) -> None:
                 # It is recorded, and opened again from anywhere.
                 origin = str(Path(origin).absolute())
             vectors = open_word_vectors(origin, only=words)
-            lengths = np.linalg.norm(vectors.lookup(words), axis=1)
-            known = lengths[lengths > 0]
-            if not len(known):
-                raise InputError(f"{origin} has no vector for a word of {corpus.path}")
+            rows = vectors.lookup(words)
+            known = rows[rows.any(axis=1)].astype(np.float64)
+            distance = float(np.sqrt(known.var(axis=0).sum())) if len(known) else 0.0
+            if distance == 0:
+                raise InputError(
+                    f"{origin} tells no two words of {corpus.path} apart: it may be of "
+                    "another language"
+                )
             parts.append(vectors)
-            scales.append(weight / float(known.mean()))
+            scales.append(weight / distance)
             say(f"{origin}: {vectors.size} numbers, scaled by {scales[-1]:.4g}")
         joined = JoinedVectors(parts, scales)
         joined.write_record(options.output)
@@ -95,8 +101,8 @@ main = partial(
     JoinOptions,
     join_vectors,
     prog="python -m data_scripts.join_vectors",
-    description="Put several word vectors side by side, each scaled to the same mean "
-    "length.",
+    description="Put several word vectors side by side, each scaled to differ as much "
+    "between words.",
 )
 
 if __name__ == "__main__":

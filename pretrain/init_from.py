@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, reading, say
 from elmoc.model_directory import (
@@ -13,13 +15,17 @@ from elmoc.model_directory import (
     OutputLayerRecord,
     read_model_directory,
 )
-from elmoc.word_vectors.opening import read_stored
+from elmoc.word_vectors.compact import CompactVectors
+from elmoc.word_vectors.opening import open_joined, read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.config import differences
 from pretrain.data.sources import TrainingData
 from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayers
+
+# The weight of the input projection of a direction.
+PROJECTION = "input_layer.projection.weight"
 
 
 def initialise_from(
@@ -50,13 +56,14 @@ def initialise_from(
         InputError: the encoder, the directions or the input vectors differ.
     """
     model = read_model_directory(path)
-    require_same_encoder(path, encoder, model)
     # A network of the run goes on from the model's network; frozen vectors have to be
     # the same.
     vectors = model.word_vectors
+    scale = joined_with(vectors, data.inputs.source)
+    require_same_encoder(path, encoder, model, is_wider=scale is not None)
     if network is None:
         is_same = data.inputs.transform.same_as(model.transform)
-        if not (is_same and data.inputs.source.same_as(vectors)):
+        if scale is None and not (is_same and data.inputs.source.same_as(vectors)):
             raise InputError(
                 f"--init-from {path}: the table {data.inputs.name} was not made as the "
                 f"model's word vectors were ({vectors.origin}, "
@@ -74,8 +81,10 @@ def initialise_from(
         network.load(stored)
     # A run of one direction takes its half of a model of two.
     for direction in encoder.directions:
-        half = model.encoder.direction(direction)
-        encoder.direction(direction).load_state_dict(half.state_dict())
+        state = model.encoder.direction(direction).state_dict()
+        if scale is not None:
+            state[PROJECTION] = widened(state[PROJECTION], scale, data.inputs.size)
+        encoder.direction(direction).load_state_dict(state)
     # Output layers for other targets are of no use, and of another width perhaps.
     kept = model.output_layer
     if kept.weights is None or not kept.is_like(OutputLayerRecord(record, None)):
@@ -97,15 +106,41 @@ def initialise_from(
     return model
 
 
+def joined_with(vectors: VectorSource, source: VectorSource) -> float | None:
+    """The scale of a model's word vectors among those of a table, where these are the
+    first of several that were joined, and neither is transformed; else None.
+    """
+    if not source.origin.endswith(".json"):
+        return None
+    joined = open_joined(source.origin)
+    first = joined.parts[0]
+    kept = {vectors.post_processing, source.post_processing} == {"none"}
+    if not kept or first.fingerprint != vectors.fingerprint:
+        return None
+    return joined.scales[0]
+
+
+def widened(weight: Tensor, scale: float, size: int) -> Tensor:
+    """The input projection [P, size] that makes the same of joined vectors as `weight`
+    [P, E] of the first of them alone, before they were scaled: the others begin at 0.
+    """
+    wider = weight.new_zeros(len(weight), size)
+    wider[:, : weight.shape[1]] = weight / scale
+    return wider
+
+
 def require_same_encoder(
-    path: str, encoder: BidirectionalEncoder, model: ModelDirectory
+    path: str, encoder: BidirectionalEncoder, model: ModelDirectory, *, is_wider: bool
 ) -> None:
     """Raise an `InputError` where the encoder of a model has other sizes, or lacks a
-    direction.
+    direction. What `is_wider` reads more word vectors.
     """
     # Dropout has no weights: it may be another one now.
-    ours = encoder.config.to_dict() | {"dropout": None}
-    differing = differences(model.encoder.config.to_dict() | {"dropout": None}, ours)
+    free: dict[str, Any] = {"dropout": None}
+    if is_wider:
+        free["word_vector_size"] = None
+    ours = encoder.config.to_dict() | free
+    differing = differences(model.encoder.config.to_dict() | free, ours)
     lacking = set(encoder.directions) - set(model.encoder.directions)
     differing += [f"it lacks the {direction} direction" for direction in lacking]
     if differing:
@@ -129,7 +164,8 @@ def read_stored_vectors(
         before: the vectors of the model that the run started from.
 
     Returns:
-        None where the table was made from vectors of another kind.
+        None where the table was made from vectors of another kind, or of a teacher,
+        which are large, and stay where they are.
     """
     if not source.origin.endswith(".safetensors"):
         return None
@@ -139,7 +175,8 @@ def read_stored_vectors(
     try:
         stored: StoredVectors = read_stored(next(copies, Path(source.origin)))
         check_vectors(stored, source)
-        return stored
+        is_large = isinstance(stored, CompactVectors) and stored.counts is not None
+        return None if is_large else stored
     except (InputError, OSError) as error:
         say(
             f"warning: models of this run will not hold their word vectors ({error}): "

@@ -238,11 +238,6 @@ class Recipe:
                 "fasttext is for word vectors that are trained here, without vectors "
                 "and init_from"
             )
-        if options.teacher and options.init_from:
-            raise InputError(
-                "teacher is for a model that begins anew: a model that goes on keeps "
-                "its word vectors"
-            )
         if options.max_time is not None:
             parse_duration(options.max_time)
         # Once the tables are made, the word vectors may be moved away.
@@ -337,15 +332,17 @@ class Recipe:
             made = Path(material.vectors)
             title = "fastText vectors of the corpus"
             steps.append(job_step(title, "train_fasttext", vectors, made))
+        # An adapted model reads its inputs as they were transformed before; targets are
+        # transformed anew for the new text.
+        like = self._options.init_from
         inputs = material.vectors
         targets = material.target_vectors
         if self._options.teacher is not None:
             steps += self._steps_of_teacher(self._options.teacher)
             inputs = targets = str(self._output / JOINED)
-        # An adapted model reads its inputs as they were transformed before; targets are
-        # transformed anew for the new text.
+            like = None
         tables: dict[str, dict[str, Any]] = {
-            "input": {"origin": inputs, "like": self._options.init_from},
+            "input": {"origin": inputs, "like": like},
             "target": {"origin": targets, "transform": material.targets},
         }
         for name, table in tables.items():
@@ -359,15 +356,13 @@ class Recipe:
         """Vectors of a teacher, which are joined with the word vectors."""
         taught = self._output / TAUGHT
         vectors = {"corpus": self._corpus, "model": teacher, "output": taught}
-        joined = {
-            "corpus": self._corpus,
-            "origins": [self._material.vectors, str(taught)],
-            "output": self._output / JOINED,
-        }
+        both = self._output / JOINED
+        origins = [self._material.vectors, str(taught)]
+        joined = {"corpus": self._corpus, "origins": origins, "output": both}
         title = f"vectors of every word type by {teacher}"
         return [
             job_step(title, "teacher_vectors", vectors, taught),
-            job_step("both side by side", "join_vectors", joined, joined["output"]),
+            job_step("both side by side", "join_vectors", joined, both),
         ]
 
     def _steps_of_general_text(self) -> list[Step]:

@@ -101,16 +101,24 @@ def test_the_command_narrows_and_refuses(small_corpus: Corpus, model: Path, tmp_
         make_teacher_vectors(small_corpus.path, str(model), tmp_path / "x.bin")
 
 
-def test_sources_are_joined_at_the_same_length(small_corpus: Corpus, tmp_path: Path, capsys) -> None:
-    (tmp_path / "v.vec").write_text(f"{small_corpus.lexicon[3]} 3 4\n", encoding="utf-8")
+def test_sources_are_joined_so_that_words_differ_alike(small_corpus: Corpus, tmp_path: Path, capsys) -> None:
+    known, other, unknown = small_corpus.lexicon[3:6]
+    # Far from zero, and 10 apart.
+    (tmp_path / "v.vec").write_text(f"{known} 103 4\n{other} 97 -4\n", encoding="utf-8")
     command = [str(small_corpus.path), str(tmp_path / "v.vec"), "random:1:50", str(tmp_path / "both.json")]
     assert join_vectors([*command, "--weights", "2", "1"]) == 0
     vectors = open_word_vectors(tmp_path / "both.json")
     assert vectors.size == 52
-    known = vectors.lookup([small_corpus.lexicon[3]])[0]
-    np.testing.assert_allclose(np.linalg.norm(known[:2]), 2, rtol=1e-6)
-    lengths = np.linalg.norm(vectors.lookup(small_corpus.lexicon)[:, 2:], axis=1)
-    np.testing.assert_allclose(lengths.mean(), 1, rtol=1e-5)
-    assert not vectors.lookup([small_corpus.lexicon[4]])[0, :2].any()
-    assert join_vectors([*command[:-1], str(tmp_path / "other.json"), "--weights", "2"]) == 1
-    assert "not a positive number for each of 2 word vectors" in capsys.readouterr().err
+    rows = vectors.lookup([known, other, unknown])
+    np.testing.assert_allclose(np.linalg.norm(rows[0, :2] - rows[1, :2]), 2 * 2, rtol=1e-6)
+    assert not rows[2, :2].any()
+    assert rows[2].any()
+    spread = vectors.lookup(small_corpus.lexicon)[:, 2:].var(axis=0).sum() ** 0.5
+    np.testing.assert_allclose(spread, 1, rtol=1e-5)
+    (tmp_path / "v.vec").write_text(f"{known} 103 4\n", encoding="utf-8")
+    for options, reason in {
+        ("--weights", "2"): "not a positive number for each of 2",
+        (): "tells no two words",
+    }.items():
+        assert join_vectors([*command[:-1], str(tmp_path / "other.json"), *options]) == 1
+        assert reason in capsys.readouterr().err

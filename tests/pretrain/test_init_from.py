@@ -1,12 +1,22 @@
 """Going on from another model: what is taken from it, what starts anew, and models that do not fit."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.joined import JoinedVectors
+from elmoc.word_vectors.opening import open_joined, open_word_vectors
+from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.table import VectorTable
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TinyRuns, assert_same
+from tests.tiny import add_table
+
+from elmoc import ElmoC
 
 Fails = Callable[[int], str]
 
@@ -72,3 +82,23 @@ def test_init_from_a_model_that_does_not_fit(
     status = runs.status("second", "--init-from", str(runs.folder / "first"), **settings)
     assert message in error_line(status)
     assert not (runs.folder / "second").exists()
+
+
+def test_a_model_goes_on_with_more_word_vectors_beside_its_own(runs: TinyRuns, tmp_path: Path) -> None:
+    first = runs.run("first", train__updates=1)
+    corpus = Corpus(runs.corpus)
+    own = VectorTable(corpus, "raw").source
+    parts = [open_word_vectors(own.origin), RandomVectors(seed=5, size=3)]
+    JoinedVectors(parts, [0.5, 2.0]).write_record(tmp_path / "both.json")
+    add_table(corpus, "both", open_joined(str(tmp_path / "both.json")))
+    second = runs.run("second", "--init-from", str(first.path), data__input_vectors="both", train__updates=1)
+    before, after = read_model_directory(first.path).encoder.weights(), first_checkpoint(second)["encoder"]
+    words = corpus.lexicon[:9]
+    for name, weight in before.items():
+        if name.endswith("input_projection.weight"):
+            alone = parts[0].lookup(words) @ weight.numpy().T
+            both = open_joined(str(tmp_path / "both.json")).lookup(words) @ after[name].numpy().T
+            np.testing.assert_allclose(both, alone, rtol=1e-5, atol=1e-6)
+        else:
+            assert torch.equal(after[name], weight), name
+    assert ElmoC.from_pretrained(second.path).embed(words).shape[1] == 9

@@ -173,9 +173,7 @@ def test_own_vectors_are_trained(
     assert corpus.record.settings["left_out_sentences"]["two"] > 0
 
 
-def test_a_teacher_stands_beside_the_word_vectors(
-    texts: list[str], tmp_path: Path, jobs_here: Jobs, error_line: Fails
-) -> None:
+def test_a_teacher_stands_beside_the_word_vectors(texts: list[str], tmp_path: Path, jobs_here: Jobs) -> None:
     out, teacher = tmp_path / "out", tiny_bert(tmp_path / "bert", ["w1", "w2", "w30"])
     options = ["--config", tmp_path / "tiny.toml", "--vectors", tmp_path / "vectors.bin", "--teacher", teacher]
     assert recipe(*texts, out, *options) == 0
@@ -188,7 +186,12 @@ def test_a_teacher_stands_beside_the_word_vectors(
     jobs_here.clear()
     assert recipe(*texts, out, *options) == 0
     assert [module for module, _ in jobs_here] == ["pretrain"], "the rest is done"
-    assert "teacher" in error_line(recipe(*texts, tmp_path / "on", "--init-from", out, "--teacher", teacher))
+    # A model without a teacher goes on with one beside its vectors, from where it was.
+    plain, taught = tmp_path / "plain", tmp_path / "taught"
+    assert recipe(*texts, plain, *options[:4]) == 0
+    assert recipe(*texts, taught, "--init-from", plain, "--general", "none", *options[:2], *options[4:]) == 0
+    assert "word vectors of a teacher" in (taught / "model/README.md").read_text()
+    assert ElmoC.from_pretrained(taught).word_vectors.size == own.size + 16
 
 
 @pytest.mark.parametrize(
