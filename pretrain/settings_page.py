@@ -47,13 +47,8 @@ def rows_of(kind: type) -> dict[str, str]:
     """A row of the table for each key of a dataclass: its default and its meaning."""
     rows = {}
     for each in settings_of(kind):
-        meaning = each.help
-        # Most meanings name the choices.
-        if not all(choice in meaning for choice in each.choices):
-            choices = ", ".join(f"`{choice}`" for choice in each.choices)
-            meaning = f"{meaning} ({choices})" if meaning else choices
         default = json.dumps(each.default)
-        rows[each.name] = f"| `{each.name}` | `{default}` | {meaning} |"
+        rows[each.name] = f"| `{each.name}` | `{default}` | {each.help} |"
     return rows
 
 

@@ -52,12 +52,12 @@ def as_trained(
             f"{known!r}, as the training data spells it"
         )
     if not counts:
-        warn(f"{name} has no label, such as {_listed(trained)} of the training data")
+        warn(f"{name} has no label, such as {listed(trained)} of the training data")
     if unknown:
         share = f"{sum(unknown.values()):,} of {sum(counts.values()):,} labels"
         warn(
             f"{name}: {share} are unknown to the training data, and are never learned: "
-            f"{_listed(unknown)}; it has {_listed(trained)}"
+            f"{listed(unknown)}; it has {listed(trained)}"
         )
     return [task.with_labels(example, renamed) for example in examples]
 
@@ -69,7 +69,7 @@ def warn_of_spellings(name: str, counts: dict[str, int]) -> None:
     """
     for labels in _by_spelling(counts).values():
         if len(labels) > 1:
-            found = _listed({label: counts[label] for label in labels})
+            found = listed({label: counts[label] for label in labels})
             warn(
                 f"{name}: {found} are learned as different labels: spell them alike "
                 "where they are one"
@@ -92,7 +92,7 @@ def _plain(label: str) -> str:
     return re.sub(r"[\s_-]+", "_", folded.strip())
 
 
-def _listed(counts: dict[str, int]) -> str:
+def listed(counts: dict[str, int]) -> str:
     """Labels and their numbers, the most frequent first."""
     ordered = sorted(counts, key=lambda label: (-counts[label], label))
     shown = ", ".join(f"{label!r} ({counts[label]:,})" for label in ordered[:LISTED])

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
-from downstream.probe.labels import as_trained, count_labels, warn_of_spellings
+from downstream.probe.labels import (
+    as_trained,
+    count_labels,
+    listed,
+    warn_of_spellings,
+)
 from downstream.probe.task import Task
 from downstream.settings import ReaderOptions
 from elmoc.errors import InputError, say
@@ -108,15 +113,17 @@ def read_split(
     labels = count_labels(task, examples)
     if trained is None:
         warn_of_spellings(name, labels)
-    is_part = name == "train" and fraction != 1
-    part = f": {100 * fraction:.4g} % of them" if is_part else ""
-    say(f"{name:6} {task.describe(examples)}{part}")
     by_example = [task.sentences(example) for example in examples]
+    lengths = [sum(len(each.words) for each in own) for own in by_example]
+    is_part = name == "train" and fraction != 1
+    part = f" ({100 * fraction:.4g} % of them)" if is_part else ""
+    shown = f": {listed(labels)}" if labels else ""
+    say(f"{name:6} {len(examples):,} {task.unit}{part}, {sum(lengths):,} words{shown}")
     return Split(
         name=name,
         examples=examples,
         sentences=list(chain.from_iterable(by_example)),
-        lengths=[sum(len(each.words) for each in own) for own in by_example],
+        lengths=lengths,
         files=files,
         # Results are compared by contents: runs may find a file in other folders.
         fingerprints=[fingerprint([path.read_bytes()]) for path in paths],

@@ -114,12 +114,6 @@ class Task(ABC, Generic[Example, Prediction]):
         """The example with other names of some labels: label → its name."""
         return example
 
-    @abstractmethod
-    def describe(self, examples: Sequence[Example]) -> str:
-        """One printed line about a split: counts, and all that the reader had to change
-        or leave out.
-        """
-
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
         """Facts of the training data that the model needs (label sets), as JSON can
         hold them: arguments of `model`.

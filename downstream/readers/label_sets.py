@@ -14,7 +14,6 @@ NUMBER = re.compile(r"\d+(\.\d+)?(e-\d+)?")
 class LabelSet:
     """The labels of a task whose files are labelled rows.
 
-    task: its name.
     wanted: what the task reads, as errors say it.
     columns: the names that the column of labels may have, and those of the column of
         each text; the first that is there is read.
@@ -25,7 +24,6 @@ class LabelSet:
         equal part.
     """
 
-    task: str
     wanted: str
     columns: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
@@ -68,7 +66,6 @@ class LabelSet:
 
 
 NLI = LabelSet(
-    task="snli",
     wanted="snli reads gold_label (or label), sentence1 (premise) and sentence2 "
     "(hypothesis) in JSON lines, or columns that the first line names so",
     columns=(
@@ -82,7 +79,6 @@ NLI = LabelSet(
     is_open=True,
 )
 FIVE_CLASSES = LabelSet(
-    task="sst5",
     wanted="sst5 reads trees like (3 (2 This) (3 works)), or text and label in JSON "
     "lines or in columns; labels are 0 to 4, very negative to very positive, or scores "
     "from 0 to 1",
@@ -101,7 +97,6 @@ FIVE_CLASSES = LabelSet(
     has_scores=True,
 )
 TWO_CLASSES = LabelSet(
-    task="imdb",
     wanted="imdb reads text and label in JSON lines or in columns; labels are neg and "
     "pos, negative and positive, or 0 and 1",
     columns=(

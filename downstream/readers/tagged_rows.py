@@ -53,8 +53,6 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
             numbers = list(filter(_NUMBER.fullmatch, tags))
             if numbers and not names:
                 names = _class_names(path, tags_column)
-            if len(words) != len(tags):
-                raise InputError(f"{len(words)} words have {len(tags)} tags")
             named = {str(place): name for place, name in enumerate(names)}
             unnamed = [tag for tag in numbers if tag not in named]
             if unnamed:
@@ -64,9 +62,8 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
                     f"{len(names) or 'none'}: give all by --tag-names O,B-PER,… in the "
                     "order of the numbers, from 0"
                 )
-        rows = [
-            [word, named.get(tag, tag)] for word, tag in zip(words, tags, strict=True)
-        ]
+            pairs = zip(words, tags, strict=True)
+            rows = [[word, named.get(tag, tag)] for word, tag in pairs]
         if rows:
             sentences.append(ColumnSentence(path, rows, [number] * len(rows)))
     if not sentences:

@@ -64,7 +64,6 @@ class Row:
 
     encoder: its name; "–" without one.
     word_vectors: their name; "–" without any.
-    mix: the mean over seeds of the layers' weights and scale: `0.20 0.80 × 1.10`.
     dataset: data set and split, and the facts in which the row differs from others on
         them: `wnut17 dev, hidden_size 100`.
     """
@@ -73,7 +72,6 @@ class Row:
     gains: Mapping[str, Gain]
     encoder: str
     word_vectors: str
-    mix: str
     dataset: str = ""
 
     @property
@@ -86,6 +84,17 @@ class Row:
         """A result that names the encoder."""
         return self.results.get("both", self.results.get("features"))
 
+    @property
+    def mix(self) -> str:
+        """The weights of the layers and the scale, means over seeds: `0.20 0.80 ×
+        1.10`.
+        """
+        result = self.with_encoder
+        mixes = [mix for mix in result.mixes if mix] if result else []
+        # Column by column: layers in their order, and the scale last.
+        means = [f"{fmean(values):.2f}" for values in zip(*mixes, strict=True)]
+        return f"{' '.join(means[:-1])} × {means[-1]}" if means else NONE
+
 
 def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[Row]:
     """The rows of the table of these results.
@@ -96,9 +105,9 @@ def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[
     Raises:
         InputError: see `read_results`.
     """
-    results = read_results(paths)
-    # Lines may be damaged in ways that show where they are compared.
+    # Lines may be damaged in ways that show where they are pooled or compared.
     with reading(", ".join(map(str, paths))):
+        results = read_results(paths)
         rows = _arrange(results, resamples)
         places = [result.place for result in results]
         rows.sort(key=lambda row: row.first.settings["train_fraction"])
@@ -140,7 +149,6 @@ def _arrange(results: Sequence[Result], resamples: int) -> list[Row]:
                 gains=_gains(found, resamples),
                 encoder=encoders.get(encoder, NONE),
                 word_vectors=vectors.get(table, NONE),
-                mix=_mix_of(found),
             )
             rows.append(row)
     return rows
@@ -180,15 +188,6 @@ def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
         for (kind, result), scores in pairs
         if kind != "vectors"
     }
-
-
-def _mix_of(results: Mapping[str, Result]) -> str:
-    """The weights of the layers and the scale, of both or of features alone."""
-    result = results.get("both", results.get("features"))
-    mixes = [mix for mix in result.mixes if mix] if result else []
-    # Column by column: layers in their order, and the scale last.
-    means = [f"{fmean(values):.2f}" for values in zip(*mixes, strict=True)]
-    return f"{' '.join(means[:-1])} × {means[-1]}" if means else NONE
 
 
 def _facts(row: Row) -> dict[str, str]:

@@ -73,7 +73,7 @@ def show_results(options: TableOptions) -> None:
     """Print the table of results, and write it where the options say so."""
     rows = compared_rows(options.results)
     tables = result_tables(rows)
-    notes = explanations(rows)
+    notes = explanations()
     merits = merit_table(rows) if options.merit else None
     if merits:
         tables.append(merits)
@@ -140,9 +140,9 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
     ]
 
 
-def explanations(rows: Sequence[Row]) -> list[str]:
+def explanations() -> list[str]:
     """How the numbers are to be read, a paragraph each."""
-    paragraphs = [
+    return [
         "Scores are percentages, mean ± standard deviation over seeds. A gain is a "
         "difference of means in points; [its 95 % interval] is from a paired bootstrap "
         f"of {RESAMPLES:,} resamples of the items, the same for all seeds and inputs: "
@@ -152,13 +152,9 @@ def explanations(rows: Sequence[Row]) -> list[str]:
         "fastText alone in Li et al. (2019), on SNLI, SST-5, CoNLL-2003 (ner) and "
         "OntoNotes (srl, coref). mix of layers: the weight of each in the probe's "
         "scalar mix × its scale, means over seeds; of both, or of features alone.",
+        "dev: the development part, which also chose the epoch, for all kinds of "
+        "inputs alike.",
     ]
-    if any(row.first.split == "dev" for row in rows):
-        paragraphs.append(
-            "dev: the development part, which also chose the epoch, for all kinds of "
-            "inputs alike."
-        )
-    return paragraphs
 
 
 def row_as_json(row: Row) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def _report(
         partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     rows = compared_rows([out / "results.jsonl"])
     merit = figure_of_merit(rows)
-    all_notes = explanations(rows) + list(notes)
+    all_notes = explanations() + list(notes)
     say_lines(f"\n{tables_as_text(result_tables(rows), all_notes)}\n")
     say(f"figure of merit: {merit or 'none without results of both and of vectors'}")
     content = {

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
-from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import (
     COREFERENCE,
@@ -58,18 +57,6 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
 
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:
         return example.sentences
-
-    def describe(self, examples: Sequence[CorefDocument]) -> str:
-        sentences = sum(len(example.sentences) for example in examples)
-        tokens = sum(len(example.speakers) for example in examples)
-        chains = list(chain.from_iterable(example.chains for example in examples))
-        mentions = sum(map(len, chains))
-        return (
-            f"{counted(len(examples), 'document')}, "
-            f"{counted(sentences, 'sentence')}, {counted(tokens, 'token')}, "
-            f"{counted(mentions, 'mention')} in {counted(len(chains), 'chain')}, "
-            f"{len(chains) - len(without_singletons(chains)):,} of them singletons"
-        )
 
     def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:
         """The genres, where the names of documents tell several; whether speakers are

@@ -22,7 +22,6 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_items, precision_recall_f1
 from downstream.modules.lstm import BiLstm
 from downstream.modules.tagging import Tags
-from downstream.printing import counted
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
     bio_spans,
@@ -174,14 +173,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
     ) -> TaggedSentence:
         spans = relabelled(bio_spans(example.tags), names)
         return replace(example, tags=bio_tags(spans, len(example.tags)))
-
-    def describe(self, examples: Sequence[TaggedSentence]) -> str:
-        tags = list(chain.from_iterable(example.tags for example in examples))
-        entities = sum(tag.startswith("B-") for tag in tags)
-        return (
-            f"{counted(len(examples), 'sentence')}, {counted(len(tags), 'token')}, "
-            f"{counted(entities, 'entity', 'entities')}"
-        )
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types of `train`."""

@@ -7,10 +7,8 @@ dropout and hyper-parameters of the version that was published with ELMo; the sc
 accuracy.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +24,6 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import TaskSentence
 from downstream.modules.lstm import BiLstm
-from downstream.printing import counted
 from downstream.readers.label_sets import NLI
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
@@ -194,13 +191,6 @@ class SnliTask(ClassificationTask[SentencePair]):
 
     def sentences(self, example: SentencePair) -> list[TaskSentence]:
         return [example.premise, example.hypothesis]
-
-    def describe(self, examples: Sequence[SentencePair]) -> str:
-        labels = Counter(example.label for example in examples)
-        sentences = chain.from_iterable(map(self.sentences, examples))
-        words = sum(len(sentence.words) for sentence in sentences)
-        counts = ", ".join(f"{labels[label]:,} {label}" for label in sorted(labels))
-        return f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
 
     def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
         """SNLI's three labels, or, where there are others, the labels of `train`."""

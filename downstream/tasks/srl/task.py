@@ -102,17 +102,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         ]
         return replace(example, propositions=propositions)
 
-    def describe(self, examples: Sequence[SrlSentence]) -> str:
-        spans = _spans(examples)
-        tokens = sum(len(example.sentence.words) for example in examples)
-        # The number of gold arguments: V and pieces of others are no arguments.
-        _, arguments, _ = count_arguments(spans, [()] * len(spans))
-        return (
-            f"{counted(len(examples), 'sentence')}, {counted(tokens, 'token')}, "
-            f"{counted(len(spans), 'predicate')}, "
-            f"{counted(int(arguments), 'argument')}"
-        )
-
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
         spans = chain.from_iterable(_spans(train))

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.printing import counted
 from downstream.readers.label_sets import FIVE_CLASSES, LabelSet
 from downstream.readers.labelled_rows import read_labelled_rows
 from downstream.readers.rows import beginning
@@ -102,14 +100,6 @@ def read_phrases(
 class PhraseTask(ClassificationTask[Phrase]):
     """A task whose examples are phrases, the labels of which are numbers from 0."""
 
-    def describe(self, examples: Sequence[Phrase]) -> str:
-        roots = [example for example in examples if example.root]
-        numbers = " ".join(map(str, np.bincount([root.label for root in roots])))
-        text = f"{_sizes(roots, self.item.removesuffix('s'))}, labels from 0: {numbers}"
-        if len(examples) > len(roots):
-            text += f"; {_sizes(examples, 'phrase')}"
-        return text
-
     def record(
         self, example: Phrase, best: int, probabilities: Probabilities
     ) -> dict[str, Any]:
@@ -153,11 +143,6 @@ class Sst5Task(PhraseTask):
         for phrase in examples:
             first.setdefault((phrase.sentence.words, phrase.label), phrase)
         return list(first.values())
-
-
-def _sizes(phrases: Sequence[Phrase], noun: str) -> str:
-    tokens = sum(len(phrase.sentence.words) for phrase in phrases)
-    return f"{counted(len(phrases), noun)}, {counted(tokens, 'token')}"
 
 
 PUBLISHED = Sst5Settings(

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from downstream.inputs.sentence import TaskSentence
 from downstream.probe.splits import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
@@ -30,11 +31,14 @@ def test_parts_are_nested_in_order_and_of_whole_places() -> None:
     assert parts[2] == random_part(task, examples, 0.5), "every run draws the same"
 
 
-def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path) -> None:
+def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trees.txt"
     path.write_text(TREES)
     whole = SST5.read(path, Sst5ReaderOptions(), training=True)
     split = read_split(SST5, "train", [path], Sst5ReaderOptions(), fraction=0.5)
+    words = sum(len(phrase.sentence.words) for phrase in split.examples)
+    said = capsys.readouterr().out
+    assert said.startswith(f"train  {len(split.examples)} phrases (50 % of them), {words} words: '")
     lines = {phrase.sentence.line for phrase in split.examples}
     assert len(lines) == 2
     assert split.examples == [phrase for phrase in whole if phrase.sentence.line in lines]

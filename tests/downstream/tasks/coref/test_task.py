@@ -75,9 +75,6 @@ def test_chains_are_read_through_a_document(tmp_path: Path) -> None:
     assert [(sentence.line, len(sentence.words)) for sentence in first.sentences] == [(2, 9), (12, 3)]
     assert first.speakers == ["A"] * 9 + ["B"] * 3
     assert [document.genre for document in documents] == ["bn", "academic", ""]
-    assert TASK.describe(documents) == (
-        "3 documents, 4 sentences, 18 tokens, 10 mentions in 5 chains, 1 of them singletons"
-    )
     assert TASK.sentences(first) == first.sentences
     assert TASK.vocabulary(documents) == {"genres": ["academic", "bn"], "speakers": True}
     assert TASK.vocabulary([second]) == {"genres": [], "speakers": False}, "one genre tells nothing"

@@ -44,7 +44,6 @@ def test_reviews_are_read(tmp_path: Path) -> None:
     reviews = read(tmp_path / "r.jsonl")
     assert [review.label for review in reviews] == [1, 0] * 5
     assert " ".join(reviews[1].sentence.words) == "An awful film . I left it ."
-    assert TASK.describe(reviews) == "10 reviews, 58 tokens, labels from 0: 5 5"
     assert [len(review.sentence.words) for review in read(tmp_path / "r.jsonl", words=2)] == [2] * 8 + [2, 1]
 
 
