@@ -14,7 +14,7 @@ from downstream.printing import counted, say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.runs import score_probes
 from downstream.probe.task import Task
-from downstream.results.records import LOCK_SECONDS, append_result, format_score
+from downstream.results.records import LOCK_SECONDS, Result, append_result
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
 from elmoc.files.checksums import check_beside
@@ -31,26 +31,25 @@ class ProbeResult:
     metric: the name of the metric, such as "entity F1".
     split: the part of the data that was scored: test, or dev without a test part.
     mean: kind of inputs → mean over seeds.
-    lines: the line of each kind that is appended to `ProbeOptions.out`, which has the
-        score of each seed.
+    lines: what is written of each kind to `ProbeOptions.out`, with the score of each
+        seed.
     """
 
     task: str
     metric: str
     split: str
     mean: dict[str, float]
-    lines: list[dict[str, Any]] = field(repr=False)
+    lines: list[Result] = field(repr=False)
 
     def __str__(self) -> str:
         """A line for each kind of inputs, with its gain over word vectors alone."""
         shown = [f"{self.task}: {self.metric} on {self.split}"]
         baseline = self.mean.get("vectors")
         for each in self.lines:
-            score = format_score(each["mean"], each["deviation"])
-            seeds = counted(len(each["seeds"]), "seed")
-            line = f"  {each['inputs']:9} {score:14}  {seeds:8}"
-            if baseline is not None and each["inputs"] != "vectors":
-                line += f"  gain {each['mean'] - baseline:+.2f}"
+            seeds = counted(len(each.seeds), "seed")
+            line = f"  {each.inputs:9} {each.score:14}  {seeds:8}"
+            if baseline is not None and each.inputs != "vectors":
+                line += f"  gain {each.mean - baseline:+.2f}"
             shown.append(line.rstrip())
         return "\n".join(shown)
 
@@ -100,7 +99,7 @@ def run_probe(
         metric=known.metric,
         split=lines[0].split,
         mean={line.inputs: line.mean for line in lines},
-        lines=[line.as_json() for line in lines],
+        lines=lines,
     )
 
 

@@ -17,7 +17,6 @@ from downstream.probe.options import Values
 from downstream.settings import with_changes
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
-from elmoc.errors import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,5 @@ def run(command: SentencesCommand) -> None:
     # Other programs read the lines, whatever characters the terminal shows.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
-    # A terminal gets no characters that steer it; a file gets the words as they are.
-    shown = printable if sys.stdout.isatty() else str
     for each in dict.fromkeys(" ".join(sentence.words) for sentence in sentences):
-        print(shown(each))
+        print(each)

@@ -31,6 +31,7 @@ from pretrain.distributed.processes import Processes
 from pretrain.execution import Execution, choose_execution
 from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
+from pretrain.input_layers.lookup import LookupNetwork
 from pretrain.optimiser import new_adagrad, new_optimiser
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
@@ -299,10 +300,10 @@ def initial_modules(
         network = config.input_layer.build(width, data.corpus)
     rows = layers[SHARED].tied_rows if SHARED in layers else None
     if rows is not None:
-        if network is None:
+        if not isinstance(network, LookupNetwork):
             raise InputError(
-                "output_layer.tied needs a trained input layer: choose "
-                "input_layer.kind=words or subwords"
+                "output_layer.tied needs an input layer that has a vector for each "
+                "type: choose input_layer.kind=words or subwords, or leave it out"
             )
         network.tie(rows)
     return encoder, OutputLayers(layers), network

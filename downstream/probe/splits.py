@@ -55,7 +55,8 @@ def read_splits(
     fraction: float = 1.0,
     trained: dict[str, int] | None = None,
 ) -> list[Split]:
-    """Read splits, and compare the labels of training with those of the others.
+    """Read the files of splits, print a line about each, and compare the labels of
+    training with those of the others.
 
     Args:
         task: its reader reads the files.
@@ -64,71 +65,52 @@ def read_splits(
         fraction: the share of the training examples that is kept; see `random_part`.
         trained: of a saved probe: label → its number in the training data. By default
             the first split is the training data.
-    """
-    splits: list[Split] = []
-    for name, paths in files.items():
-        splits.append(
-            read_split(task, name, paths, options, fraction=fraction, trained=trained)
-        )
-        trained = splits[0].labels if trained is None else trained
-    return splits
-
-
-def read_split(
-    task: Task[Any, Any],
-    name: str,
-    paths: Sequence[Path],
-    options: ReaderOptions,
-    *,
-    fraction: float = 1.0,
-    trained: dict[str, int] | None = None,
-) -> Split:
-    """Read the files of a split, and print a line about it.
-
-    Args:
-        task: its reader reads the files.
-        name: train, dev or test.
-        paths: the files.
-        options: the options of the reader.
-        fraction: the share of the training examples that is kept; see `random_part`.
-        trained: see `as_trained`; None for training.
 
     Raises:
         InputError: a file that is named twice, or that the reader refuses.
     """
-    files: dict[str, int] = {}
-    examples: list[Any] = []
-    for path in paths:
-        if str(path) in files:
-            raise InputError(f"--{name} names {path} twice")
-        read = task.read(path, options, training=name == "train")
-        # All sentences of the file count, though training may use a part of them.
-        files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        examples += read
-    if name == "train":
-        examples = random_part(task, examples, fraction)
-        examples = task.training_examples(examples, options)
-    if trained is not None:
-        examples = as_trained(task, name, examples, trained)
-    labels = count_labels(task, examples)
-    if trained is None:
-        warn_of_spellings(name, labels)
-    by_example = [task.sentences(example) for example in examples]
-    lengths = [sum(len(each.words) for each in own) for own in by_example]
-    is_part = name == "train" and fraction != 1
-    part = f" ({100 * fraction:.4g} % of them)" if is_part else ""
-    shown = f": {listed(labels)}" if labels else ""
-    say(f"{name:6} {len(examples):,} {task.unit}{part}, {sum(lengths):,} words{shown}")
-    return Split(
-        name=name,
-        examples=examples,
-        sentences=list(chain.from_iterable(by_example)),
-        lengths=lengths,
-        files=files,
-        # Results are compared by contents: runs may find a file in other folders.
-        fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
-        labels=labels,
-    )
+    splits: list[Split] = []
+    for name, paths in files.items():
+        counts: dict[str, int] = {}
+        examples: list[Any] = []
+        for path in paths:
+            if str(path) in counts:
+                raise InputError(f"--{name} names {path} twice")
+            read = task.read(path, options, training=name == "train")
+            # All sentences of the file count, though training may use a part of them.
+            counts[str(path)] = sum(len(task.sentences(example)) for example in read)
+            examples += read
+        part = ""
+        if name == "train":
+            examples = random_part(task, examples, fraction)
+            examples = task.training_examples(examples, options)
+            part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
+        if trained is not None:
+            examples = as_trained(task, name, examples, trained)
+        labels = count_labels(task, examples)
+        if trained is None:
+            warn_of_spellings(name, labels)
+            trained = labels
+        by_example = [task.sentences(example) for example in examples]
+        lengths = [sum(len(each.words) for each in own) for own in by_example]
+        shown = f": {listed(labels)}" if labels else ""
+        say(
+            f"{name:6} {len(examples):,} {task.unit}{part}, {sum(lengths):,} "
+            f"words{shown}"
+        )
+        splits.append(
+            Split(
+                name=name,
+                examples=examples,
+                sentences=list(chain.from_iterable(by_example)),
+                lengths=lengths,
+                files=counts,
+                # Runs that are compared may find a file in different folders.
+                fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
+                labels=labels,
+            )
+        )
+    return splits
 
 
 def random_part(

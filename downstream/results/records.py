@@ -111,7 +111,8 @@ class Result:
     @property
     def score(self) -> str:
         """`52.31 ± 0.40`, or the mean alone."""
-        return format_score(self.mean, self.deviation)
+        shown = "" if self.deviation is None else f" ± {self.deviation:.2f}"
+        return f"{self.mean:.2f}{shown}"
 
     def as_json(self) -> Facts:
         """The object of a line of a results file, with mean and deviation."""
@@ -183,11 +184,6 @@ def joined(lines: Sequence[Result]) -> Result:
 def _lists(line: Result) -> list[tuple[str, list[Any]]]:
     """The fields that have an element for each seed."""
     return [(name, each) for name, each in vars(line).items() if isinstance(each, list)]
-
-
-def format_score(mean: float, deviation: float | None) -> str:
-    """`52.31 ± 0.40`, or the mean alone."""
-    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
 
 
 def append_result(path: Path, record: Mapping[str, Any]) -> None:

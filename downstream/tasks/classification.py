@@ -4,16 +4,15 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from downstream.metrics import ratio
-from downstream.probe.task import Probe, Task, require_numbers
+from downstream.probe.task import Example, Probe, Task, require_numbers
 
-Example = TypeVar("Example")
 # The probability of each label.
 Probabilities = dict[Any, float]
 

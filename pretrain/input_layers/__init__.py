@@ -67,16 +67,6 @@ class InputNetwork(nn.Module, ABC):
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the input table [n, D] → float32 [n, P]."""
 
-    def tie(self, rows: nn.Parameter) -> None:
-        """Read the vectors [V, P] of an output layer, to which they belong; an
-        `InputError` where it has none.
-        """
-        raise InputError(
-            "output_layer.tied needs an input layer that has a vector for each type, "
-            f"and a {self.title} has none: choose input_layer.kind=words or subwords, "
-            "or leave it out"
-        )
-
     @abstractmethod
     def stored(self) -> StoredVectors:
         """What makes the same vectors, for model directories."""

@@ -43,6 +43,7 @@ class LookupNetwork(InputNetwork):
         return self._tied[0] if self.own is None else self.own
 
     def tie(self, rows: nn.Parameter) -> None:
+        """Read the vectors [V, P] of an output layer, to which they belong."""
         self._tied = (rows,)
         self.own = None
 

@@ -121,8 +121,6 @@ class Recorder:
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
-                # The time that is left is told by the time of training.
-                self._bar.unpause()
         seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.
         is_best, seconds = processes.broadcast_from_rank0((is_best, seconds))

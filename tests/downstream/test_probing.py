@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from downstream.__main__ import main
+from downstream.results.records import Result
 from downstream.settings import SMALL_MIX_RATE, with_changes
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from downstream.tasks.sst5.task import TASK as SST5
@@ -94,7 +95,7 @@ def test_the_call_gives_what_the_command_gives(
     assert capsys.readouterr() == ("", ""), "a quiet call prints nothing"
     assert sorted(tmp_path.iterdir()) == before, "nothing is written"
     written = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-    for line, ours in zip(written, result.lines, strict=True):
+    for line, ours in zip(written, map(Result.as_json, result.lines), strict=True):
         kind = line["inputs"]
         assert result.mean[kind] == line["mean"]
         for of_time in ("seconds", "examples_per_second", "curves"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from downstream.__main__ import main
+from downstream.results.records import Result
 from elmoc.files.checksums import FileChecksum
 from safetensors.torch import load_file, save_file
 from tests.downstream.conftest import columns, words_of, write_random_features
@@ -33,7 +34,7 @@ def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
     tmp_path: Path, ten: Path, features: Path, inputs: InputOptions, trained: ProbeResult
 ) -> None:
     assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == ["both.seed1", "vectors.seed1"]
-    for kind, before in zip(("vectors", "both"), trained.lines, strict=True):
+    for kind, before in zip(("vectors", "both"), map(Result.as_json, trained.lines), strict=True):
         probe, results = tmp_path / "saved" / f"{kind}.seed1", tmp_path / f"{kind}.jsonl"
         arguments = ["ner", "--evaluate-only", probe, "--test", ten, "--features", features, "--vectors", "random:1:12"]
         arguments += ["--results", results, "--predictions", tmp_path / "again"]
@@ -45,7 +46,7 @@ def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
         written = (tmp_path / "again" / f"ner.{kind}.seed1.test.conll").read_bytes()
         assert written == (tmp_path / "first" / f"ner.{kind}.seed1.dev.conll").read_bytes()
         called = run_probe("ner", ProbeData(test=[ten]), inputs, ProbeOptions(evaluate_only=probe))
-        assert (called.mean, called.lines) == ({kind: line["mean"]}, [line])
+        assert (called.mean, called.lines[0].as_json()) == ({kind: line["mean"]}, line)
 
 
 def test_data_with_a_label_that_training_had_not_and_another_column(
@@ -57,8 +58,8 @@ def test_data_with_a_label_that_training_had_not_and_another_column(
     probe = tmp_path / "saved" / "vectors.seed1"
     options = ProbeOptions(evaluate_only=probe, reader={"column": 1})
     scored = run_probe("ner", ProbeData(test=[other]), inputs, options)
-    assert scored.lines[0]["reader"]["column"] == 1
-    assert scored.lines[0]["counts"][0][0][1] == 2, "entities of the data"
+    assert scored.lines[0].reader["column"] == 1
+    assert scored.lines[0].counts[0][0][1] == 2, "entities of the data"
 
 
 def test_probes_that_cannot_be_scored(

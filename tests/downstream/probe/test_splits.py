@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from downstream.inputs.sentence import TaskSentence
-from downstream.probe.splits import random_part, read_split
+from downstream.probe.splits import random_part, read_splits
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
 
@@ -35,7 +35,7 @@ def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.Ca
     path = tmp_path / "trees.txt"
     path.write_text(TREES)
     whole = SST5.read(path, Sst5ReaderOptions(), training=True)
-    split = read_split(SST5, "train", [path], Sst5ReaderOptions(), fraction=0.5)
+    (split,) = read_splits(SST5, {"train": [path]}, Sst5ReaderOptions(), fraction=0.5)
     words = sum(len(phrase.sentence.words) for phrase in split.examples)
     said = capsys.readouterr().out
     assert said.startswith(f"train  {len(split.examples)} phrases (50 % of them), {words} words: '")
@@ -43,5 +43,5 @@ def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.Ca
     assert len(lines) == 2
     assert split.examples == [phrase for phrase in whole if phrase.sentence.line in lines]
     assert split.files == {str(path): len(whole)}
-    distinct = read_split(SST5, "train", [path], Sst5ReaderOptions(subtrees="distinct"), fraction=0.5)
+    (distinct,) = read_splits(SST5, {"train": [path]}, Sst5ReaderOptions(subtrees="distinct"), fraction=0.5)
     assert {*distinct.examples} <= {*split.examples}, "phrases of trees left out do not count"
