@@ -87,10 +87,8 @@ class Recorder:
         state = self._state
         self._steps.append(steps)
         self._seconds.append(seconds)
-        # The time that is left cannot be told from a smaller share.
-        if state.progress.share > 1e-4:
-            with suppress(OSError):
-                self._bar.update(state.progress.share - self._bar.n)
+        with suppress(OSError):
+            self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
