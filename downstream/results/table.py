@@ -21,6 +21,20 @@ from elmoc.command_line import run_main
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
+# How the numbers are to be read, a paragraph each.
+EXPLANATIONS = [
+    "Scores are percentages, mean ± standard deviation over seeds. A gain is a "
+    "difference of means in points; [its 95 % interval] is from a paired bootstrap "
+    f"of {RESAMPLES:,} resamples of the items, the same for all seeds and inputs: "
+    "a gain whose interval leaves out 0 is more than the luck of these items. "
+    f"{NONE}: was not run.",
+    "both: word vectors and features side by side. paper: the gain of ELMo-C over "
+    "fastText alone in Li et al. (2019), on SNLI, SST-5, CoNLL-2003 (ner) and "
+    "OntoNotes (srl, coref). mix of layers: the weight of each in the probe's "
+    "scalar mix × its scale, means over seeds; of both, or of features alone.",
+    "dev: the development part, which also chose the epoch, for all kinds of "
+    "inputs alike.",
+]
 # Fields of results in JSON: of the row, and of each of its kinds of inputs.
 _OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
 _OF_SEEDS = ("mean", "deviation", "seeds", "scores", "figures", "seconds", "mixes")
@@ -73,17 +87,18 @@ def show_results(options: TableOptions) -> None:
     """Print the table of results, and write it where the options say so."""
     rows = compared_rows(options.results)
     tables = result_tables(rows)
-    notes = explanations()
     merits = merit_table(rows) if options.merit else None
     if merits:
         tables.append(merits)
-    say_lines(tables_as_text(tables, notes))
+    say_lines(tables_as_text(tables, EXPLANATIONS))
     if options.markdown:
         parts = [text_table(table, markdown=True) for table in tables]
         with atomic_path(options.markdown) as partial:
-            partial.write_text("\n\n".join(parts + notes) + "\n", encoding="utf-8")
+            partial.write_text(
+                "\n\n".join(parts + EXPLANATIONS) + "\n", encoding="utf-8"
+            )
     if options.json:
-        numbers = {"rows": [row_as_json(row) for row in rows], "notes": notes}
+        numbers = {"rows": [row_as_json(row) for row in rows], "notes": EXPLANATIONS}
         write_json(options.json, numbers)
 
 
@@ -137,23 +152,6 @@ def result_tables(rows: Sequence[Row]) -> list[Table]:
             runs,
             right=of_runs[2:],
         ),
-    ]
-
-
-def explanations() -> list[str]:
-    """How the numbers are to be read, a paragraph each."""
-    return [
-        "Scores are percentages, mean ± standard deviation over seeds. A gain is a "
-        "difference of means in points; [its 95 % interval] is from a paired bootstrap "
-        f"of {RESAMPLES:,} resamples of the items, the same for all seeds and inputs: "
-        "a gain whose interval leaves out 0 is more than the luck of these items. "
-        f"{NONE}: was not run.",
-        "both: word vectors and features side by side. paper: the gain of ELMo-C over "
-        "fastText alone in Li et al. (2019), on SNLI, SST-5, CoNLL-2003 (ner) and "
-        "OntoNotes (srl, coref). mix of layers: the weight of each in the probe's "
-        "scalar mix × its scale, means over seeds; of both, or of features alone.",
-        "dev: the development part, which also chose the epoch, for all kinds of "
-        "inputs alike.",
     ]
 
 

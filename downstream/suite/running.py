@@ -22,7 +22,7 @@ from downstream.results.merit import Merit, figure_of_merit
 from downstream.results.names import encoder_name
 from downstream.results.rows import Row, compared_rows
 from downstream.results.table import (
-    explanations,
+    EXPLANATIONS,
     result_tables,
     row_as_json,
     tables_as_text,
@@ -230,7 +230,7 @@ def _report(
         partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     rows = compared_rows([out / "results.jsonl"])
     merit = figure_of_merit(rows)
-    all_notes = explanations() + list(notes)
+    all_notes = EXPLANATIONS + list(notes)
     say_lines(f"\n{tables_as_text(result_tables(rows), all_notes)}\n")
     say(f"figure of merit: {merit or 'none without results of both and of vectors'}")
     content = {

@@ -201,10 +201,6 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("token ner_tags\n\nBo PER\nis O\n", "Bo is", "B-PER O", "headings is left out: token ner_tags"),
         ("\n# id = 1\nform NER\n1 B-NER\n2 O\n3 O\nx O\n", "1 2 3 x", "B-NER O O O", "headings is left out: form NER"),
         ("Bo LABEL\nis O\nAl LABEL\n", "Bo is Al", "B-LABEL O B-LABEL", "are spelled TYPE"),
-        # no ends of sentences
-        ("Bo B-X\n! O\n. O\nIt O\n. O\n", "Bo ! . It .", "B-X O O O O", "warning: {}, line 1: one sentence has 5"),
-        ("a O\n\n" + "b O\n" * 1001, "a |" + " b" * 1001, "O |" + " O" * 1001, "{}, line 3: one sentence has 1,001"),
-        ("Bo B-X\n. O\n", "Bo .", "B-X O", ""),
         # words that begin with #, and comments, beside types alone
         ("#sent s1\nAna B-PER\nleft O\n", "Ana left", "B-PER O", ""),
         ("#GoT TV\nis O\n\n# new\n#on TV\n", "#GoT is | #on", "B-TV O | B-TV", "are spelled TYPE"),
