@@ -3,9 +3,9 @@ itself.
 
 Each word type of a corpus is read alone, between the marks that the model puts around a
 sentence. Its vector is the mean over its pieces, and over some layers, of the states.
-Every piece of the tokeniser is read alone in the same way: a string outside the corpus
-is the mean of its pieces. Two hundred thousand words take minutes, and the Transformer
-is never needed again.
+Every piece of the tokeniser is read alone in the same way. Strings outside the corpus
+are composed of their pieces, by a map that is fitted to the words of the corpus. Two
+hundred thousand words take minutes, and the Transformer is never needed again.
 
 Letters: n words and pieces, E width of the model's states.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -30,6 +30,9 @@ from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.process import progress_bar
+
+if TYPE_CHECKING:
+    from elmoc.word_vectors.compact import CompactVectors
 
 # Pieces of a word that are read: longer ones are addresses.
 _MOST_PIECES = 64
@@ -215,8 +218,13 @@ def make_teacher_vectors(
             raise InputError(
                 f"{model} is {teacher.size} numbers wide, and cannot be {options.size}"
             )
-        rows = _read_all(teacher, _items(teacher, words_of.lexicon), out)
-        _write(words_of, teacher, rows, out, options.size)
+        items = _items(teacher, words_of.lexicon)
+        rows = _read_all(teacher, items, out)
+        if options.size is not None:
+            rows = principal_components(rows, words_of.counts, options.size)
+        vectors = taught_vectors(words_of, items, rows, teacher)
+        with atomic_path(out, checksum=True) as partial_file:
+            vectors.write(partial_file)
         remove(_parts(out))
     say(f"{out}: {human_bytes(out.stat().st_size)}, {teacher.about}")
 
@@ -280,26 +288,53 @@ def _words_per_second(teacher: Teacher, items: Sequence[Sequence[int]]) -> int:
     return round(len(sample) / (time.perf_counter() - began))
 
 
-def _write(
-    corpus: Corpus, teacher: Teacher, rows: np.ndarray, out: Path, size: int | None
-) -> None:
-    """Write the file, of the width `size`."""
+def taught_vectors(
+    corpus: Corpus, items: Sequence[Sequence[int]], rows: np.ndarray, teacher: Teacher
+) -> "CompactVectors":
+    """The vectors of words and pieces as a file has them. How near strings outside the
+    corpus come is printed, by words that the map was not fitted to.
+
+    Args:
+        corpus: whose lexicon the first rows are of.
+        items: the pieces of the words, then every piece by itself.
+        rows: float16 [n, E], of the items.
+        teacher: that has read them.
+    """
     from elmoc.word_vectors.coded_rows import PlainRows
     from elmoc.word_vectors.compact import CompactVectors
-    from elmoc.word_vectors.pieces import Pieces
+    from elmoc.word_vectors.pieces import Pieces, fit_composition
 
     number = corpus.types
-    if size is not None:
-        rows = principal_components(rows, corpus.counts, size)
-    vectors = CompactVectors.of_words(
+    words = rows[:number]
+    pieces = PlainRows(rows[number:])
+    divided = items[:number]
+    file = teacher.tokenizer_file
+    # Of what is printed, every twentieth word is kept apart.
+    kept = np.arange(number) % 20 > 0
+    fitted = [ids for ids, is_kept in zip(divided, kept, strict=True) if is_kept]
+    trial = Pieces(file, pieces, fit_composition(fitted, pieces, words[kept]))
+    apart = [row for row in range(0, number, 20) if len(divided[row]) > 1]
+    if apart:
+        composed = trial.vectors([corpus.lexicon[row] for row in apart])
+        near = mean_cosine(composed, words[apart].astype(np.float32))
+        say(f"words of several pieces, composed of these: mean cosine {near:.3f}")
+    composition = fit_composition(divided, pieces, words)
+    return CompactVectors.of_words(
         corpus.lexicon,
-        PlainRows(rows[:number]),
-        Pieces(teacher.tokenizer_file, PlainRows(rows[number:])),
+        PlainRows(words),
+        Pieces(file, pieces, composition),
         about=teacher.about,
         counts=corpus.counts,
     )
-    with atomic_path(out, checksum=True) as partial_file:
-        vectors.write(partial_file)
+
+
+def mean_cosine(vectors: np.ndarray, others: np.ndarray) -> float:
+    """The mean cosine of two tables of vectors [n, E], around the second's mean."""
+    centre = others.mean(axis=0)
+    one = vectors - centre
+    other = others - centre
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return float(((one * other).sum(axis=1) / np.maximum(lengths, 1e-9)).mean())
 
 
 def principal_components(rows: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:

@@ -211,6 +211,7 @@ def pack_teacher(
     size = teacher.size
     # Matrix, codebooks and mean, once of words and once of pieces; the tokeniser.
     room -= 2 * (2 * size * (size + ENTRIES) + 4 * size) + len(pieces.tokenizer)
+    room -= pieces.composition.nbytes
     divisors = [number for number in range(1, size // 2 + 1) if size % number == 0]
     codes = min(divisors, key=lambda number: abs(number - size * _WORD_CODES))
     room -= len(pieces.rows) * (codes + _PIECE_BYTES)
@@ -226,7 +227,8 @@ def pack_teacher(
     raw = pieces.rows.vectors(every_piece)
     # Marks have rows of zeros, which nothing reads.
     used = np.where(raw.any(axis=1), 1.0, 0.0)
-    of_pieces = Pieces(pieces.tokenizer, code_rows(raw, used, metric, codes))
+    coded = code_rows(raw, used, metric, codes)
+    of_pieces = Pieces(pieces.tokenizer, coded, pieces.composition)
     say(f"{number:,} words and {len(raw):,} pieces of {codes} bytes")
     return CompactVectors(teacher.hashes[kept], rows, of_pieces, about=teacher.about)
 

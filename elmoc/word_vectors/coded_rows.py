@@ -32,8 +32,8 @@ RowKind = Literal["concatenated", "summed", "filtered", "plain"]
 # Rows that become floats at once, at least: libraries add up the products of fewer rows
 # in another order, and a row is to be the same whatever is looked up with it. At most:
 # 64 codebooks of a sum take 80 MB then, at E = 300.
-_LEAST_ROWS = 64
-_MOST_ROWS = 1024
+LEAST_ROWS = 64
+MOST_ROWS = 1024
 # The arrays that have something for each row.
 _OF_ROWS = ("codes", "norms", "hashes", "table")
 
@@ -103,9 +103,9 @@ class Rows(ABC):
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """float32 [len(rows), E], made in blocks, the last one filled up."""
         vectors = np.empty((len(rows), self.size), dtype=np.float32)
-        for start in range(0, len(rows), _MOST_ROWS):
-            some = rows[start : start + _MOST_ROWS]
-            padded = np.pad(some, (0, max(0, _LEAST_ROWS - len(some))), mode="edge")
+        for start in range(0, len(rows), MOST_ROWS):
+            some = rows[start : start + MOST_ROWS]
+            padded = np.pad(some, (0, max(0, LEAST_ROWS - len(some))), mode="edge")
             vectors[start : start + len(some)] = self.made(padded)[: len(some)]
         return vectors
 
@@ -152,8 +152,8 @@ class CodedRows(Rows):
         object.__setattr__(self, "size", size)
         # Of a power of two, all that the bits can say are codes.
         is_power = entries == 1 << bits
-        for start in range(0, 0 if is_power else rows, _MOST_ROWS):
-            packed = self.codes[start : start + _MOST_ROWS]
+        for start in range(0, 0 if is_power else rows, MOST_ROWS):
+            packed = self.codes[start : start + MOST_ROWS]
             if unpack_codes(packed, number, entries).max() >= entries:
                 raise InputError(
                     f"it has a code that is not below {entries:,}, the entries of a "

@@ -11,7 +11,7 @@ made, in one file.
     pieces.tokenizer             or else how a teacher divides words (`pieces.py`)
     pieces.codes, …              the rows of its pieces
 
-A word has its own row, else the mean over its n-grams or pieces, else zeros. Two
+A word has its own row, else what its n-grams or pieces make, else zeros. Two
 strings with the same hash have the same row: of n rows, one in 2⁶⁴/n other strings is
 taken for a word.
 """
@@ -263,8 +263,11 @@ class CompactVectors(StoredVectors):
         said = None
         if about.teacher is not None:
             pieces = taken(arrays, "pieces.")
-            tokenizer = pieces.pop("tokenizer").tobytes()
-            parts = Pieces(tokenizer, stored_rows(about.teacher.pieces, pieces))
+            parts = Pieces(
+                pieces.pop("tokenizer").tobytes(),
+                composition=pieces.pop("composition"),
+                rows=stored_rows(about.teacher.pieces, pieces),
+            )
             said = about.teacher.about
         if arrays:
             raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
@@ -284,8 +287,8 @@ class CompactVectors(StoredVectors):
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E]; a string without a row gets the mean over its
-        n-grams or pieces, or zeros.
+        """float32 [len(words), E]; a string without a row gets what its n-grams or
+        pieces make, or zeros.
         """
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
         found = find(self.hashes, hash_words(words))

@@ -1,6 +1,10 @@
 """Pieces of words: how a pretrained Transformer's tokeniser divides any string, and the
 vectors of the pieces.
 
+A string of several pieces is p̄ + [p̄ ‖ p_first ‖ p_last ‖ 1/n ‖ 1] · W, of its n pieces
+with the mean p̄. W is fitted to words whose vectors are known: the mean alone is far
+from what a Transformer makes of the pieces together.
+
 Letters: N pieces of the tokeniser, E width of vectors.
 """
 
@@ -12,14 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elmoc.errors import InputError
+from elmoc.files.arrays import check_array
 from elmoc.weights import prefixed
-from elmoc.word_vectors.coded_rows import Rows
+from elmoc.word_vectors.coded_rows import LEAST_ROWS, MOST_ROWS, Rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# Words that are divided at once: the rows of their pieces take some megabytes.
-_MOST_WORDS = 1024
+# The share of the mean square of a feature that is added to each in the regression.
+_RIDGE = 1e-3
 
 
 def open_tokenizer(content: bytes) -> "Tokenizer":
@@ -66,6 +71,34 @@ def set_means(vectors: np.ndarray, rows: np.ndarray, owners: np.ndarray) -> None
         vectors[owners[first]] = sums / counts[:, None]
 
 
+class Divided:
+    """Words as what their pieces are made into.
+
+    several: the places of words of several pieces.
+    means: float32 [n, E], the mean over the pieces of each of all words; zeros without
+        any.
+    features: float32 [len(several), 3E + 2], what W is multiplied by.
+    """
+
+    def __init__(self, divided: Sequence[Sequence[int]], rows: Rows) -> None:
+        lengths = np.array(list(map(len, divided)), dtype=np.int64)
+        numbers = np.array([each for ids in divided for each in ids], dtype=np.int64)
+        found = rows.vectors(numbers)
+        self.means = np.zeros((len(divided), rows.size), dtype=np.float32)
+        set_means(self.means, found, np.repeat(np.arange(len(divided)), lengths))
+        self.several = np.flatnonzero(lengths > 1)
+        ends = lengths.cumsum()[self.several]
+        counts = lengths[self.several]
+        parts = [
+            self.means[self.several],
+            found[ends - counts],
+            found[ends - 1],
+            1 / counts[:, None],
+            np.ones((len(counts), 1)),
+        ]
+        self.features = np.concatenate(parts, axis=1).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class Pieces:
     """The pieces of which strings without a row of their own are made.
@@ -73,18 +106,24 @@ class Pieces:
     tokenizer: the content of a `tokenizer.json`.
     rows: N, in the order of the tokeniser's numbers; those of its marks, such as
         `[CLS]`, are zeros.
+    composition: W, float16 [3E + 2, E].
 
     Raises:
-        InputError: the tokeniser has another number of pieces.
+        InputError: the tokeniser has another number of pieces, or the arrays do not fit
+            together.
     """
 
     tokenizer: bytes
     rows: Rows
+    composition: np.ndarray
 
     def __post_init__(self) -> None:
-        size = self._opened.get_vocab_size()
+        size = 1 + max(self._opened.get_vocab().values())
         if size != len(self.rows):
             raise InputError(f"it has {len(self.rows):,} rows for {size:,} pieces")
+        width = self.rows.size
+        shape = (3 * width + 2, width)
+        check_array("pieces.composition", self.composition, np.float16, shape)
 
     @cached_property
     def _opened(self) -> "Tokenizer":
@@ -93,17 +132,47 @@ class Pieces:
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file holds of them, by name."""
         content = np.frombuffer(self.tokenizer, np.uint8).copy()
-        return prefixed({"tokenizer": content} | self.rows.arrays(), "pieces.")
+        own = {"tokenizer": content, "composition": self.composition}
+        return prefixed(own | self.rows.arrays(), "pieces.")
 
     def vectors(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E]: the mean over the pieces of each word; zeros where
-        it has none.
-        """
-        vectors = np.zeros((len(words), self.rows.size), dtype=np.float32)
-        for start in range(0, len(words), _MOST_WORDS):
-            divided = divide(self._opened, words[start : start + _MOST_WORDS])
-            owners = np.repeat(np.arange(len(divided)), list(map(len, divided)))
-            numbers = np.array([each for ids in divided for each in ids], np.int64)
-            block = vectors[start : start + _MOST_WORDS]
-            set_means(block, self.rows.vectors(numbers), owners)
+        """float32 [len(words), E]; zeros for a word without a piece."""
+        vectors = np.empty((len(words), self.rows.size), dtype=np.float32)
+        matrix = self.composition.astype(np.float32)
+        for start in range(0, len(words), MOST_ROWS):
+            block = divide(self._opened, words[start : start + MOST_ROWS])
+            divided = Divided(block, self.rows)
+            made = divided.means
+            few = max(0, LEAST_ROWS - len(divided.several))
+            if len(divided.several):
+                padded = np.pad(divided.features, ((0, few), (0, 0)), mode="edge")
+                added = (padded @ matrix)[: len(divided.several)]
+                made[divided.several] += added
+            vectors[start : start + MOST_ROWS] = made
         return vectors
+
+
+def fit_composition(
+    divided: Sequence[Sequence[int]], rows: Rows, vectors: np.ndarray
+) -> np.ndarray:
+    """W, float16 [3E + 2, E], by ridge regression of what the mean lacks; zeros where
+    no word has several pieces.
+
+    Args:
+        divided: the pieces of words.
+        rows: of all pieces.
+        vectors: [n, E] of the words.
+    """
+    width = 3 * rows.size + 2
+    squares = np.zeros((width, width))
+    products = np.zeros((width, rows.size))
+    for start in range(0, len(divided), MOST_ROWS):
+        block = Divided(divided[start : start + MOST_ROWS], rows)
+        features = block.features.astype(np.float64)
+        wanted = vectors[start : start + MOST_ROWS][block.several].astype(np.float64)
+        squares += features.T @ features
+        products += features.T @ (wanted - block.means[block.several])
+    # So much that a few words change little.
+    ridge = np.maximum(_RIDGE * squares.diagonal(), 1e-9)
+    weights = np.linalg.solve(squares + np.diag(ridge), products)
+    return weights.astype(np.float16)

@@ -48,7 +48,7 @@ def test_words_and_pieces_are_read_alone(small_corpus: Corpus, model: Path, tmp_
     np.testing.assert_allclose(found, plain_vectors(model, words, [1, 3]), rtol=2e-3, atol=2e-3)
     assert found.std(axis=0).min() > 0.05, "words do not differ"
     assert not vectors.lookup(["<s>", "</s>"]).any()
-    # Outside the corpus, a string is the mean of its pieces.
+    # Outside the corpus, a string is made of its pieces, each as it was read alone.
     piece = plain_vectors(model, [words[0][0]], [1, 3])
     assert isinstance(vectors.parts, Pieces)
     numbers = [vectors.parts._opened.token_to_id(mark) for mark in MARKS]

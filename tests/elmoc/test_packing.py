@@ -69,7 +69,8 @@ def test_vectors_of_a_teacher_beside_fasttext_are_packed_with_any_string(origina
     }
     tokenizer = Tokenizer(WordPiece(letters, unk_token="[UNK]"))
     table = generator.standard_normal((len(words) + len(letters), 12)).astype(np.float16)
-    pieces = Pieces(tokenizer.to_str().encode(), PlainRows(table[len(words) :]))
+    composition = generator.standard_normal((38, 12)).astype(np.float16)
+    pieces = Pieces(tokenizer.to_str().encode(), PlainRows(table[len(words) :]), composition)
     # The first words are the most frequent ones.
     counts = np.arange(len(words), 0, -1)
     teacher = CompactVectors.of_words(words, PlainRows(table[: len(words)]), pieces, about="tiny", counts=counts)
@@ -87,7 +88,7 @@ def test_vectors_of_a_teacher_beside_fasttext_are_packed_with_any_string(origina
     whole = ElmoC.from_pretrained(tmp_path / "model")
     for mine, theirs in zip(whole.embed_batch(seen), small.embed_batch(seen), strict=True):
         assert torch.nn.functional.cosine_similarity(mine, theirs, dim=-1).mean() > 0.8
-    # Rare words are the mean of their pieces, as in a file without them.
+    # Rare words are made of their pieces, as in a file without them.
     assert isinstance(small.word_vectors, JoinedVectors)
     packed_teacher = small.word_vectors.parts[1]
     assert isinstance(packed_teacher, CompactVectors)

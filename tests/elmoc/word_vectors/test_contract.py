@@ -1,7 +1,7 @@
 """The contract of word vectors: what holds for every source, and for whatever strings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.opening import STORED_FILES, open_joined, open_word_vectors
-from elmoc.word_vectors.pieces import Pieces
+from elmoc.word_vectors.pieces import Pieces, fit_composition
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
@@ -86,7 +86,8 @@ def pieces(folder: Path) -> CompactVectors:
     tokenizer.enable_truncation(3)
     tokenizer.enable_padding(length=3)
     table = np.random.default_rng(4).standard_normal((8, 5)).astype(np.float16)
-    parts = Pieces(tokenizer.to_str().encode(), PlainRows(table[2:]))
+    composition = np.random.default_rng(5).standard_normal((17, 5)).astype(np.float16)
+    parts = Pieces(tokenizer.to_str().encode(), PlainRows(table[2:]), composition)
     counts = np.array([3, 1])
     return CompactVectors.of_words(["the", "Zürich"], PlainRows(table[:2]), parts, about="a teacher", counts=counts)
 
@@ -215,14 +216,35 @@ def test_fingerprints_tell_sources_apart(tmp_path: Path) -> None:
     assert len(set(fingerprints)) == len(SOURCES)
 
 
-def test_strings_outside_are_the_mean_of_their_pieces(tmp_path: Path) -> None:
+def test_strings_outside_are_composed_of_their_pieces(tmp_path: Path) -> None:
     vectors = pieces(tmp_path)
     assert isinstance(vectors.parts, Pieces)
-    rows = vectors.parts.rows.vectors(np.arange(6))
-    expected = [rows[[2, 3]].mean(axis=0), rows[[2, 1, 4, 5]].mean(axis=0), np.zeros(5)]
-    np.testing.assert_allclose(vectors.lookup(["unheard", "un - the x", " "]), expected, rtol=1e-6)
-    with pytest.raises(InputError, match="5 rows for 6 pieces"):
-        Pieces(vectors.parts.tokenizer, PlainRows(rows[:5].astype(np.float16)))
+    rows = vectors.parts.rows.vectors(np.arange(6)).astype(float)
+    expected = [rows[4], np.zeros(5)]
+    for numbers in ([2, 3], [2, 1, 4, 5]):
+        mean = rows[numbers].mean(axis=0)
+        features = [*mean, *rows[numbers[0]], *rows[numbers[-1]], 1 / len(numbers), 1]
+        expected.append(mean + np.array(features) @ vectors.parts.composition.astype(float))
+    found = vectors.parts.vectors(["the", " ", "unheard", "un - the x"])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    for damaged in ({"rows": PlainRows(rows[:5].astype(np.float16))}, {"composition": np.zeros((16, 5), np.float16)}):
+        with pytest.raises(InputError, match=r"5 rows for 6 pieces|composition"):
+            replace(vectors.parts, **damaged)
+
+
+def test_the_composition_is_fitted_to_words_of_several_pieces() -> None:
+    generator = np.random.default_rng(0)
+    rows = PlainRows(generator.standard_normal((40, 4)).astype(np.float16))
+    table = rows.vectors(np.arange(40)).astype(float)
+    divided = [generator.integers(40, size=length).tolist() for length in generator.integers(0, 5, size=3000)]
+    wanted = np.zeros((3000, 4))
+    for place, numbers in enumerate(divided):
+        if len(numbers) > 1:
+            wanted[place] = 2 * table[numbers[0]] - table[numbers[-1]] + 3 / len(numbers)
+    composition = fit_composition(divided, rows, wanted)
+    exact = np.concatenate([-np.eye(4), 2 * np.eye(4), -np.eye(4), np.full((1, 4), 3), np.zeros((1, 4))])
+    np.testing.assert_allclose(composition, exact, atol=0.1)
+    assert not fit_composition([[1], []], rows, table[:2]).any()
 
 
 def test_joined_vectors_stand_side_by_side_and_are_those_that_were_joined(tmp_path: Path) -> None:
