@@ -48,8 +48,7 @@ def plain_word(word: str) -> str:
     word = "_".join(word.split()) or "_"
     if word in _PLAIN_WORDS:
         return _PLAIN_WORDS[word]
-    if "\\" in word:
-        word = word.replace("\\/", "/").replace("\\*", "*")
-    word = word.translate(_PLAIN_CHARACTERS)
+    unescaped = word.replace("\\/", "/").replace("\\*", "*")
+    word = unescaped.translate(_PLAIN_CHARACTERS)
     # `’’` has become `''`, which stands for one quote.
     return _PLAIN_WORDS.get(word, word)

@@ -175,14 +175,16 @@ def run_suite(
 
 def _read_data(plan: SuitePlan) -> list[list[Split]]:
     """The splits of each probe."""
-    data = []
-    for probe in plan.probes:
-        # All kinds of inputs have the same data (see `read_suite`).
-        fraction = probe.settings["both"].train_fraction
-        data.append(
-            read_splits(probe.task, probe.files, probe.reader, fraction=fraction)
+    return [
+        read_splits(
+            probe.task,
+            probe.files,
+            probe.reader,
+            # All kinds of inputs have the same data (see `read_suite`).
+            fraction=probe.settings["both"].train_fraction,
         )
-    return data
+        for probe in plan.probes
+    ]
 
 
 def _sentences(data: Iterable[Sequence[Split]]) -> list[str]:
