@@ -140,11 +140,10 @@ class Processes:
 
     def require_divisible(self, streams: int) -> None:
         """Raise an `InputError` when the processes cannot share the streams."""
-        count = self.world_size
-        if streams % count:
+        if streams % self.world_size:
             raise InputError(
-                f"train.streams={streams} cannot be divided among {count} processes: "
-                f"use a multiple of {count}"
+                f"train.streams={streams} cannot be divided among {self.world_size} "
+                f"processes: use a multiple of {self.world_size}"
             )
 
     def stream_slice(self, streams: int) -> slice:
