@@ -40,6 +40,9 @@ _MOST_PIECES = 64
 _BATCH_PIECES = 8192
 # Words of a part, the least that is not done again when the work goes on.
 _PART_WORDS = 1 << 14
+# Words to which the map from pieces is fitted, and the share that tells how near it is.
+_FITTED_WORDS = 50_000
+_APART = 20
 # Words by which the speed is told.
 _TRIAL_WORDS = 512
 
@@ -307,22 +310,21 @@ def taught_vectors(
     number = corpus.types
     words = rows[:number]
     pieces = PlainRows(rows[number:])
-    divided = items[:number]
-    file = teacher.tokenizer_file
-    # Of what is printed, every twentieth word is kept apart.
-    kept = np.arange(number) % 20 > 0
-    fitted = [ids for ids, is_kept in zip(divided, kept, strict=True) if is_kept]
-    trial = Pieces(file, pieces, fit_composition(fitted, pieces, words[kept]))
-    apart = [row for row in range(0, number, 20) if len(divided[row]) > 1]
+    several = [row for row in range(number) if len(items[row]) > 1]
+    # Every twentieth is kept apart.
+    apart = several[::_APART]
+    others = sorted(set(several) - set(apart))
+    fitted = others[:: max(1, len(others) // _FITTED_WORDS)]
+    composition = fit_composition([items[row] for row in fitted], pieces, words[fitted])
+    composed = Pieces(teacher.tokenizer_file, pieces, composition)
     if apart:
-        composed = trial.vectors([corpus.lexicon[row] for row in apart])
-        near = mean_cosine(composed, words[apart].astype(np.float32))
+        made = composed.vectors([corpus.lexicon[row] for row in apart])
+        near = mean_cosine(made, words[apart].astype(np.float32))
         say(f"words of several pieces, composed of these: mean cosine {near:.3f}")
-    composition = fit_composition(divided, pieces, words)
     return CompactVectors.of_words(
         corpus.lexicon,
         PlainRows(words),
-        Pieces(file, pieces, composition),
+        composed,
         about=teacher.about,
         counts=corpus.counts,
     )
