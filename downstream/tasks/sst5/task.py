@@ -40,13 +40,10 @@ from elmoc.text.tokenizer import tokenise_sentence
 
 @dataclass(frozen=True)
 class Phrase:
-    """The words under a node of a tree and the node's label; `root` where they are the
-    whole sentence.
-    """
+    """The words under a node of a tree, and the node's label."""
 
     sentence: TaskSentence
     label: int
-    root: bool
 
 
 class Sst5Probe(Classifier[Phrase]):
@@ -93,7 +90,7 @@ def read_phrases(
         if not words:
             raise InputError(f"{path}, line {row.line}: a text without words")
         sentence = make_sentence(words, file=path, line=row.line)
-        phrases.append(Phrase(sentence, labels.names.index(row.label), root=True))
+        phrases.append(Phrase(sentence, labels.names.index(row.label)))
     return phrases
 
 
@@ -129,7 +126,7 @@ class Sst5Task(PhraseTask):
             kept = nodes if training and options.subtrees != "none" else nodes[:1]
             for node in kept:
                 own = replace(sentence, words=sentence.words[node.begin : node.end])
-                phrases.append(Phrase(own, node.label, root=node is nodes[0]))
+                phrases.append(Phrase(own, node.label))
         return phrases
 
     def training_examples(
