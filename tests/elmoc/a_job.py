@@ -49,14 +49,19 @@ def run(options: JobOptions) -> None:
 def save_when_asked(path: Path) -> None:
     """Wait to be interrupted, save for a while, and end as a training run does."""
 
+    heard = []
+
     def asked(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
         with open(path, "a", encoding="utf-8") as file:
             file.write(f"asked by {signal.Signals(number).name}\n")
 
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, asked)
     say("runs")
-    signal.pause()
+    # The signal may come before `signal.pause` would wait for it.
+    while not heard:
+        time.sleep(0.01)
     time.sleep(0.5)
     with open(path, "a", encoding="utf-8") as file:
         file.write("saved\n")
