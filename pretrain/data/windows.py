@@ -307,6 +307,11 @@ def shuffled(corpus: Corpus, group: Group, order: Order) -> np.ndarray:
     """uint32 [tokens]: the sentences, or the documents, of a group in random order."""
     tokens = tokens_of(corpus, group.slices)
     starts = np.flatnonzero(tokens == corpus.begin_id)
+    if len(starts) == 0 or starts[0] != 0:
+        raise InputError(
+            f"{corpus.path / group.slices[0].shard.file} does not start with <s>: "
+            "build the corpus again"
+        )
     if order == "documents":
         starts = document_starts(corpus, group.slices)
     lengths = np.diff(starts, append=len(tokens))

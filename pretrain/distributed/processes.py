@@ -140,10 +140,11 @@ class Processes:
 
     def require_divisible(self, streams: int) -> None:
         """Raise an `InputError` when the processes cannot share the streams."""
-        if streams % self.world_size:
+        count = self.world_size
+        if streams % count:
             raise InputError(
-                f"train.streams={streams} cannot be divided among {self.world_size} "
-                f"processes: use a multiple of {self.world_size}"
+                f"train.streams={streams} cannot be divided among {count} processes: "
+                f"use a multiple of {count}"
             )
 
     def stream_slice(self, streams: int) -> slice:
