@@ -125,7 +125,9 @@ class ProbeInputs(torch.nn.Module):
         """float32 [B, T, 2P] on the device of the mix's weights."""
         assert self._states is not None
         states = self._states.lookup(sentences)  # [L + 1, n, 2P] each
-        states = [layers[self._layers] for layers in states]
+        # Rows in another order are copied, which views of a file are not.
+        if self._layers != list(range(self._states.layers)):
+            states = [layers[self._layers] for layers in states]
         weights = self.mix.gamma * self.mix.weights.softmax(0)  # [L + 1]
         mixed: Tensor = PaddedMix.apply(weights.cpu(), states)
         return mixed.to(weights.device)
@@ -154,7 +156,8 @@ class ProbeInputs(torch.nn.Module):
 class PaddedMix(torch.autograd.Function):
     """Weighted sums of the layers of frozen states, Σ_l w_l h_l, padded into one batch.
 
-    Only the weights have gradients, ∂loss/∂w_l = ⟨∂loss/∂out, h_l⟩.
+    Only the weights have gradients, ∂loss/∂w_l = ⟨∂loss/∂out, h_l⟩, so that states are
+    read in place and never copied.
     """
 
     @staticmethod

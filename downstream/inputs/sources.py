@@ -7,6 +7,7 @@ probes. Layer states of another origin need the members of `FeatureStates`: `lay
 """
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -90,15 +91,21 @@ class FeatureStates:
             self._places[words] = index if is_copy else view
 
     def lookup(self, sentences: Sequence[TaskSentence]) -> list[Tensor]:
-        """float32 [layers, n, width] for each sentence, a copy."""
+        """float32 [layers, n, width] for each sentence: views of the file where it
+        holds float32.
+        """
         states = []
-        for sentence in sentences:
-            place = self._places[sentence.words]
-            if isinstance(place, int):
-                place = self._file[place]
-            array = torch.from_numpy(np.array(place, np.float32, order="C"))
-            # A file of one layer has arrays [n, width].
-            states.append(array.view(self.layers, -1, self.width))
+        with warnings.catch_warnings():
+            # Nobody writes to the states.
+            message = "The given NumPy array is not writable"
+            warnings.filterwarnings("ignore", message=message)
+            for sentence in sentences:
+                place = self._places[sentence.words]
+                if isinstance(place, int):
+                    place = self._file[place].astype(np.float32)
+                array = torch.from_numpy(place).float()
+                # A file of one layer has arrays [n, width].
+                states.append(array.view(self.layers, -1, self.width))
         return states
 
 

@@ -87,8 +87,10 @@ class Recorder:
         state = self._state
         self._steps.append(steps)
         self._seconds.append(seconds)
-        with suppress(OSError):
-            self._bar.update(state.progress.share - self._bar.n)
+        # The time that is left cannot be told from a smaller share.
+        if state.progress.share > 1e-4:
+            with suppress(OSError):
+                self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
