@@ -179,7 +179,7 @@ def set_up(
         started_from: the training record of the model that a resumed run started from.
     """
     train = config.train
-    processes.require_divisible(train.streams)
+    processes.require_divisible(streams=train.streams, device=train.device)
     execution = choose_execution(
         device=train.device,
         precision=train.precision,

@@ -167,6 +167,8 @@ class WordTable:
     def __init__(self, *origins: str, sentences: Sequence[TaskSentence]) -> None:
         words = _distinct_words(sentences)
         self._rows = {word: row for row, word in enumerate(words)}
+        # Every epoch reads them again.
+        self._sentences = {each.words: self._rows_of(each) for each in sentences}
         sources = [open_word_vectors(origin, only=words) for origin in origins]
         self.sizes = [source.size for source in sources]
         self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
@@ -203,11 +205,13 @@ class WordTable:
         deviations = [(block - mean).std().expand_as(mean) for block, mean in pairs]
         return torch.block_diag(*means), torch.cat(deviations)
 
+    def _rows_of(self, sentence: TaskSentence) -> Tensor:
+        rows = [self._rows[word] for word in sentence.words]
+        return torch.tensor(rows, dtype=torch.int32)
+
     def rows(self, sentences: Sequence[TaskSentence]) -> Tensor:
         """int32 [B, T]: the row of each word in `padded`."""
-        row_of = self._rows.__getitem__
-        numbers = [list(map(row_of, sentence.words)) for sentence in sentences]
-        rows = [torch.tensor(own, dtype=torch.int32) for own in numbers]
+        rows = [self._sentences[sentence.words] for sentence in sentences]
         return pad_sequence(rows, batch_first=True, padding_value=len(self._rows))
 
 

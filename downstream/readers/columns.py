@@ -27,6 +27,7 @@ from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.printing import note, warn
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.text import read_lines
+from elmoc.text.tokenizer import SENTENCE_ENDS
 
 # Beginnings of the lines before and behind a document of CoNLL-2012.
 DOCUMENT_MARKS = ("#begin document", "#end document")
@@ -41,6 +42,9 @@ _HEADING = re.compile(
 )
 # A language in front of a word, as WikiANN has it: `en:Lima`.
 _LANGUAGE = re.compile(r"([a-z]{2,3}|simple)(-[a-z]{2,8}){0,3}:")
+# Words of a sentence of which its end is likely to be missing.
+_LONG = 1_000
+_END = re.compile(f"[{SENTENCE_ENDS}]")
 
 # At the beginning of a line.
 _COMMENT = re.compile(r"#(begin document|end document| \S+ = )")
@@ -231,7 +235,8 @@ def read_columns(
 
 def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
     """Take off a language in front of every word of a file (`en:Lima`), and warn of one
-    in front of most words, and of a comma behind every word.
+    in front of most words, of a comma behind every word, and of sentences that have no
+    end.
     """
     path = sentences[0].file
     rows = list(chain.from_iterable(each.rows for each in sentences))
@@ -251,6 +256,15 @@ def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
         warn(
             f"{path}: all {commas:,} words end with a comma, such as "
             f"{rows[0][column]!r}, and are read with it: tabs or blanks divide columns"
+        )
+    longest = max(sentences, key=lambda each: len(each.rows))
+    words = longest.column(column)
+    inner = sum(_END.fullmatch(word) is not None for word in words[:-1])
+    if len(words) > _LONG or (inner and len(sentences) == 1):
+        warn(
+            f"{path}, line {longest.lines[0]}: one sentence has {len(words):,} words, "
+            f"{inner:,} of which end one, as a full stop does: ends of sentences, such "
+            "as blank lines, may be missing"
         )
 
 

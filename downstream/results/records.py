@@ -13,7 +13,7 @@ import msgspec
 
 from downstream.inputs.options import AS_THEY_ARE
 from downstream.settings import SMALL_MIX_RATE
-from elmoc.errors import reading
+from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path, locked
 
@@ -209,7 +209,7 @@ def read_results(paths: Sequence[Path]) -> list[Result]:
     all of them. Where several have the same seed, the last one counts.
 
     Raises:
-        InputError: a line that cannot be read.
+        InputError: a line that cannot be read, or files without lines.
     """
     # What runs share → seed → the result of the run.
     runs: dict[str, dict[int, Result]] = {}
@@ -221,9 +221,16 @@ def read_results(paths: Sequence[Path]) -> list[Result]:
                 key = _identity([result.comparable, own])
                 for row, seed in enumerate(result.seeds):
                     runs.setdefault(key, {})[seed] = of_row(result, row)
-    # In the order of the seeds.
-    alike = [dict(sorted(of_seeds.items())) for of_seeds in runs.values()]
-    return [joined(list(of_seeds.values())) for of_seeds in alike]
+    files = ", ".join(map(str, paths))
+    if not runs:
+        raise InputError(
+            f"there are no results in {files}: give files that --results wrote"
+        )
+    # A damaged line may lack a figure that others of its kind have.
+    with reading(files):
+        # In the order of the seeds.
+        alike = [dict(sorted(of_seeds.items())) for of_seeds in runs.values()]
+        return [joined(list(of_seeds.values())) for of_seeds in alike]
 
 
 def without_state_settings(settings: Mapping[str, Any]) -> Facts:

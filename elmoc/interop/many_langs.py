@@ -7,8 +7,10 @@ Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.pos
 """
 
 import re
+import tarfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -215,6 +217,10 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         # Archives are zip files since PyTorch 1.6.
         if zipfile.is_zipfile(path):
             check_archive(path)
+        with open(path, "rb") as file, suppress(tarfile.HeaderError):
+            # Of a tar archive, PyTorch would read headers of any size.
+            tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "replace")
+            raise ValueError("it is a tar archive")
         tensors = dict(torch.load(path, map_location="cpu", weights_only=True))
         for name, tensor in tensors.items():
             # A damaged shape would reach beyond the memory of the numbers.

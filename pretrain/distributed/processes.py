@@ -138,9 +138,17 @@ class Processes:
         """Whether this is the process that evaluates, writes and prints."""
         return self.rank == 0
 
-    def require_divisible(self, streams: int) -> None:
-        """Raise an `InputError` when the processes cannot share the streams."""
+    def require_divisible(self, *, streams: int, device: str) -> None:
+        """Raise an `InputError` when the processes cannot share the streams, or would
+        all use one GPU.
+        """
         count = self.world_size
+        kind, _, number = device.partition(":")
+        if count > 1 and kind != "cpu" and number:
+            raise InputError(
+                f"train.device={device} is one GPU for {count} processes: use {kind} "
+                "or auto"
+            )
         if streams % count:
             raise InputError(
                 f"train.streams={streams} cannot be divided among {count} processes: "

@@ -6,12 +6,14 @@ logs, prints and writes.
 """
 
 import math
+import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, drop_output, reason, say
 from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
 from elmoc.settings import plain_values
@@ -24,8 +26,10 @@ from pretrain.train_state import TrainState
 
 
 class Recorder:
-    """Logs, evaluates and saves a run, which goes on where nobody reads what it prints,
-    as after its terminal was closed.
+    """Logs, evaluates and saves a run.
+
+    output_is_lost: whether nobody reads what the run prints, as where a terminal is
+        closed.
 
     Args:
         setup: of the run.
@@ -42,6 +46,7 @@ class Recorder:
         *,
         resumed: Checkpoint | None,
     ) -> None:
+        self.output_is_lost = False
         self._setup = setup
         self._state = state
         self._run = run
@@ -89,7 +94,7 @@ class Recorder:
         self._seconds.append(seconds)
         # The time that is left cannot be told from a smaller share.
         if state.progress.share > 1e-4:
-            with suppress(OSError):
+            with self._printing():
                 self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
@@ -121,6 +126,8 @@ class Recorder:
         with processes.raise_together():
             if processes.is_rank0:
                 is_best = self._evaluate_and_export()
+                # The time that is left is told by the time of training.
+                self._bar.unpause()
         seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.
         is_best, seconds = processes.broadcast_from_rank0((is_best, seconds))
@@ -162,9 +169,7 @@ class Recorder:
             loss=self._loss,
             with_heading=not self._has_heading,
         ):
-            # Above the progress bar.
-            with suppress(OSError), tqdm.external_write_mode():
-                say(line)
+            self._print(line)
         self._has_heading = True
         # Later evaluations may lack a number: the best model so far stays.
         if state.best_update is None and math.isnan(score):
@@ -230,6 +235,28 @@ class Recorder:
         """Close the progress bar and the log."""
         if not self._setup.processes.is_rank0:
             return
-        with suppress(OSError):
+        with self._printing():
             self._bar.close()
         self._log.close()
+
+    def _print(self, text: str) -> None:
+        """Print a line above the progress bar."""
+        with self._printing(), tqdm.external_write_mode():
+            say(text)
+
+    @contextmanager
+    def _printing(self) -> Iterator[None]:
+        """Note that the output is lost where the block cannot print: the run then saves
+        and stops.
+        """
+        try:
+            yield
+        except OSError as error:
+            self.output_is_lost = True
+            drop_output()
+            with suppress(OSError):
+                say(
+                    f"warning: the run cannot print any more ({reason(error)}), and "
+                    "stops",
+                    file=sys.stderr,
+                )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from downstream.__main__ import main
 from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence
 from elmoc.errors import InputError
 
@@ -201,6 +202,10 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("token ner_tags\n\nBo PER\nis O\n", "Bo is", "B-PER O", "headings is left out: token ner_tags"),
         ("\n# id = 1\nform NER\n1 B-NER\n2 O\n3 O\nx O\n", "1 2 3 x", "B-NER O O O", "headings is left out: form NER"),
         ("Bo LABEL\nis O\nAl LABEL\n", "Bo is Al", "B-LABEL O B-LABEL", "are spelled TYPE"),
+        # no ends of sentences
+        ("Bo B-X\n! O\n. O\nIt O\n. O\n", "Bo ! . It .", "B-X O O O O", "warning: {}, line 1: one sentence has 5"),
+        ("a O\n\n" + "b O\n" * 1001, "a |" + " b" * 1001, "O |" + " O" * 1001, "{}, line 3: one sentence has 1,001"),
+        ("Bo B-X\n. O\n", "Bo .", "B-X O", ""),
         # words that begin with #, and comments, beside types alone
         ("#sent s1\nAna B-PER\nleft O\n", "Ana left", "B-PER O", ""),
         ("#GoT TV\nis O\n\n# new\n#on TV\n", "#GoT is | #on", "B-TV O | B-TV", "are spelled TYPE"),
@@ -215,3 +220,15 @@ def test_what_people_leave_in_their_columns(
     errors = capsys.readouterr().err
     assert said.format(tmp_path / "c") in errors
     assert bool(errors) == bool(said)
+
+
+def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    label = "B-\x1b[31m\u202ePER"
+    path = tmp_path / "x\x1b[2J.conll"
+    path.write_text(f"1 Ada {label}\n2 met O\n\n1 Byron {label}\n2 . O\n")
+    arguments = ["ner", "--train", path, "--dev", path, "--vectors", "random:1:4", "--seeds", "1", "--epochs", "1"]
+    arguments += ["--hidden-size", "4", "--layers", "1", "--results", tmp_path / "r.jsonl", "--name", "a\x1bb"]
+    assert main(list(map(str, arguments))) == 0
+    assert main(["table", str(tmp_path / "r.jsonl")]) == 0
+    printed = capsys.readouterr()
+    assert not {"\x1b", "\u202e"} & {*printed.out, *printed.err.replace("\x1b[A", "")}

@@ -5,6 +5,7 @@ import json
 import resource
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from downstream.results.records import (
 from elmoc.errors import InputError
 from elmoc.files.checksums import check_beside, checksum_path
 from elmoc.files.writing import locked
-from tests.downstream.results.result_lines import ner_line, write_lines
+from tests.downstream.results.result_lines import SETTINGS, ner_line, write_lines
 
 from downstream import InputOptions, ProbeData, ProbeOptions, run_probe
 from downstream.results import records
@@ -97,6 +98,24 @@ def test_seeds_of_several_runs_are_pooled_and_of_one_that_ran_twice_the_later_co
     assert results[0].scores == pytest.approx([50, 100, 100 / 3])
     assert results[0].figures["entity recall"] == pytest.approx([50, 100, 100 / 3])
     assert results[0].mixes == [[0.25, 0.75, 2.0], [0.25, 0.75, 3.0], [0.25, 0.75, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dataset": "tweets"},
+        {"settings": SETTINGS | {"hidden_size": 100}},
+        {"fingerprints": {"train": ["other"], "dev": ["f2"], "test": ["f3"]}},
+        {"reader": {"column": 2}},
+        {"features": {"file": "runs/small.h5", "model": "cccc", "word_vectors": "v1", "layers": ["0", "1"]}},
+        {"vectors": {"origin": "runs/lm.bin", "fingerprint": "v2", "size": 300}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> None:
+    lines = ner_line("both", {1: [1, 1, 1]}), ner_line("both", {2: [1, 1, 1]}, **changes)
+    results = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert [len(result.seeds) for result in results] == [1, 1]
 
 
 @pytest.mark.parametrize("line", ['{"task": "ner", "da', "not json", "[" * 100_000, '{"task": NaN}', "[1, 2]", "{}"])

@@ -1,7 +1,10 @@
 """Limits: small files that say they are large are refused before anything of that size is allocated."""
 
+import io
 import json
 import resource
+import shutil
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.features.options import MOST_SENTENCES
 from elmoc.files.records import MOST_RECORD_BYTES, read_toml
+from elmoc.interop.many_langs import read_many_langs
 from elmoc.word_vectors.opening import open_word_vectors
 
 from elmoc import ElmoC, FeatureFile
@@ -137,6 +141,19 @@ def test_headers_of_tensors(tmp_path: Path, shape: list[int]) -> None:
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"[]")
     with pytest.raises(InputError, match="lexicon"):
         open_word_vectors(path)
+
+
+def test_a_header_of_a_tar_archive(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "interop/data/many_langs/characters", tmp_path / "model")
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+    file = tmp_path / "model" / "encoder.pkl"
+    with open(file, "wb") as archive:
+        archive.write(header.tobuf(tarfile.USTAR_FORMAT))
+        archive.seek(1 << 30, io.SEEK_CUR)
+        archive.truncate()
+    with pytest.raises(InputError, match=r"encoder\.pkl"):
+        read_many_langs(tmp_path / "model")
 
 
 def test_a_long_key_of_a_config(tmp_path: Path) -> None:

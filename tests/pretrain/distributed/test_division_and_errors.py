@@ -1,6 +1,7 @@
 """Several processes before and beside training: how work is divided, how they meet, and what they say of errors."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elmoc.errors import InputError
@@ -35,19 +36,20 @@ def test_a_run_that_another_process_trains_is_refused_in_all(runs: TinyRuns) -> 
 
 
 @pytest.mark.parametrize(
-    ("size", "streams", "message"),
+    ("size", "settings", "message"),
     [
-        (2, 3, "train.streams=3 cannot be divided among 2 processes: use a multiple of 2"),
-        (4, 6, "train.streams=6 cannot be divided among 4 processes"),
+        (2, {"streams": 3}, "train.streams=3 cannot be divided among 2 processes: use a multiple of 2"),
+        (4, {"streams": 6}, "train.streams=6 cannot be divided among 4 processes"),
+        (2, {"device": "cuda:0"}, "train.device=cuda:0 is one GPU for 2 processes: use cuda or auto"),
     ],
 )
-def test_work_that_cannot_be_divided(size: int, streams: int, message: str) -> None:
+def test_work_that_cannot_be_divided(size: int, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Processes(world_size=size).require_divisible(streams)
+        Processes(world_size=size).require_divisible(**{"streams": 768, "device": "cpu"} | settings)
 
 
 def test_streams_of_each_process() -> None:
     slices = [Processes(rank=rank, world_size=4).stream_slice(8) for rank in range(4)]
     assert slices == [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)]
-    Processes().require_divisible(3)
+    Processes().require_divisible(streams=3, device="cuda:1")
     assert Processes().stream_slice(3) == slice(0, 3)

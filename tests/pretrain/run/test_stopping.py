@@ -1,4 +1,4 @@
-"""Lost output: a run whose output nobody reads, as where its terminal is closed, goes on to its end."""
+"""Stopping: a run whose output nobody reads, or whose terminal is closed, saves and stops."""
 
 import pytest
 from elmoc.model_directory import read_model_directory
@@ -30,12 +30,17 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.parametrize("streams", ["1", "1,2"], ids=["stdout", "both"])
-def test_a_run_goes_on_when_its_reader_goes_away(runs: TinyRuns, streams: str) -> None:
+def test_a_reader_that_goes_away_asks_a_run_to_stop(runs: TinyRuns, streams: str) -> None:
     settings = {"evaluation__every_updates": 4}
-    words = ["-c", LEAVE, streams, *runs.arguments("left", **settings)]
+    words = ["-c", LEAVE, streams, *runs.arguments("killed", **settings)]
     process = WarmProcess(words, log=runs.folder / "process")
-    assert process.wait() == 1, "it could not say all that it had to say"
-    run = RunDirectory(runs.folder / "left")
-    assert last_checkpoint(run)["update"] == 12
-    assert len(read_metrics(run.path, "evaluation")) == 4
+    assert process.wait() == 130, process.stderr
+    run = RunDirectory(runs.folder / "killed")
+    assert last_checkpoint(run)["update"] == 4
+    assert len(read_metrics(run.path, "evaluation")) == 2
     assert read_model_directory(run.path).training["updates"] == last_checkpoint(run)["best_update"]
+    if streams == "1":
+        assert "the run cannot print any more" in process.stderr
+        assert process.stderr.endswith("\ninterrupted: give the same command again, with --resume if it had begun\n")
+    runs.run("killed", "--resume", **settings)
+    assert last_checkpoint(run)["update"] == 12
