@@ -265,19 +265,19 @@ def _read_all(teacher: Teacher, items: list[list[int]], out: Path) -> np.ndarray
         for start in range(0, len(order), _PART_WORDS):
             chosen = order[start : start + _PART_WORDS]
             path = folder / f"{start}.npy"
-            if not path.exists():
-                some = np.empty((len(chosen), teacher.size), dtype=np.float16)
+            shape = (len(chosen), teacher.size)
+            if path.exists():
+                some = load_array(path, shape=shape, dtype=np.float16)
+                bar.update(len(chosen))
+            else:
+                some = np.empty(shape, dtype=np.float16)
                 done = 0
                 for vectors in teacher.read([items[row] for row in chosen]):
                     some[done : done + len(vectors)] = vectors
                     done += len(vectors)
                     bar.update(len(vectors))
                 save_array(path, some)
-            else:
-                bar.update(len(chosen))
-            rows[chosen] = load_array(
-                path, shape=(len(chosen), teacher.size), dtype=np.float16
-            )
+            rows[chosen] = some
     return rows
 
 

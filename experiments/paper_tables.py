@@ -14,6 +14,7 @@ What is finished is not made again.
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -60,21 +61,14 @@ SYSTEMS = {
 }
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the tables are made of."""
+@dataclass(frozen=True, kw_only=True)
+class ScoredRuns:
+    """What every table of trained and scored encoders is made of."""
 
     corpus: Annotated[
         Path, Meta(description="corpus directory; it gets the tables of vectors")
     ]
     out: Annotated[Path, Meta(description="where runs and results go")]
-    vectors: Annotated[
-        str,
-        Meta(
-            description="fastText vectors",
-            extra={"option": "--vectors", "metavar": "FILE"},
-        ),
-    ]
     suite: Annotated[
         Path,
         Meta(
@@ -93,6 +87,19 @@ class Options:
         Path | None, Meta(description="what paths of the suite are relative to")
     ] = None
     quick: Annotated[bool, Meta(description="run the quick suite")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ScoredRuns):
+    """What the tables of the paper are made of."""
+
+    vectors: Annotated[
+        str,
+        Meta(
+            description="fastText vectors",
+            extra={"option": "--vectors", "metavar": "FILE"},
+        ),
+    ]
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
     ] = tuple(SYSTEMS)
@@ -121,10 +128,13 @@ def run(command: list[Any]) -> None:
     subprocess.run(line, check=True)
 
 
-def make_table(corpus: Path, name: str, origin: object) -> None:
-    """Make a table of vectors, as they are, unless the corpus has it."""
+def make_table(
+    corpus: Path, name: str, origin: object, *, transform: str = "none"
+) -> None:
+    """Make a table of vectors, unless the corpus has it."""
     if not (corpus / f"vectors/{name}.json").exists():
-        run(["data_scripts.build_vectors", corpus, origin, "--name", name])
+        command = ["data_scripts.build_vectors", corpus, origin, "--name", name]
+        run([*command, "--post-process", transform])
 
 
 def prepare(options: Options) -> None:
@@ -159,21 +169,30 @@ def make_row(options: Options, name: str) -> None:
         is_split = system.config == "elmo_sub"
         corpus = options.out / "subwords" if is_split else options.corpus
         config = CONFIGS / f"twins/small_{system.config}.toml"
-        command = ["pretrain", config, trained, "--max-time", options.max_time]
-        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={ONCE}"]
-        for each in chain(sets, system.sets, options.set):
-            command += ["--set", each]
-        if (trained / "checkpoints").exists():
-            command.append("--resume")
-        run(command)
-    run_suite(options, name, ["--model", trained])
+        sets = [f"data.corpus={corpus}", *system.sets, *options.set]
+        train(options, config, trained, sets)
+    run_suite(options, name, options.vectors, ["--model", trained])
 
 
-def run_suite(options: Options, name: str, inputs: list[Any]) -> None:
+def train(
+    options: ScoredRuns, config: Path, trained: Path, sets: Iterable[str]
+) -> None:
+    """Train an encoder with some settings, or go on with it."""
+    command: list[Any] = ["pretrain", config, trained, "--max-time", options.max_time]
+    for each in chain([f"evaluation.every_updates={ONCE}"], sets):
+        command += ["--set", each]
+    if (trained / "checkpoints").exists():
+        command.append("--resume")
+    run(command)
+
+
+def run_suite(
+    options: ScoredRuns, name: str, vectors: object, inputs: list[Any]
+) -> None:
     """Run the suite for an encoder, or for word vectors alone."""
     command = ["downstream", "suite", options.suite]
     command += inputs
-    command += ["--corpus", options.corpus, "--vectors", options.vectors]
+    command += ["--corpus", options.corpus, "--vectors", vectors]
     command += ["--out", options.out / "probes" / name]
     if options.quick:
         command.append("--quick")
@@ -200,7 +219,7 @@ def row_of(options: Options, name: str) -> list[str]:
 def make_tables(options: Options) -> None:
     """Make the rows that are asked for, and print the table of all that are there."""
     prepare(options)
-    run_suite(options, "word_vectors", ["--inputs", "vectors"])
+    run_suite(options, "word_vectors", options.vectors, ["--inputs", "vectors"])
     for name in options.rows:
         make_row(options, name)
     done = [name for name in SYSTEMS if options.report(name).exists()]

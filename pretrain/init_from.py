@@ -16,7 +16,8 @@ from elmoc.model_directory import (
     read_model_directory,
 )
 from elmoc.word_vectors.compact import CompactVectors
-from elmoc.word_vectors.opening import open_joined, read_stored
+from elmoc.word_vectors.joined import JoinedVectors
+from elmoc.word_vectors.opening import read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.config import differences
@@ -115,12 +116,11 @@ def joined_with(vectors: VectorSource, source: VectorSource) -> float | None:
     """
     if not source.origin.endswith(".json"):
         return None
-    joined = open_joined(source.origin)
-    first = joined.parts[0]
+    first = JoinedVectors.read_record(source.origin).parts[0]
     kept = {vectors.post_processing, source.post_processing} == {"none"}
     if not kept or first.fingerprint != vectors.fingerprint:
         return None
-    return joined.scales[0]
+    return first.scale
 
 
 def widened(weight: Tensor, scale: float, size: int) -> Tensor:

@@ -215,6 +215,13 @@ def _document(name: str, sentences: list[Sentence]) -> Iterator[str]:
     yield "#end document"
 
 
+def both_parts(
+    path: str, convert: Callable[..., Iterator[str]]
+) -> dict[str, Callable[[Files], Iterator[str]]]:
+    """What makes the training and the development part of a set, by their paths."""
+    return {path.format(part): partial(convert, part=part) for part in ("train", "dev")}
+
+
 _LITBANK = "github.com/dbamman/litbank and github.com/dbamman/lrec2020-coref"
 _MEDICAL = "github.com/cambridgeltl/MTL-Bioinformatics-2016"
 
@@ -275,37 +282,23 @@ SETS = {
     "litbank_entities": TaskSet(
         home=_LITBANK,
         licence="CC BY 4.0",
-        files={
-            f"ner/litbank_entities/{part}.conll.gz": partial(
-                litbank_entities, part=part
-            )
-            for part in ("train", "dev")
-        },
+        files=both_parts("ner/litbank_entities/{}.conll.gz", litbank_entities),
     ),
     "propbank_ewt": TaskSet(
         home="github.com/propbank/propbank-release and "
         "github.com/UniversalDependencies/UD_English-EWT",
         licence="CC BY-SA 4.0",
-        files={
-            f"srl/propbank_ewt/{part}.gold_conll.gz": partial(propbank, part=part)
-            for part in ("train", "dev")
-        },
+        files=both_parts("srl/propbank_ewt/{}.gold_conll.gz", propbank),
     ),
     "litbank_coref": TaskSet(
         home=_LITBANK,
         licence="CC BY 4.0",
-        files={
-            f"coref/litbank/{part}.gold_conll.gz": partial(litbank_coref, part=part)
-            for part in ("train", "dev")
-        },
+        files=both_parts("coref/litbank/{}.gold_conll.gz", litbank_coref),
     ),
     "ontogum": TaskSet(
         home="github.com/amir-zeldes/gum",
         licence="annotation CC BY 4.0, texts CC BY or CC BY-SA",
-        files={
-            f"coref/ontogum/{part}.gold_conll.gz": partial(ontogum, part=part)
-            for part in ("train", "dev")
-        },
+        files=both_parts("coref/ontogum/{}.gold_conll.gz", ontogum),
     ),
     "bc5cdr": TaskSet(
         home=_MEDICAL,

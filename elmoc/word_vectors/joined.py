@@ -18,7 +18,7 @@ from msgspec import Meta
 from torch import Tensor
 
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import write_record
+from elmoc.files.records import read_record, write_record
 from elmoc.settings import convert
 from elmoc.weights import prefixed
 from elmoc.word_vectors.sources import WordVectors
@@ -75,6 +75,11 @@ class JoinedVectors(StoredVectors):
         self.size = sum(part.size for part in parts)
         said = [getattr(part, "about", None) for part in parts]
         self.about = "; ".join(filter(None, said)) or None
+
+    @classmethod
+    def read_record(cls, path: Path | str) -> JoinedRecord:
+        """What was joined; no source is opened."""
+        return read_record(path, JoinedRecord, format=cls.format, version=cls.version)
 
     def write_record(self, path: Path | str) -> None:
         """Write `NAME.json`; the sources stay where they are."""

@@ -18,7 +18,7 @@ from elmoc.files.compression import (
     require_file,
     unpacking_advice,
 )
-from elmoc.files.records import check_version, read_record
+from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
@@ -135,11 +135,9 @@ def open_joined(path: str, only: Collection[str] | None = None) -> "JoinedVector
         InputError: a source is missing, or has other vectors.
     """
     # It imports PyTorch.
-    from elmoc.word_vectors.joined import JoinedRecord, JoinedVectors
+    from elmoc.word_vectors.joined import JoinedVectors
 
-    record = read_record(
-        path, JoinedRecord, format=JoinedVectors.format, version=JoinedVectors.version
-    )
+    record = JoinedVectors.read_record(path)
     parts = []
     for part in record.parts:
         beside = Path(path).with_name(os.path.basename(part.origin))
