@@ -1,13 +1,13 @@
 """Joining word vectors: several sources become one, side by side.
 
 Each source is scaled, so that the vectors of frequent words of a corpus are at a mean
-distance (root of the mean square) of 1 from their mean, or of its weight: what words
-have in common, which may be long, does not count. What is written is a small record:
-the sources stay where they are.
+distance (root of the mean square) of 1 from their mean: what words have in common,
+which may be long, does not count. What is written is a small record: the sources stay
+where they are.
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -39,24 +39,10 @@ class JoinOptions:
     output: Annotated[
         Path, Meta(description="record to make", extra={"metavar": "OUT.json"})
     ]
-    weights: Annotated[
-        list[float],
-        Meta(
-            description="mean distance of the vectors of each source from their mean "
-            "(default: 1 each)",
-            extra={"metavar": "W"},
-        ),
-    ] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.output.suffix != ".json":
             raise InputError(f"{self.output} must be named .json")
-        fits = len(self.weights) in (0, len(self.origins))
-        if not fits or min(self.weights, default=1) <= 0:
-            raise InputError(
-                f"--weights {self.weights} are not a positive number for each of "
-                f"{len(self.origins)} word vectors"
-            )
 
 
 def join_vectors(options: JoinOptions) -> None:
@@ -72,10 +58,9 @@ def join_vectors(options: JoinOptions) -> None:
         corpus = Corpus(options.corpus)
         corpus.require_words()
         words = corpus.lexicon[:_MEASURED_WORDS]
-        weights = options.weights or [1.0] * len(options.origins)
         parts = []
         scales = []
-        for origin, weight in zip(options.origins, weights, strict=True):
+        for origin in options.origins:
             if not origin.startswith("random:"):
                 # It is recorded, and opened again from anywhere.
                 origin = str(Path(origin).absolute())
@@ -89,7 +74,7 @@ def join_vectors(options: JoinOptions) -> None:
                     "another language"
                 )
             parts.append(vectors)
-            scales.append(weight / distance)
+            scales.append(1 / distance)
             say(f"{origin}: {vectors.size} numbers, scaled by {scales[-1]:.4g}")
         joined = JoinedVectors(parts, scales)
         joined.write_record(options.output)

@@ -59,12 +59,12 @@ class TeacherOptions:
             extra={"metavar": "N"},
         ),
     ] = None
-    size: Annotated[
-        Annotated[int, Meta(ge=2)] | None,
+    words: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="width, by principal components of the words of the corpus "
-            "(default: the model's)",
-            extra={"metavar": "E"},
+            description="most frequent words that are read; others are composed of "
+            "their pieces (default: all)",
+            extra={"metavar": "N"},
         ),
     ] = None
     device: Annotated[
@@ -216,16 +216,12 @@ def make_teacher_vectors(
     with locked(out, new=True):
         words_of = Corpus(corpus)
         words_of.require_words()
+        lexicon = words_of.lexicon[: options.words]
         teacher = Teacher(model, options)
-        if options.size is not None and options.size > teacher.size:
-            raise InputError(
-                f"{model} is {teacher.size} numbers wide, and cannot be {options.size}"
-            )
-        items = _items(teacher, words_of.lexicon)
+        items = _items(teacher, lexicon)
         rows = _read_all(teacher, items, out)
-        if options.size is not None:
-            rows = principal_components(rows, words_of.counts, options.size)
-        vectors = taught_vectors(words_of, items, rows, teacher)
+        counts = words_of.counts[: options.words]
+        vectors = taught_vectors(lexicon, counts, items, rows, teacher)
         with atomic_path(out, checksum=True) as partial_file:
             vectors.write(partial_file)
         remove(_parts(out))
@@ -292,13 +288,18 @@ def _words_per_second(teacher: Teacher, items: Sequence[Sequence[int]]) -> int:
 
 
 def taught_vectors(
-    corpus: Corpus, items: Sequence[Sequence[int]], rows: np.ndarray, teacher: Teacher
+    lexicon: Sequence[str],
+    counts: np.ndarray,
+    items: Sequence[Sequence[int]],
+    rows: np.ndarray,
+    teacher: Teacher,
 ) -> "CompactVectors":
-    """The vectors of words and pieces as a file has them. How near strings outside the
-    corpus come is printed, by words that the map was not fitted to.
+    """The vectors of words and pieces as a file has them. How near other strings come
+    is printed, by words that the map was not fitted to.
 
     Args:
-        corpus: whose lexicon the first rows are of.
+        lexicon: the words, of which the first rows are.
+        counts: of the words in the corpus.
         items: the pieces of the words, then every piece by itself.
         rows: float16 [n, E], of the items.
         teacher: that has read them.
@@ -307,7 +308,7 @@ def taught_vectors(
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.pieces import Pieces, fit_composition
 
-    number = corpus.types
+    number = len(lexicon)
     words = rows[:number]
     pieces = PlainRows(rows[number:])
     several = [row for row in range(number) if len(items[row]) > 1]
@@ -318,15 +319,15 @@ def taught_vectors(
     composition = fit_composition([items[row] for row in fitted], pieces, words[fitted])
     composed = Pieces(teacher.tokenizer_file, pieces, composition)
     if apart:
-        made = composed.vectors([corpus.lexicon[row] for row in apart])
+        made = composed.vectors([lexicon[row] for row in apart])
         near = mean_cosine(made, words[apart].astype(np.float32))
         say(f"words of several pieces, composed of these: mean cosine {near:.3f}")
     return CompactVectors.of_words(
-        corpus.lexicon,
+        lexicon,
         PlainRows(words),
         composed,
         about=teacher.about,
-        counts=corpus.counts,
+        counts=counts,
     )
 
 
@@ -337,28 +338,6 @@ def mean_cosine(vectors: np.ndarray, others: np.ndarray) -> float:
     other = others - centre
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return float(((one * other).sum(axis=1) / np.maximum(lengths, 1e-9)).mean())
-
-
-def principal_components(rows: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
-    """float16 [n, size]: centred rows on the axes along which words differ most.
-
-    Args:
-        rows: float16 [n, E], first those of the words; rows of zeros stay zeros.
-        counts: [V], of the words, whose square roots weight them.
-        size: the number of axes.
-    """
-    words = rows[: len(counts)].astype(np.float32)
-    weights = np.sqrt(counts).astype(np.float32) * words.any(axis=1)
-    weights /= weights.sum()
-    mean = weights @ words
-    centred = words - mean
-    covariance = (centred * weights[:, None]).T @ centred
-    # Variances ascend.
-    _, axes = np.linalg.eigh(covariance.astype(np.float64))
-    axes = axes[:, : -size - 1 : -1].astype(np.float32)
-    turned = (rows.astype(np.float32) - mean) @ axes
-    turned[~rows.any(axis=1)] = 0
-    return turned.astype(np.float16)
 
 
 def _plain_name(model: str) -> str:

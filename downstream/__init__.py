@@ -7,8 +7,9 @@ result = run_probe("ner", data, inputs, ProbeOptions(preset="small"))
 result.mean["both"] - result.mean["vectors"]  # points of F1 that the encoder adds
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
     from downstream.inputs.options import InputOptions
@@ -17,33 +18,14 @@ if TYPE_CHECKING:
     from downstream.suite.plan import read_suite
     from downstream.suite.running import SuiteOptions, SuiteResult, run_suite
 
-__all__ = [
-    "InputOptions",
-    "ProbeData",
-    "ProbeOptions",
-    "ProbeResult",
-    "SuiteOptions",
-    "SuiteResult",
-    "read_suite",
-    "run_probe",
-    "run_suite",
-]
-
-_MODULES = {
-    "InputOptions": "downstream.inputs.options",
-    "ProbeData": "downstream.probe.options",
-    "ProbeOptions": "downstream.probe.options",
-    "ProbeResult": "downstream.probing",
-    "SuiteOptions": "downstream.suite.running",
-    "SuiteResult": "downstream.suite.running",
-    "read_suite": "downstream.suite.plan",
-    "run_probe": "downstream.probing",
-    "run_suite": "downstream.suite.running",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name's module when the name is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'downstream' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+# Modules are imported when their names are first used, so that commands are quick.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "inputs.options": ["InputOptions"],
+        "probe.options": ["ProbeData", "ProbeOptions"],
+        "probing": ["ProbeResult", "run_probe"],
+        "suite.plan": ["read_suite"],
+        "suite.running": ["SuiteOptions", "SuiteResult", "run_suite"],
+    },
+)

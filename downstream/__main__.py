@@ -6,18 +6,16 @@ python -m downstream sentences TASK FILES…
     print the sentences, as `elmoc dump-features` takes them
 python -m downstream suite SUITE.toml --model RUN
     run many probes, and give the encoder's worth in one number
-python -m downstream similarity VECTORS|MODEL FILES…
-    do cosines of words rank pairs of them as people do?
 python -m downstream table RESULTS…
     gather the results of many runs into one table
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from downstream.tasks import TASKS
+from elmoc.command_line import chosen_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
 # Name → its module, and what it does.
@@ -29,10 +27,6 @@ COMMANDS = {
     "suite": (
         "downstream.suite.running",
         "run a suite of probes for one encoder, and give its worth in one number",
-    ),
-    "similarity": (
-        "downstream.similarity",
-        "correlate cosines of words with human judgements of their similarity",
     ),
     "table": (
         "downstream.results.table",
@@ -53,21 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Commands import PyTorch, which reads then how its threads are to wait.
     wait_without_spinning()
     if given != ["--json", "-"]:
-        texts = TASKS | {name: text for name, (_, text) in COMMANDS.items()}
-        rows = "\n".join(f"{name:10} {text}" for name, text in texts.items())
-        parser = argparse.ArgumentParser(
+        summaries = {name: summary for name, (_, summary) in COMMANDS.items()}
+        name = chosen_command(
+            given,
+            TASKS | summaries,
             prog="python -m downstream",
             description="Train and score a probe: the worth of frozen features on a "
             "task.",
-            epilog=f"{rows}\n\nEach command has a --help of its own.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument(
-            "command", metavar="COMMAND", help="a task or a command, below"
-        )
-        name = parser.parse_args(given[:1]).command
-        if name not in texts:
-            parser.error(f"{name!r} is not one of {', '.join(texts)}")
         if name in COMMANDS:
             module = COMMANDS[name][0]
             del given[0]

@@ -6,8 +6,9 @@ model and use it.
     states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [L + 1, n, 2P]
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 from elmoc.version import VERSION as __version__
 
@@ -20,32 +21,16 @@ if TYPE_CHECKING:
     from elmoc.text.documents import read_documents
     from elmoc.word_vectors.opening import open_word_vectors
 
-__all__ = [
-    "DumpOptions",
-    "ElmoC",
-    "ElmoEmbedding",
-    "FeatureFile",
-    "__version__",
-    "dump_features",
-    "open_word_vectors",
-    "read_documents",
-]
-
-_MODULES = {
-    "DumpOptions": "elmoc.features.options",
-    "ElmoC": "elmoc.model",
-    "ElmoEmbedding": "elmoc.modules",
-    "FeatureFile": "elmoc.features.reader",
-    "dump_features": "elmoc.features.dump",
-    "open_word_vectors": "elmoc.word_vectors.opening",
-    "read_documents": "elmoc.text.documents",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name's module when the name is first used, so that `import elmoc`
-    stays light.
-    """
-    if name not in _MODULES:
-        raise AttributeError(f"module 'elmoc' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+# Modules are imported when their names are first used, so that commands are quick.
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "features.dump": ["dump_features"],
+        "features.options": ["DumpOptions"],
+        "features.reader": ["FeatureFile"],
+        "model": ["ElmoC"],
+        "modules": ["ElmoEmbedding"],
+        "text.documents": ["read_documents"],
+        "word_vectors.opening": ["open_word_vectors"],
+    },
+)

@@ -1,11 +1,10 @@
 """The `elmoc` command: runs the module of `elmoc.commands` that is asked for."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from elmoc.version import VERSION
+from elmoc.command_line import chosen_command, run_main
 
 # What each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`.
 COMMANDS = {
@@ -25,15 +24,15 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the subcommand that the command line names, and return the exit status."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if not given or given[0] not in COMMANDS:
-        _print_help(given)
-        return 2
-    name = given[0]
-    summary = COMMANDS[name]
-    # Imported here: the list of commands needs none of it, nor a command the others.
-    from elmoc.command_line import run_main
-
+    name = chosen_command(
+        given,
+        COMMANDS,
+        prog="elmoc",
+        description="Use contextual word representations (ELMo-C).",
+    )
+    # Imported here: a command needs none of the others.
     command = import_module(f"elmoc.commands.{name.replace('-', '_')}")
+    summary = COMMANDS[name]
     return run_main(
         command.Options,
         command.run,
@@ -41,20 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog=f"elmoc {name}",
         description=f"{summary[0].upper()}{summary[1:]}.",
     )
-
-
-def _print_help(given: Sequence[str]) -> None:
-    """Print the list of subcommands, the version, or what is wrong, and exit."""
-    parser = argparse.ArgumentParser(
-        prog="elmoc",
-        description="Use contextual word representations (ELMo-C).",
-        epilog="elmoc COMMAND --help says more.",
-    )
-    parser.add_argument("--version", action="version", version=f"elmoc {VERSION}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        subparsers.add_parser(name, help=summary)
-    parser.parse_args(given)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from elmoc.errors import AGAIN, RESUME, reading, run_command
 from elmoc.process import ERROR_VARIABLE, follow_parent, wait_without_spinning
 from elmoc.settings import Setting, convert, option_name, settings_of
+from elmoc.version import VERSION
 
 Options = TypeVar("Options")
 
@@ -70,6 +71,30 @@ def run_main(
             run(options_of(kind, parser, given))
 
     return run_command(job, go_on=go_on, told=told)
+
+
+def chosen_command(
+    given: Sequence[str], commands: Mapping[str, str], *, prog: str, description: str
+) -> str:
+    """The command that a command line names first. Help, the version, or a name that is
+    no command are argparse's business, which ends the process.
+
+    Args:
+        given: the command line.
+        commands: what each command does, in a line.
+        prog: what users type before the command.
+        description: what the commands are for.
+    """
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=description,
+        epilog=f"{prog} COMMAND --help says more.",
+    )
+    parser.add_argument("--version", action="version", version=f"elmoc {VERSION}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in commands.items():
+        subparsers.add_parser(name, help=summary)
+    return str(parser.parse_args(given[:1]).command)
 
 
 def new_parser(

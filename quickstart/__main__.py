@@ -3,7 +3,7 @@ CPU.
 
 `make quickstart` runs the commands of a user one after the other: raw text → model →
 features → probe. Everything is left under `runs/quickstart/`: run/,
-features.h5, results.json, curve.png.
+features.h5, probe.jsonl, curve.png.
 """
 
 import json
@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
-from elmoc.files.records import write_json
 from elmoc.files.text import read_lines
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,7 +90,7 @@ def quickstart() -> None:
 
 
 def report(seconds: float) -> None:
-    """Print the scores, and write them to `results.json`.
+    """Print the scores.
 
     Args:
         seconds: the time of all commands.
@@ -109,11 +108,7 @@ def report(seconds: float) -> None:
     print(f"\n{'NER probe, entity F1 (test)':32}{'F1':>10}")
     for probe in probes:
         print(f"{PROBE_INPUTS[probe['inputs']]:32}{probe['mean']:>10.2f}")
-        # Thousands of numbers, which stay in the probe's own file of results.
-        del probe["counts"]
     print(LIMITS)
-    results = {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)}
-    write_json(ROOT / OUT / "results.json", results)
     print(f"\nEverything is in {OUT}/: run/ (with model/) and the files named above")
 
 

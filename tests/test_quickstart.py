@@ -20,10 +20,11 @@ def test_quickstart_ends_with_scores_and_can_be_run_twice(tmp_path: Path) -> Non
         done = subprocess.run([sys.executable, "-m", "quickstart"], cwd=copy, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     left = copy / "runs/quickstart"
-    results = json.loads((left / "results.json").read_text())
-    assert results["pretraining"]["accuracy_at_10"] > results["pretraining"]["constant_accuracy_at_10"]
-    assert {probe["inputs"] for probe in results["probes"]} == {"vectors", "both"}
-    assert all(probe["mean"] > 20 for probe in results["probes"])
+    last = json.loads((left / "run/metrics.jsonl").read_text().splitlines()[-1])
+    assert last["accuracy_at_10"] > last["constant_accuracy_at_10"]
+    probes = list(map(json.loads, (left / "probe.jsonl").read_text().splitlines()))
+    assert {probe["inputs"] for probe in probes} == {"vectors", "both"}
+    assert all(probe["mean"] > 20 for probe in probes)
     assert all((left / name).exists() for name in ("run/corpus/corpus.json", "run/model/config.json", "features.h5"))
     assert (left / "curve.png").read_bytes().startswith(b"\x89PNG")
 

@@ -43,7 +43,7 @@ def print_row(options: Options, size: int, filters: list[str]) -> None:
     """Learn the network with an inner size, and print its row."""
     name = f"alone{size}{''.join(filters)}"
     made = options.out / f"{name}.safetensors"
-    command = ["pretrain.compact", "alone", options.vectors, made]
+    command = ["experiments.compact.learners", "alone", options.vectors, made]
     command += ["--words", options.out / "alone.words", "--inner-size", size]
     command += ["--epochs", EPOCHS, "--filter", *filters]
     error = row(options.out, name, command)[1]

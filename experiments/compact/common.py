@@ -119,7 +119,7 @@ def learn_codes(options: Options, cell: str) -> list[str]:
     """Learn codes `MxK` of the first words; the lines that the command prints."""
     books, entries = cell.split("x")
     made = options.out / f"codes{cell}.safetensors"
-    command = ["pretrain.compact", "codes", options.vectors, made]
+    command = ["experiments.compact.learners", "codes", options.vectors, made]
     command += ["--words", options.words, "--most", WORDS, "--codebooks", books]
     command += ["--entries", entries, "--steps", STEPS, "--learning-rate", RATE]
     return row(options.out, f"codes{cell}", command)
@@ -129,7 +129,7 @@ def similarity(options: Options, name: str, vectors: Path | str) -> str:
     """Spearman's ρ × 100 of the cosines of words and people's judgements, for each file
     of pairs.
     """
-    command = ["downstream", "similarity", vectors]
+    command = ["experiments.similarity", vectors]
     command += [options.data / f"wordsim/{pairs}.txt" for pairs in PAIRS]
     found = []
     for line in row(options.out, f"similarity_{name}", command):

@@ -9,7 +9,7 @@ import torch
 import transformers
 from data_scripts.join_vectors import main as join_vectors
 from data_scripts.teacher_vectors import Teacher, TeacherOptions, main, make_teacher_vectors
-from elmoc.corpus import Corpus
+from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.errors import InputError
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
@@ -83,18 +83,23 @@ def test_a_stopped_call_goes_on(small_corpus: Corpus, model: Path, tmp_path: Pat
     assert not list(tmp_path.glob(".*.parts"))
 
 
-def test_the_command_narrows_and_refuses(small_corpus: Corpus, model: Path, tmp_path: Path, capsys) -> None:
-    out = tmp_path / "narrow.safetensors"
-    assert main([str(small_corpus.path), str(model), str(out), "--size", "6"]) == 0
+def test_the_command_reads_frequent_words_alone_and_refuses(
+    small_corpus: Corpus, model: Path, tmp_path: Path, capsys
+) -> None:
+    make_teacher_vectors(small_corpus.path, str(model), tmp_path / "whole.safetensors")
+    out = tmp_path / "frequent.safetensors"
+    assert main([str(small_corpus.path), str(model), str(out), "--words", "30"]) == 0
     said = capsys.readouterr().out
     assert "a second; at most" in said
-    assert open_word_vectors(out).lookup(["never-seen"]).shape == (1, 6)
-    for options, reason in {
-        ("--size", "17"): "is 16 numbers wide",
-        ("--layers", "4"): "has layers 0 to 3",
-    }.items():
-        assert main([str(small_corpus.path), str(model), str(tmp_path / "x.safetensors"), *options]) == 1
-        assert reason in capsys.readouterr().err
+    frequent = open_word_vectors(out)
+    assert len(frequent.hashes) == 30
+    words = [word for word in small_corpus.lexicon[:30] if word not in (BEGIN, END)]
+    whole = open_word_vectors(tmp_path / "whole.safetensors")
+    np.testing.assert_allclose(frequent.lookup(words), whole.lookup(words), atol=2e-3)
+    # Another word is composed of its pieces.
+    assert frequent.lookup(small_corpus.lexicon[31:32]).any()
+    assert main([str(small_corpus.path), str(model), str(tmp_path / "x.safetensors"), "--layers", "4"]) == 1
+    assert "has layers 0 to 3" in capsys.readouterr().err
     assert main([str(small_corpus.path), str(tmp_path / "nowhere"), str(tmp_path / "x.safetensors")]) == 1
     assert "nowhere" in capsys.readouterr().err
     with pytest.raises(InputError, match="must be named"):
@@ -106,19 +111,15 @@ def test_sources_are_joined_so_that_words_differ_alike(small_corpus: Corpus, tmp
     # Far from zero, and 10 apart.
     (tmp_path / "v.vec").write_text(f"{known} 103 4\n{other} 97 -4\n", encoding="utf-8")
     command = [str(small_corpus.path), str(tmp_path / "v.vec"), "random:1:50", str(tmp_path / "both.json")]
-    assert join_vectors([*command, "--weights", "2", "1"]) == 0
+    assert join_vectors(command) == 0
     vectors = open_word_vectors(tmp_path / "both.json")
     assert vectors.size == 52
     rows = vectors.lookup([known, other, unknown])
-    np.testing.assert_allclose(np.linalg.norm(rows[0, :2] - rows[1, :2]), 2 * 2, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(rows[0, :2] - rows[1, :2]), 2, rtol=1e-6)
     assert not rows[2, :2].any()
     assert rows[2].any()
     spread = vectors.lookup(small_corpus.lexicon)[:, 2:].var(axis=0).sum() ** 0.5
     np.testing.assert_allclose(spread, 1, rtol=1e-5)
     (tmp_path / "v.vec").write_text(f"{known} 103 4\n", encoding="utf-8")
-    for options, reason in {
-        ("--weights", "2"): "not a positive number for each of 2",
-        (): "tells no two words",
-    }.items():
-        assert join_vectors([*command[:-1], str(tmp_path / "other.json"), *options]) == 1
-        assert reason in capsys.readouterr().err
+    assert join_vectors([*command[:-1], str(tmp_path / "other.json")]) == 1
+    assert "tells no two words" in capsys.readouterr().err

@@ -21,7 +21,6 @@ import pytest
 from data_scripts.train_fasttext import FastTextOptions, train_fasttext
 from downstream.__main__ import main as downstream
 from downstream.results.records import append_result
-from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.snli.task import TASK as SNLI
@@ -42,6 +41,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.stored import LexiconVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 from elmoc.word_vectors.table import VectorTable
+from experiments.similarity import read_pairs
 from hypothesis import HealthCheck, example, given, settings
 from pretrain.config import config_from_dict, config_to_dict, load_config
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics

@@ -14,8 +14,8 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
-from pretrain.compact.learning import learn, squared_distance
-from pretrain.compact.options import CompactOptions
+from experiments.compact.learners.learning import learn, squared_distance
+from experiments.compact.learners.options import CompactOptions
 
 # Words of an update, and Adam's rate, in the paper.
 BATCH = 128

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import experiments.compact.learners.learning as learning
 import numpy as np
-import pretrain.compact.learning as learning
 import pytest
 import torch
 from data_scripts.build_vectors import main as build_vectors
@@ -15,10 +15,10 @@ from elmoc.word_vectors.coded_rows import Filters, hash_words
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.compact.__main__ import main
-from pretrain.compact.alone import FilteredNetwork
-from pretrain.compact.codes import CodeLearner, gumbel_noise
-from pretrain.compact.learning import squared_distance
+from experiments.compact.learners.__main__ import main
+from experiments.compact.learners.alone import FilteredNetwork
+from experiments.compact.learners.codes import CodeLearner, gumbel_noise
+from experiments.compact.learners.learning import squared_distance
 from torch import Tensor
 
 CODES = ("codes", "--codebooks", "3", "--entries", "5", "--steps", "200", "--learning-rate", "0.03")
@@ -156,14 +156,14 @@ def test_words_with_the_hash_of_another_are_counted(
     def few_hashes(words: list[str]) -> np.ndarray:
         return hash_words([word[:2] for word in words])  # w0 to w9: thirty of forty words are not the first
 
-    for module in ("elmoc.word_vectors.compact", "pretrain.compact.alone"):
+    for module in ("elmoc.word_vectors.compact", "experiments.compact.learners.alone"):
         monkeypatch.setattr(f"{module}.hash_words", few_hashes)
     for command in (CODES, ALONE):
         out = tmp_path / f"{command[0]}.safetensors"
         assert run(command, table, out) == 0
         assert "words with the hash of another: 30" in capsys.readouterr().out
         vectors = open_word_vectors(out).lookup(WORDS)
-        np.testing.assert_array_equal(vectors[10:20], np.tile(vectors[1], (10, 1)))
+        np.testing.assert_allclose(vectors[10:20], np.tile(vectors[1], (10, 1)), rtol=1e-6)
 
 
 def test_the_words_of_a_corpus_get_a_table_of_it(tmp_path: Path, tiny_corpus: Corpus) -> None:

@@ -1,7 +1,7 @@
 """Learn compact word vectors from others.
 
-python -m pretrain.compact codes VECTORS OUT.safetensors --words FILE [--codebooks M]
-python -m pretrain.compact alone VECTORS OUT.safetensors --words FILE [--filter real]
+python -m experiments.compact.learners codes VECTORS OUT.safetensors --words FILE
+python -m experiments.compact.learners alone VECTORS OUT.safetensors --words FILE
 """
 
 import sys
@@ -10,15 +10,15 @@ from functools import partial
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, human_bytes, say
 from elmoc.files.writing import atomic_path, locked
-from pretrain.compact.options import CompactOptions
+from experiments.compact.learners.options import CompactOptions
 
 
 def learn_and_write(options: CompactOptions) -> None:
     """Learn, write and report what the options ask for."""
     from elmoc.word_vectors.compact import CompactVectors
-    from pretrain.compact.alone import learn_alone
-    from pretrain.compact.codes import learn_codes
-    from pretrain.compact.learning import read_rows, reconstruction
+    from experiments.compact.learners.alone import learn_alone
+    from experiments.compact.learners.codes import learn_codes
+    from experiments.compact.learners.learning import read_rows, reconstruction
 
     out = options.out
     if out.suffix != ".safetensors":
@@ -41,7 +41,7 @@ main = partial(
     run_main,
     CompactOptions,
     learn_and_write,
-    prog="python -m pretrain.compact",
+    prog="python -m experiments.compact.learners",
     description="Learn compact word vectors.",
 )
 

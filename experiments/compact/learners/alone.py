@@ -15,8 +15,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from elmoc.word_vectors.coded_rows import FilteredRows, Filters, hash_words
-from pretrain.compact.learning import learn, squared_distance
-from pretrain.compact.options import CompactOptions
+from experiments.compact.learners.learning import learn, squared_distance
+from experiments.compact.learners.options import CompactOptions
 
 # D_o, M, c and p_o: the paper found no other values better.
 BASE_SIZE = 300

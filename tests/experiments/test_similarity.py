@@ -5,24 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from downstream.__main__ import main
-from downstream.similarity import read_pairs
 from elmoc.model import ElmoC
+from experiments.similarity import main, read_pairs
+from scipy.stats import rankdata
 
 VECTORS = "a 1 0\nb 1 1\nc 0 1\nd -1 1\nnone 0 0\n"
 # cosines with a: b .71, c 0, d -.71; of c and d .71
 PAIRS = "a\tb\t9\na\tc\t5\na\td\t0.5\nc\td\t7\na\tnone\t10\n"
 
 
-def ranks(values: list[float]) -> np.ndarray:
-    """From 1, those of equal values their mean."""
-    return np.array(
-        [np.mean([1 + sorted(values).index(x), len(values) - sorted(values)[::-1].index(x)]) for x in values]
-    )
-
-
 def plain_rho(cosines: list[float], scores: list[float]) -> float:
-    return float(np.corrcoef(ranks(cosines), ranks(scores))[0, 1])
+    return float(np.corrcoef(rankdata(cosines), rankdata(scores))[0, 1])
 
 
 @pytest.fixture
@@ -42,7 +35,7 @@ def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture
     vectors, pairs = files
     spaces = pairs.with_name("spaces.txt")
     spaces.write_text("a b 1\n\na  c 2\na d 3.5\n")
-    assert main(["similarity", str(vectors), str(pairs), str(spaces)]) == 0
+    assert main([str(vectors), str(pairs), str(spaces)]) == 0
     printed = capsys.readouterr().out
     half = 0.5**0.5
     rho = plain_rho([half, 0, -half, half], [9, 5, 0.5, 7])
@@ -55,7 +48,7 @@ def test_pairs_without_vectors_have_no_correlation(
 ) -> None:
     vectors, pairs = files
     pairs.write_text("a x 1\nb y 2\nc none 3\n")
-    assert main(["similarity", str(vectors), str(pairs)]) == 0
+    assert main([str(vectors), str(pairs)]) == 0
     assert cells(capsys.readouterr().out, "EN-TEST") == ["EN-TEST", "3", "0", "–"]
 
 
@@ -63,7 +56,7 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     words = ["one", "two", "three", "four", "five"]
     pairs = [(first, second, len(first) + 3 * len(second)) for first in words for second in words if first < second]
     (tmp_path / "words.txt").write_text("".join(f"{a} {b} {score}\n" for a, b, score in pairs))
-    assert main(["similarity", str(model_path), str(tmp_path / "words.txt")]) == 0
+    assert main([str(model_path), str(tmp_path / "words.txt")]) == 0
     model = ElmoC.from_pretrained(model_path)
     expected = []
     for vectors in (
@@ -108,5 +101,5 @@ def test_files_are_read_as_they_are_handed_out(tmp_path: Path, text: str) -> Non
 def test_bad_files(files: tuple[Path, Path], text: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:
     vectors, pairs = files
     pairs.write_text(text)
-    assert main(["similarity", str(vectors), str(pairs)]) == 1
+    assert main([str(vectors), str(pairs)]) == 1
     assert f"{pairs}, {place}" in capsys.readouterr().err

@@ -1,17 +1,21 @@
-"""The command `python -m downstream similarity`: do word vectors, or layers, rank pairs
-of words as people do?
+"""Similarity of words: do word vectors, or layer 0 of a model, rank pairs of words as
+people do?
 
-python -m downstream similarity VECTORS|MODEL FILES…
+    python -m experiments.similarity VECTORS|MODEL FILES…
 
-Layer 0 of an encoder, its input projection, gives word vectors, too: it does not depend
-on the words around.
+Prints Spearman's ρ of cosines and human judgements, over the pairs whose words both
+have a vector. FILES have two words and a score a line, or are SimLex-999, SimVerb,
+WordSim-353 and MEN as they are handed out. Layer 0 of an encoder, its input projection,
+does not depend on the words around.
 """
 
 import math
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +42,7 @@ _TAGGED = re.compile(r".+-[ajnrv]")
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityCommand:
-    """Options of `python -m downstream similarity`."""
+    """Options of `python -m experiments.similarity`."""
 
     source: Annotated[
         str,
@@ -56,20 +60,6 @@ class SimilarityCommand:
             extra={"metavar": "FILE"},
         ),
     ]
-
-
-def main(argv: Sequence[str]) -> int:
-    """`python -m downstream similarity …`."""
-    return run_main(
-        SimilarityCommand,
-        run,
-        argv,
-        prog="python -m downstream similarity",
-        description="Correlate the cosines of words with human judgements of their "
-        "similarity (Spearman's ρ), over the pairs whose words both have a vector. A "
-        "model has two kinds of vectors: its word vectors, and layer 0, which reads "
-        "each word by itself.",
-    )
 
 
 def run(command: SimilarityCommand) -> None:
@@ -174,3 +164,15 @@ def correlation(
     if len(scores) < 3 or len(set(scores)) == 1 or len(set(cosines)) == 1:
         return math.nan, len(scores)
     return float(spearmanr(cosines, scores).statistic), len(scores)
+
+
+main = partial(
+    run_main,
+    SimilarityCommand,
+    run,
+    prog="python -m experiments.similarity",
+    description="Correlate the cosines of words with human judgements.",
+)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import WordVectors
-from pretrain.compact.options import CompactOptions
+from experiments.compact.learners.options import CompactOptions
 
 # Steps of a part, after which the error is measured (Shu and Nakayama 2018, Section
 # 5.1).
