@@ -24,7 +24,7 @@ import numpy as np
 from msgspec import Meta
 
 from elmoc.command_line import run_main
-from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import fingerprint
@@ -122,10 +122,8 @@ class Teacher:
             self.tokenizer_file = tokenizer.backend_tokenizer.to_str().encode()
             model = AutoModel.from_pretrained(name)
         self.tokenizer = open_tokenizer(self.tokenizer_file)
-        marks = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
         numbers = range(1 + max(self.tokenizer.get_vocab().values()))
-        # Marks are no parts of words, and stay zeros.
-        self.pieces = [[] if number in marks else [number] for number in numbers]
+        self.pieces = [[number] for number in numbers]
         # What the tokeniser puts before and behind any text.
         plain = self.tokenizer.encode("a", add_special_tokens=False).ids
         marked = self.tokenizer.encode("a").ids
@@ -232,12 +230,8 @@ def _items(teacher: Teacher, words: Sequence[str]) -> list[list[int]]:
     """The pieces of each word, then every piece by itself."""
     from elmoc.word_vectors.pieces import divide
 
-    divided = [ids[:_MOST_PIECES] for ids in divide(teacher.tokenizer, words)]
-    for row, word in enumerate(words):
-        # Boundaries are no words: they get directions of their own in a table.
-        if word in (BEGIN, END):
-            divided[row] = []
-    return divided + teacher.pieces
+    divided = divide(teacher.tokenizer, words)
+    return [ids[:_MOST_PIECES] for ids in divided] + teacher.pieces
 
 
 def _parts(out: Path) -> Path:

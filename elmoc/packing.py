@@ -3,7 +3,8 @@ near it stays to them.
 
 Vectors of fastText keep rows of their first words and of n-grams, those of a teacher
 rows of their most frequent words and of all pieces. Each source of joined vectors is
-packed by itself.
+packed by itself. One that was packed before is packed again beside a teacher, which
+tells how often words occur.
 
 Letters: V words of the fastText file, E width of word vectors, P projection, M
 codebooks.
@@ -148,7 +149,10 @@ def code_rows(
 
 
 def pack_vectors(
-    vectors: WordVectors, metric: np.ndarray, room: int
+    vectors: WordVectors,
+    metric: np.ndarray,
+    room: int,
+    teacher: CompactVectors | None = None,
 ) -> tuple[CompactVectors | JoinedVectors, np.ndarray]:
     """The packed form of word vectors. Its numbers are printed.
 
@@ -156,6 +160,7 @@ def pack_vectors(
         vectors: of fastText, of a teacher, or several of them joined.
         metric: see `encoder_metric`.
         room: bytes that the packed vectors take at most.
+        teacher: whose vectors stand beside them, if any do.
 
     Returns:
         Vectors, and the hashes of the words of the text that they were made of.
@@ -172,6 +177,8 @@ def pack_vectors(
         return packed, hash_words(contents[0])
     if isinstance(vectors, CompactVectors) and vectors.counts is not None:
         return pack_teacher(vectors, shape, room), vectors.hashes
+    if isinstance(vectors, CompactVectors) and vectors.parts and teacher is not None:
+        return pack_again(vectors, teacher, shape, room), vectors.hashes
     raise InputError(
         "pack takes models that read a fastText .bin file with n-grams, or vectors of "
         f"a teacher, not {vectors.origin}"
@@ -185,11 +192,14 @@ def _pack_joined(
     packed = []
     hashes = []
     start = 0
+    stored = [part for part in joined.parts if isinstance(part, CompactVectors)]
+    teacher = next((part for part in stored if part.counts is not None), None)
     for part, scale in zip(joined.parts, joined.scales, strict=True):
         block = slice(start, start + part.size)
         start += part.size
         share = room * part.size // joined.size
-        one, words = pack_vectors(part, scale**2 * metric[block, block], share)
+        own_metric = scale**2 * metric[block, block]
+        one, words = pack_vectors(part, own_metric, share, teacher)
         packed.append(one)
         hashes.append(words)
     return JoinedVectors(packed, joined.scales), np.concatenate(hashes)
@@ -225,12 +235,45 @@ def pack_teacher(
     rows = code_rows(teacher.rows.vectors(kept), weights, metric, codes)
     every_piece = np.arange(len(pieces.rows))
     raw = pieces.rows.vectors(every_piece)
-    # Marks have rows of zeros, which nothing reads.
-    used = np.where(raw.any(axis=1), 1.0, 0.0)
-    coded = code_rows(raw, used, metric, codes)
+    coded = code_rows(raw, np.ones(len(raw)), metric, codes)
     of_pieces = Pieces(pieces.tokenizer, coded, pieces.composition)
     say(f"{number:,} words and {len(raw):,} pieces of {codes} bytes")
     return CompactVectors(teacher.hashes[kept], rows, of_pieces, about=teacher.about)
+
+
+def pack_again(
+    packed: CompactVectors, teacher: CompactVectors, metric: np.ndarray, room: int
+) -> CompactVectors:
+    """Packed vectors of fastText in less room: the words that a teacher's corpus has
+    most often, and the n-grams that the encoder reads most of.
+
+    Args:
+        packed: with n-grams.
+        teacher: with counts.
+        metric: lower triangle, C of G = CCᵀ.
+        room: bytes that the vectors take at most.
+    """
+    ngrams = packed.parts
+    assert isinstance(ngrams, Ngrams), "packed vectors without counts have n-grams"
+    assert teacher.counts is not None, "the caller has looked"
+    _, rows, places = np.intersect1d(
+        packed.hashes, teacher.hashes, assume_unique=True, return_indices=True
+    )
+    number, word_codes, ngram_number, ngram_codes = row_counts(
+        len(rows), len(ngrams.buckets), packed.size, room
+    )
+    counts = teacher.counts[places]
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:number])
+    kept = rows[frequent]
+    weights = np.sqrt(np.maximum(counts[frequent], 1))
+    of_words = code_rows(packed.rows.vectors(kept), weights, metric, word_codes)
+    raw = ngrams.rows.vectors(np.arange(len(ngrams.buckets)))
+    lengths = np.linalg.norm(raw @ metric.astype(np.float32), axis=1)
+    long = np.sort(np.argsort(-lengths, kind="stable")[:ngram_number])
+    coded = code_rows(raw[long], np.ones(len(long)), metric, ngram_codes)
+    of_ngrams = replace(ngrams, buckets=ngrams.buckets[long], rows=coded)
+    say(f"{number:,} words of {word_codes} bytes, {len(long):,} n-grams")
+    return CompactVectors(packed.hashes[kept], of_words, of_ngrams)
 
 
 def pack_fasttext(

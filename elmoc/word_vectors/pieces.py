@@ -104,8 +104,7 @@ class Pieces:
     """The pieces of which strings without a row of their own are made.
 
     tokenizer: the content of a `tokenizer.json`.
-    rows: N, in the order of the tokeniser's numbers; those of its marks, such as
-        `[CLS]`, are zeros.
+    rows: N, in the order of the tokeniser's numbers.
     composition: W, float16 [3E + 2, E].
 
     Raises:

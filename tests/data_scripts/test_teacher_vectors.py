@@ -9,12 +9,12 @@ import torch
 import transformers
 from data_scripts.join_vectors import main as join_vectors
 from data_scripts.teacher_vectors import Teacher, TeacherOptions, main, make_teacher_vectors
-from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.pieces import Pieces
-from tests.tiny_bert import MARKS, tiny_bert
+from tests.tiny_bert import tiny_bert
 
 
 @pytest.fixture
@@ -47,13 +47,9 @@ def test_words_and_pieces_are_read_alone(small_corpus: Corpus, model: Path, tmp_
     found = vectors.lookup(words)
     np.testing.assert_allclose(found, plain_vectors(model, words, [1, 3]), rtol=2e-3, atol=2e-3)
     assert found.std(axis=0).min() > 0.05, "words do not differ"
-    assert not vectors.lookup(["<s>", "</s>"]).any()
     # Outside the corpus, a string is made of its pieces, each as it was read alone.
     piece = plain_vectors(model, [words[0][0]], [1, 3])
     assert isinstance(vectors.parts, Pieces)
-    numbers = [vectors.parts._opened.token_to_id(mark) for mark in MARKS]
-    rows = vectors.parts.rows.vectors(np.array(numbers))
-    assert rows.any(axis=1).tolist() == [False, True, False, False, False]
     np.testing.assert_allclose(vectors.parts.vectors([words[0][0]]), piece, rtol=2e-3, atol=2e-3)
     assert sorted(vectors.counts.tolist()) == sorted(small_corpus.counts.astype(np.float32).tolist())
 
@@ -93,7 +89,7 @@ def test_the_command_reads_frequent_words_alone_and_refuses(
     assert "a second; at most" in said
     frequent = open_word_vectors(out)
     assert len(frequent.hashes) == 30
-    words = [word for word in small_corpus.lexicon[:30] if word not in (BEGIN, END)]
+    words = small_corpus.lexicon[:30]
     whole = open_word_vectors(tmp_path / "whole.safetensors")
     np.testing.assert_allclose(frequent.lookup(words), whole.lookup(words), atol=2e-3)
     # Another word is composed of its pieces.

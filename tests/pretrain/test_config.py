@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from docs.settings import page
 from elmoc.errors import InputError
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
-from pretrain.settings_page import page
 
 from pretrain import CONFIGS
 
@@ -104,7 +104,7 @@ def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(config
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:
-    """`python -m pretrain.settings_page > docs/settings.md` makes it."""
+    """`python -m docs.settings > docs/settings.md` makes it."""
     text = page()
     assert (CONFIGS.parent.parent / "docs" / "settings.md").read_text() == text
     assert "|  |" not in text, "a setting without a meaning"

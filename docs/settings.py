@@ -1,6 +1,6 @@
 """Settings page: docs/settings.md, made from the dataclasses of a run's config.
 
-python -m pretrain.settings_page > docs/settings.md
+python -m docs.settings > docs/settings.md
 """
 
 import inspect
