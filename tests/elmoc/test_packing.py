@@ -96,6 +96,16 @@ def test_vectors_of_a_teacher_beside_fasttext_are_packed_with_any_string(origina
     assert set(packed_teacher.hashes) == set(hash_words(words[: len(packed_teacher.hashes)]))
     assert packed_teacher.parts is not None
     np.testing.assert_array_equal(packed_teacher.lookup(words[-3:]), packed_teacher.parts.vectors(words[-3:]))
+    # What was packed is packed again beside the teacher: words that are frequent there, and fewer n-grams.
+    packed_fasttext = small.word_vectors.parts[0]
+    assert isinstance(packed_fasttext, CompactVectors)
+    JoinedVectors([packed_fasttext, opened], [1.0, 2.0]).write(tmp_path / "again.safetensors")
+    write_model_directory(tmp_path / "again", tiny_model(vectors=open_word_vectors(tmp_path / "again.safetensors")))
+    assert main(["pack", str(tmp_path / "again"), str(tmp_path / "less"), "--size", "0.12MB"]) == 0
+    assert sum(file.stat().st_size for file in (tmp_path / "less").iterdir()) <= 120_000
+    less = ElmoC.from_pretrained(tmp_path / "less")
+    for mine, theirs in zip(small.embed_batch(seen), less.embed_batch(seen), strict=True):
+        assert torch.nn.functional.cosine_similarity(mine, theirs, dim=-1).mean() > 0.7
 
 
 @pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
