@@ -28,17 +28,9 @@ _RIDGE = 1e-3
 
 
 def open_tokenizer(content: bytes) -> "Tokenizer":
-    """The tokeniser that a `tokenizer.json` describes.
+    """The tokeniser that a `tokenizer.json` describes."""
+    from tokenizers import Tokenizer
 
-    Raises:
-        InputError: the library `tokenizers` is not installed.
-    """
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise InputError(
-            "vectors of a teacher divide words by tokenizers: pip install tokenizers"
-        ) from error
     tokenizer = Tokenizer.from_buffer(content)
     # Published files cut and pad sentences, which words are not.
     tokenizer.no_truncation()
