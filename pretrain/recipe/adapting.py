@@ -88,8 +88,13 @@ def material_of_model(
     source = model.word_vectors
     vectors = source.origin if options.vectors is None else options.vectors
     # The vectors of a packed model stand for those that it was trained against.
-    packed = model.training.get("packed", {}).get("word_vectors_fingerprint")
-    same = targets.fingerprint in (source.fingerprint, packed)
+    packed = model.training.get("packed", {})
+    own = (source.fingerprint, packed.get("word_vectors_fingerprint"))
+    same = targets.fingerprint in own
+    is_file = not targets.origin.startswith("random:")
+    if packed and is_file and not same and not Path(targets.origin).exists():
+        say(f"its targets, {targets.origin}, are not here: its word vectors take over")
+        same = True
     return Material(
         texts=texts,
         held_out=held_out,
