@@ -2,10 +2,11 @@
 itself.
 
 Each word type of a corpus, or each of the most frequent ones, is read alone, between
-the marks that the model puts around a sentence. Its vector is the mean over its pieces, and over some layers, of the states.
-Every piece of the tokeniser is read alone in the same way. Other strings are composed
-of their pieces, by a map that is fitted to the words. Two hundred thousand words take
-minutes, and the Transformer is never needed again.
+the marks that the model puts around a sentence. Its vector is the mean over its pieces,
+and over some layers, of the states. Every piece of the tokeniser is read alone in the
+same way. Other strings are composed of their pieces, by a map that is fitted to the
+words. Two hundred thousand words take minutes, and the Transformer is never needed
+again.
 
 Letters: n words and pieces, E width of the model's states.
 """
