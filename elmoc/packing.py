@@ -177,8 +177,13 @@ def pack_vectors(
         return packed, hash_words(contents[0])
     if isinstance(vectors, CompactVectors) and vectors.counts is not None:
         return pack_teacher(vectors, shape, room), vectors.hashes
-    if isinstance(vectors, CompactVectors) and vectors.parts and teacher is not None:
-        return pack_again(vectors, teacher, shape, room), vectors.hashes
+    if (
+        isinstance(vectors, CompactVectors)
+        and isinstance(vectors.parts, Ngrams)
+        and teacher is not None
+    ):
+        packed_again = pack_again(vectors, vectors.parts, teacher, shape, room)
+        return packed_again, vectors.hashes
     raise InputError(
         "pack takes models that read a fastText .bin file with n-grams, or vectors of "
         f"a teacher, not {vectors.origin}"
@@ -242,19 +247,22 @@ def pack_teacher(
 
 
 def pack_again(
-    packed: CompactVectors, teacher: CompactVectors, metric: np.ndarray, room: int
+    packed: CompactVectors,
+    ngrams: Ngrams,
+    teacher: CompactVectors,
+    metric: np.ndarray,
+    room: int,
 ) -> CompactVectors:
     """Packed vectors of fastText in less room: the words that a teacher's corpus has
     most often, and the n-grams that the encoder reads most of.
 
     Args:
-        packed: with n-grams.
+        packed: their rows of words.
+        ngrams: theirs.
         teacher: with counts.
         metric: lower triangle, C of G = CCᵀ.
         room: bytes that the vectors take at most.
     """
-    ngrams = packed.parts
-    assert isinstance(ngrams, Ngrams), "packed vectors without counts have n-grams"
     assert teacher.counts is not None, "the caller has looked"
     _, rows, places = np.intersect1d(
         packed.hashes, teacher.hashes, assume_unique=True, return_indices=True

@@ -40,5 +40,5 @@ def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
 def test_public_names_are_there_and_others_are_not() -> None:
     for name in elmoc.__all__:
         assert getattr(elmoc, name) is not None
-    with pytest.raises(AttributeError, match="ELMo"):
+    with pytest.raises(AttributeError, match="No elmoc attribute ELMo"):
         elmoc.ELMo  # noqa: B018

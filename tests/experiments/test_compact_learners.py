@@ -3,6 +3,7 @@
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import experiments.compact.learners.learning as learning
 import numpy as np
@@ -175,3 +176,12 @@ def test_the_words_of_a_corpus_get_a_table_of_it(tmp_path: Path, tiny_corpus: Co
     coded = VectorTable(tiny_corpus, "coded")
     np.testing.assert_array_equal(coded.rows[2:], found.astype(np.float16)[2:])  # <s> and </s> have vectors anyway
     assert coded.source.fingerprint == open_word_vectors(out).fingerprint
+
+
+def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:
+    for arguments, said in (
+        ([table[0], str(tmp_path / "o.bin"), *table[1:]], ".safetensors"),
+        ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries must be"),
+    ):
+        assert main(["codes", *arguments]) == 1
+        assert said in capsys.readouterr().err

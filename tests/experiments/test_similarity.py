@@ -33,11 +33,14 @@ def cells(printed: str, name: str) -> list[str]:
 
 def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     vectors, pairs = files
-    assert main([str(vectors), str(pairs)]) == 0
+    spaces = pairs.with_name("spaces.txt")
+    spaces.write_text("a b 1\n\na  c 2\na d 3.5\n")
+    assert main([str(vectors), str(pairs), str(spaces)]) == 0
     printed = capsys.readouterr().out
     half = 0.5**0.5
     rho = plain_rho([half, 0, -half, half], [9, 5, 0.5, 7])
     assert cells(printed, "EN-TEST") == ["EN-TEST", "5", "4", f"{100 * rho:.1f}"]
+    assert cells(printed, "spaces") == ["spaces", "3", "3", "-100.0"]
 
 
 def test_pairs_without_vectors_have_no_correlation(
@@ -92,6 +95,7 @@ def test_files_are_read_as_they_are_handed_out(tmp_path: Path, text: str) -> Non
         ("a b 1\na b much\n", "line 2: "),
         ("a b 1\na b c 2\n", "line 2: "),
         ("t\ta\tb\t7\nt\tc\td\t8\n", "line 2: "),
+        ("<html lang=en class=x>\n<p>Access denied</p>\n", "line 2: "),
     ],
 )
 def test_bad_files(files: tuple[Path, Path], text: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:
