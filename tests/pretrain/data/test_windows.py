@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -80,15 +80,15 @@ def plain_group(corpus: Corpus, weights: dict[str, str], *, count: int, number: 
 @pytest.mark.parametrize("weights", [{}, {"a": "0.3", "b": "2"}, {"b": "0", "c": "7.25"}, {"a": "0.01"}])
 @pytest.mark.parametrize("mix", [1, 3, 100])
 def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str, str], mix: int) -> None:
-    groups = TextGroups(corpus, {name: float(weight) for name, weight in weights.items()}, mix=mix, seed=5)
+    groups = TextGroups(corpus, {name: float(weight) for name, weight in weights.items()}, mix=mix, seed=mix)
     for epoch in range(3):
         for place in range(groups.count):
             number = epoch * groups.count + place
             group = groups.group(epoch, place)
-            expected = plain_group(corpus, weights, seed=5, count=groups.count, number=number)
+            expected = plain_group(corpus, weights, seed=mix, count=groups.count, number=number)
             assert tokens_of(corpus, group) == expected
             assert group.tokens == len(expected)
-            assert group.seed == (5, epoch, place)
+            assert group.seed == (mix, epoch, place)
 
 
 @pytest.mark.parametrize("order", ["sentences", "documents"])
@@ -117,15 +117,17 @@ def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, 
     windows = list(islice(windows_of_corpus(corpus, Position(), streams, window, order), len(expected)))
     assert [{name: ids.tolist() for name, ids in each.ids.items()} for each in windows] == expected
     assert windows[-1].next == Position(1, groups.count, 0)
+    alone = windows_of_corpus(corpus, Position(), streams, window, order, directions=("backward",))
+    for one, both in zip(alone, expected, strict=False):
+        assert {name: ids.tolist() for name, ids in one.ids.items()} == {"backward": both["backward"]}
 
 
 def windows_of_corpus(
-    corpus: Corpus, position: Position, streams: int = 2, window: int = 3, order: str = "sentences"
+    corpus: Corpus, position: Position, streams: int = 2, window: int = 3, order: str = "sentences", **given: Any
 ) -> Iterator[Window]:
     groups = TextGroups(corpus, {"a": 2.0}, mix=2, seed=5)
-    return training_windows(
-        groups, streams=streams, window=window, order=order, directions=DIRECTIONS, position=position
-    )
+    settings = {"streams": streams, "window": window, "order": order, "directions": DIRECTIONS} | given
+    return training_windows(groups, position=position, **settings)
 
 
 @pytest.mark.parametrize(("streams", "window"), [(1, 4), (3, 4)])
