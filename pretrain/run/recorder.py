@@ -76,6 +76,8 @@ class Recorder:
         self._bar = progress_bar(
             total=1.0,
             initial=state.progress.share,
+            # The mean speed so far: each evaluation would count for a smoothed one.
+            smoothing=0,
             bar_format="{percentage:3.0f}% |{bar:20}| {remaining} left{desc}",
         )
 
@@ -125,8 +127,10 @@ class Recorder:
         began = time.monotonic()
         with processes.raise_together():
             if processes.is_rank0:
+                # The time that is left is told by the time of training: `unpause`
+                # leaves out what has passed since this.
+                self._bar.last_print_t = time.time()
                 is_best = self._evaluate_and_export()
-                # The time that is left is told by the time of training.
                 self._bar.unpause()
         seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from elmoc.command_line import new_parser, options_of, run_main
+from elmoc.command_line import new_parser, options_of
 from elmoc.errors import InputError
 from msgspec import Meta
 
@@ -120,8 +120,3 @@ def test_another_process_gets_options_as_json(wrong: dict[str, object]) -> None:
         assert done.stderr.count("\n") == 1
     else:
         assert done.stdout.strip() == str(Command(model="m", files=[Path("f")], layout="a", how=How(batch_size=3)))
-
-
-def test_main_returns_a_status(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_main(How, print, ["--batch-size", "0"], prog="x", description="") == 1
-    assert run_main(How, print, [], prog="x", description="") == 0

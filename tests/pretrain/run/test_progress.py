@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 from pretrain.evaluation import evaluate
 from pretrain.run.directory import read_metrics
+from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
+from tqdm import tqdm
 
 from pretrain import train
 from pretrain.run import recorder
@@ -20,7 +22,7 @@ def spend(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """The clock of runs goes on by 0.01 s whenever an update looks at it, which is three times; spends more."""
     ticks, more = count(), [0.0]
     monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: 0.01 * next(ticks) + more[0]))
-    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic=lambda: more[0]))
+    monkeypatch.setattr(recorder, "time", SimpleNamespace(monotonic=lambda: more[0], time=lambda: more[0]))
 
     def spend(seconds: float) -> None:
         more[0] += seconds
@@ -95,3 +97,16 @@ def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Calla
     slow(5)
     run = runs.run("run", "--max-time=1s", train__updates=10**6)
     assert last_checkpoint(run)["update"] > 15
+
+
+def test_the_bar_shows_the_time_of_updates_alone(
+    runs: TinyRuns, spend: Callable[[float], None], slow: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars, update = [], TrainStep.__call__
+    monkeypatch.setattr("tqdm.std.time", recorder.time.time)
+    monkeypatch.setattr(recorder, "progress_bar", lambda **options: bars.append(tqdm(**options)) or bars[-1])
+    monkeypatch.setattr(TrainStep, "__call__", lambda *given, **more: spend(0.01) or update(*given, **more))
+    slow(100.0)
+    runs.run("run", train__updates=12, evaluation__every_updates=5)
+    assert bars[0].format_dict["elapsed"] == pytest.approx(0.12)
+    assert bars[0].format_dict["rate"] is None, "it is the mean, n / elapsed"
