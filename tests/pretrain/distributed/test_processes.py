@@ -184,7 +184,7 @@ from pretrain.run import recorder
 ticks = itertools.count()
 speed = 0.01 * (1 + int(os.environ["RANK"]))
 train.time = types.SimpleNamespace(monotonic=lambda: speed * next(ticks))
-recorder.time = types.SimpleNamespace(monotonic=lambda: 0.0)
+recorder.time = types.SimpleNamespace(monotonic=lambda: 0.0, time=lambda: 0.0)
 sys.exit(main(sys.argv[1:]))
 """
 
