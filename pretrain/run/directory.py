@@ -141,8 +141,9 @@ class RunDirectory:
         with locked(self.config):
             # No other process writes here now, so that such files are left over.
             unfinished = self.path.glob(".*.partial")
+            locks = self.path.glob(".*.xxh3.*lock")
             # Locks of single checkpoints, too.
-            for left in chain(unfinished, self.checkpoints.glob(".*")):
+            for left in chain(unfinished, locks, self.checkpoints.glob(".*")):
                 remove(left)
             yield
 
