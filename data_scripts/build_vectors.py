@@ -26,7 +26,7 @@ from elmoc.errors import InputError, human_bytes, say, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, temporary_path
 from elmoc.process import available_cores, progress_bar
-from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors, origin_in
 from elmoc.word_vectors.sources import (
     RandomVectors,
     TransformKind,
@@ -103,10 +103,8 @@ def build_vectors(options: TableOptions) -> None:
     corpus = Corpus(options.corpus)
     description = corpus.path / "vectors" / f"{options.name}.json"
     with locked(description, new=True):
-        origin = options.origin
-        if not origin.startswith("random:"):
-            # It is recorded, and opened again from anywhere.
-            origin = str(Path(origin).absolute())
+        # It is recorded, and opened again from anywhere.
+        origin = origin_in(Path.cwd(), options.origin)
         vectors = open_word_vectors(origin, only=set(corpus.lexicon))
         if corpus.record.subwords and not isinstance(vectors, RandomVectors):
             # PyTorch is only needed here.

@@ -19,7 +19,7 @@ from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, say
 from elmoc.files.writing import locked
-from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors, origin_in
 
 # The most frequent words, by which distances are measured.
 _MEASURED_WORDS = 20_000
@@ -61,9 +61,8 @@ def join_vectors(options: JoinOptions) -> None:
         parts = []
         scales = []
         for origin in options.origins:
-            if not origin.startswith("random:"):
-                # It is recorded, and opened again from anywhere.
-                origin = str(Path(origin).absolute())
+            # It is recorded, and opened again from anywhere.
+            origin = origin_in(Path.cwd(), origin)
             vectors = open_word_vectors(origin, only=words)
             rows = vectors.lookup(words)
             known = rows[rows.any(axis=1)].astype(np.float64)

@@ -28,6 +28,7 @@ from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_toml
 from elmoc.settings import convert
+from elmoc.word_vectors.opening import origin_in
 
 Files = str | list[str]
 Seeds = Annotated[int, Meta(ge=1)]
@@ -154,10 +155,7 @@ def read_suite(
         raise InputError(f"{path} has no probes")
     origins = suite.vectors if isinstance(suite.vectors, list) else [suite.vectors]
     # Files are named from the folder of the suite file.
-    vectors = [
-        each if each.startswith("random:") else str(path.parent / each)
-        for each in origins
-    ]
+    vectors = [origin_in(path.parent, each) for each in origins]
     return SuitePlan(path.stem, vectors, probes)
 
 

@@ -49,6 +49,18 @@ _SAMPLE_BYTES = 1 << 12
 _RANDOM = re.compile(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})")
 
 
+def is_random(origin: str) -> bool:
+    """Whether word vectors are random, so that their origin names no file."""
+    return origin.startswith("random:")
+
+
+def origin_in(folder: Path, origin: str) -> str:
+    """The origin of word vectors that a user names from `folder`, named from anywhere
+    if `folder` is.
+    """
+    return origin if is_random(origin) else str(folder / origin)
+
+
 def open_word_vectors(
     origin: Path | str, only: Collection[str] | None = None
 ) -> WordVectors:

@@ -10,6 +10,7 @@ from elmoc.errors import InputError, say
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import convert
 from elmoc.text.named_files import split_name
+from elmoc.word_vectors.opening import is_random
 from pretrain.recipe.options import RecipeOptions
 
 # The kind of text that an adapted model reads beside the new text, and its files.
@@ -91,8 +92,8 @@ def material_of_model(
     packed = model.training.get("packed", {})
     own = (source.fingerprint, packed.get("word_vectors_fingerprint"))
     same = targets.fingerprint in own
-    is_file = not targets.origin.startswith("random:")
-    if packed and is_file and not same and not Path(targets.origin).exists():
+    is_here = is_random(targets.origin) or Path(targets.origin).exists()
+    if packed and not same and not is_here:
         say(f"its targets, {targets.origin}, are not here: its word vectors take over")
         same = True
     return Material(
