@@ -5,25 +5,8 @@ config = load_config("pretrain/configs/small.toml", ["data.corpus=corpora/mine"]
 run = train_encoder(config, "runs/mine", TrainOptions(max_time="2h"))
 """
 
-from typing import TYPE_CHECKING
-
 import lazy_loader
 
-if TYPE_CHECKING:
-    from pretrain.config import CONFIGS, RunConfig, load_config
-    from pretrain.options import TrainOptions
-    from pretrain.recipe.make import make_model
-    from pretrain.recipe.options import RecipeOptions
-    from pretrain.trained_run import TrainedRun, train_encoder
-
-# Modules are imported when their names are first used, so that commands are quick.
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submod_attrs={
-        "config": ["CONFIGS", "RunConfig", "load_config"],
-        "options": ["TrainOptions"],
-        "recipe.make": ["make_model"],
-        "recipe.options": ["RecipeOptions"],
-        "trained_run": ["TrainedRun", "train_encoder"],
-    },
-)
+# Modules are imported when their names are first used, so that commands are quick; the
+# names stand in `__init__.pyi`.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -23,8 +23,9 @@ from pretrain.data.sources import DataConfig
 from pretrain.data.windows import Order
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
+from pretrain.input_layers.alone import AloneInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
-from pretrain.input_layers.lookup import SubwordInput, WordInput
+from pretrain.input_layers.lookup import FactorisedInput, SubwordInput, WordInput
 from pretrain.optimiser import OptimiserConfig, ScheduleConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
@@ -191,6 +192,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "character_cnn": CharacterCnnInput,
         "subwords": SubwordInput,
         "words": WordInput,
+        "factorised": FactorisedInput,
+        "alone": AloneInput,
     },
     "encoder": ENCODERS,
     "output_layer": {

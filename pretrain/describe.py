@@ -57,7 +57,7 @@ def describe_parts(setup: TrainingSetup) -> list[str]:
     if setup.input_network is not None:
         parts = {setup.input_network.title: setup.input_network} | parts
     counts = {
-        name: sum(each.numel() for each in part.parameters())
+        name: sum(each.numel() for each in part.parameters() if each.requires_grad)
         for name, part in parts.items()
     }
     return [f"trainable parameters: {sum(counts.values()):,}"] + [

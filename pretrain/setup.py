@@ -31,7 +31,6 @@ from pretrain.distributed.processes import Processes
 from pretrain.execution import Execution, choose_execution
 from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
-from pretrain.input_layers.lookup import LookupNetwork
 from pretrain.optimiser import new_adagrad, new_optimiser
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
@@ -298,14 +297,8 @@ def initial_modules(
             layers[SHARED] = new_layer()
         torch.manual_seed(SHARED_SEED - 1 - data.seed)
         network = config.input_layer.build(width, data.corpus)
-    rows = layers[SHARED].tied_rows if SHARED in layers else None
-    if rows is not None:
-        if not isinstance(network, LookupNetwork):
-            raise InputError(
-                "output_layer.tied needs an input layer that has a vector for each "
-                "type: choose input_layer.kind=words or subwords, or leave it out"
-            )
-        network.tie(rows)
+    for layer in layers.values():
+        layer.tie(network)
     return encoder, OutputLayers(layers), network
 
 

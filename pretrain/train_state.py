@@ -93,7 +93,8 @@ class TrainState(Totals):
             return list(self.output_layers.parameters())
         if name == INPUT:
             assert self.input_network is not None
-            return list(self.input_network.parameters())
+            weights = self.input_network.parameters()
+            return [each for each in weights if each.requires_grad]
         parameters: list[Tensor] = list(self.encoder.direction(name).parameters())
         if SHARED not in self.output_layers:
             parameters += self.output_layers.direction(name).parameters()
@@ -104,10 +105,10 @@ class TrainState(Totals):
         """The parts that the directions share: the network that makes word vectors, and
         the output layer, if any.
         """
-        network = self.input_network
-        # a network whose weights are tied has none of its own, and is no such part
-        has_weights = network is not None and any(True for _ in network.parameters())
-        shared = {INPUT: has_weights, SHARED: SHARED in self.output_layers}
+        shared = {
+            INPUT: self.input_network is not None,
+            SHARED: SHARED in self.output_layers,
+        }
         return [name for name, is_there in shared.items() if is_there]
 
     def set_training(self, training: bool) -> None:
@@ -122,7 +123,8 @@ class TrainState(Totals):
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
         # by `embedding`: the gradient of indexing depends on the order of threads
-        return functional.embedding(places, self.input_network(rows))
+        vectors = self.input_network(rows, self.generators[direction])
+        return functional.embedding(places, vectors)
 
     def to_dict(self, gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
         """The state as a checkpoint holds it, in tensors and plain values.

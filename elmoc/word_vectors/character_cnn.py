@@ -9,10 +9,8 @@ Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and
 ELMoForManyLangs compute it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,10 +21,9 @@ from torch import Tensor, nn
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU, autocast
 from elmoc.errors import InputError, reading
-from elmoc.files.checksums import fingerprint
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert
-from elmoc.weights import check_weights, taken
+from elmoc.weights import check_weights
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
@@ -281,26 +278,12 @@ class CharacterCnnVectors(StoredVectors):
         cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str
     ) -> "CharacterCnnVectors":
         record = convert(info, CharacterCnnRecord, where=origin)
-        # An earlier release kept what it needed for an export.
-        taken(tensors, "kept.")
         lexicons = {
             name: from_bytes(tensors.pop(name), dict[str, int])
             for name in (CHARACTERS, WORDS)
             if name in tensors
         }
         return cls(record, tensors, lexicons=lexicons, origin=origin)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A content hash of weights and lexicons."""
-        texts = [self.description(), *self.lexicons.items()]
-        return fingerprint(
-            [json.dumps(each).encode() for each in texts]
-            + [
-                name.encode() + tensor.numpy().tobytes()
-                for name, tensor in sorted(self.weights.items())
-            ]
-        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""

@@ -32,8 +32,6 @@ from elmoc.settings import convert
 from elmoc.weights import prefixed, taken
 from elmoc.word_vectors.coded_rows import (
     CodedRows,
-    FilteredRows,
-    Filters,
     PlainRows,
     RowKind,
     Rows,
@@ -130,7 +128,8 @@ class _Description:
     """What a file says of itself, beside `format` and `version`."""
 
     kind: RowKind
-    filters: Filters | None = None
+    # Nothing is filtered any more, but fingerprints cover the description.
+    filters: None = None
     ngrams: NgramKind | None = None
     teacher: "_Teacher | None" = None
 
@@ -216,7 +215,6 @@ class CompactVectors(StoredVectors):
         about = asdict(
             _Description(
                 self.rows.kind,
-                filters=getattr(self.rows, "filters", None),
                 ngrams=parts.kind if isinstance(parts, Ngrams) else None,
             )
         )
@@ -245,12 +243,7 @@ class CompactVectors(StoredVectors):
         words = taken(arrays, "words.")
         hashes = words.pop("hashes").view(np.uint64)
         counts = words.pop("counts", None)
-        rows: Rows
-        if about.kind == FilteredRows.kind:
-            assert about.filters is not None, "it has no filters"
-            rows = FilteredRows(about.filters, hashes, **words)
-        else:
-            rows = stored_rows(about.kind, words)
+        rows = stored_rows(about.kind, words)
         parts: Ngrams | Pieces | None = None
         if about.ngrams is not None:
             ngrams = taken(arrays, "ngrams.")

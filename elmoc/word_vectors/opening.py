@@ -12,12 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import (
-    compression,
-    open_binary,
-    require_file,
-    unpacking_advice,
-)
+from elmoc.files.compression import compression, open_binary, require_file
 from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
@@ -34,15 +29,9 @@ STORED_FILES = (
     "character_cnn.safetensors",
     "subwords.safetensors",
     "compact.safetensors",
+    "alone.safetensors",
     "lexicon.safetensors",
     "joined.safetensors",
-)
-# How word2vec's files begin, of text and of binary numbers: with the number and width
-# of the vectors, and a word.
-_WORD2VEC = re.compile(rb"\d{1,18} (\d{1,18}) *\r?\n[^ \n]+ ")
-_WORD2VEC_AS_TEXT = (
-    'python -c "from gensim.models import KeyedVectors as K; K.load_word2vec_format('
-    "'{0}', binary=True).save_word2vec_format('{0}.vec')\""
 )
 # Bytes by which the kind of a file is told.
 _SAMPLE_BYTES = 1 << 12
@@ -97,35 +86,13 @@ def open_word_vectors(
         start = file.read(_SAMPLE_BYTES)
     if start.startswith(BEGINNING) and compression(origin) is None:
         return FastTextVectors(origin)
-    if (other := _other_kind(origin, start)) is not None:
-        raise InputError(f"{origin} is {other}")
+    is_text = b"\0" not in start or start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if start.startswith(BEGINNING) or not is_text:
+        raise InputError(
+            f"{origin} is neither text nor a fastText .bin file as it is: unpack it; "
+            "of a binary file of word2vec, gensim's `save_word2vec_format` makes text"
+        )
     return TextVectors(origin, only)
-
-
-def _other_kind(origin: str, start: bytes) -> str | None:
-    """What a file is that is not read, and what to do, by how its content starts; None
-    for text.
-    """
-    if start.startswith(BEGINNING):
-        return (
-            "a packed fastText file, which is mapped into memory as it is: "
-            f"{unpacking_advice(origin)}"
-        )
-    heading = _WORD2VEC.match(start)
-    # As text, each number takes a character and a space at least.
-    most = 2 * int(heading[1]) - 1 if heading else 0
-    numbers = start[heading.end() :][:most] if heading else b""
-    if not re.fullmatch(b"[ -~\r\n]*", numbers):
-        return (
-            "a binary file of word2vec: gensim writes it as text, which is read ("
-            f"{_WORD2VEC_AS_TEXT.format(origin)})"
-        )
-    if b"\0" in start and not start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return (
-            "neither a fastText .bin file nor text: give word vectors in one of these "
-            "forms"
-        )
-    return None
 
 
 def _stored_in(directory: str) -> str:
@@ -192,6 +159,7 @@ def vectors_of_tensors(
     """
     # These import PyTorch, which other vectors can do without.
     from elmoc.weights import taken
+    from elmoc.word_vectors.alone import AloneVectors
     from elmoc.word_vectors.character_cnn import CharacterCnnVectors
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.joined import JoinedVectors
@@ -202,6 +170,7 @@ def vectors_of_tensors(
         CharacterCnnVectors.format: CharacterCnnVectors,
         SubwordVectors.format: SubwordVectors,
         CompactVectors.format: CompactVectors,
+        AloneVectors.format: AloneVectors,
         LexiconVectors.format: LexiconVectors,
         JoinedVectors.format: JoinedVectors,
     }

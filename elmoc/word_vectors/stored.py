@@ -48,6 +48,14 @@ class StoredVectors(WordVectors, ABC):
     def tensors(self) -> dict[str, Tensor]:
         """What the file holds."""
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """A content hash of the description and the tensors."""
+        parts = [repr(self.description()).encode()]
+        for name, tensor in sorted(self.tensors().items()):
+            parts += [name.encode(), tensor.numpy().tobytes()]
+        return fingerprint(parts)
+
     @classmethod
     @abstractmethod
     def from_file(
@@ -107,13 +115,6 @@ class LexiconVectors(StoredVectors):
     ) -> "LexiconVectors":
         return cls(
             tensors["vectors"], from_bytes(tensors["words"], list[str]), origin=origin
-        )
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A content hash of vectors and words."""
-        return fingerprint(
-            ["\n".join(self.words).encode(), self.vectors.numpy().tobytes()]
         )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

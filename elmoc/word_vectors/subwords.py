@@ -9,7 +9,7 @@ Letters: U units, E the width of their vectors.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from torch import Tensor
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
 from elmoc.errors import InputError, reading
 from elmoc.files.arrays import check_array
-from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
@@ -150,17 +149,6 @@ class SubwordVectors(StoredVectors):
             from_bytes(tensors["merges"], list[tuple[str, str]]),
         )
         return cls(tensors["vectors"], subwords, origin=origin)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A content hash of vectors and units."""
-        return fingerprint(
-            [
-                "\n".join(self.subwords.units).encode(),
-                repr(list(self.subwords.merges)).encode(),
-                self.vectors.numpy().tobytes(),
-            ]
-        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units.

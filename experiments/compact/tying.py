@@ -7,6 +7,7 @@ perplexity, the worth of the vectors of words, and what they have in common.
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import fasttext
@@ -26,6 +27,8 @@ from pretrain.run.directory import read_metrics
 MODELS = ("lm_small", "lm_small_wt", "lm_small_pr", "lm_small_wt_pr")
 # Test perplexity of these models in the paper, on the BBC's news and on film reviews.
 PERPLEXITIES = {"bbc": (110.8, 106.8, 108.7, 98.9), "imdb": (94.3, 94.8, 94.4, 91.5)}
+# The paper's corpus of the BBC.
+NEWS = "lm/news_bbc-00.txt.gz"
 # The paper: 13 epochs, more reviews, 10,000 types.
 EPOCHS = 4
 REVIEWS = 3_000
@@ -46,42 +49,49 @@ def tying(options: Options) -> None:
     tokens = out / "imdb_tokens.gz"
     tokenize = ["data_scripts.tokenize", raw, tokens, "--tokenised", "no"]
     row(out, "imdb_tokens", tokenize)
-    news = options.data / "lm/news_bbc-00.txt.gz"
-    for name, text in (("bbc", news), ("imdb", tokens)):
+    for name, text in (("bbc", options.data / NEWS), ("imdb", tokens)):
         print_perplexities(options, name, text)
     print_vectors(options)
 
 
 def print_perplexities(options: Options, text: str, tokens: Path) -> None:
-    """Table 7: perplexity on every tenth document of a text, of models that are trained
-    on the others.
-    """
-    out = options.out
-    documents = "\n".join(read_lines(tokens)).split("\n\n")
-    held_out = out / f"{text}_held_out.txt"
-    held_out.write_text("\n\n".join(documents[9::10]) + "\n")
-    del documents[9::10]
-    training = out / f"{text}_train.txt"
-    training.write_text("\n\n".join(documents) + "\n")
-    corpus = out / text
-    command = ["data_scripts.build_corpus", training, corpus]
-    command += ["--held-out", held_out, "--min-count", MIN_COUNT]
-    row(out, f"{text}_corpus", command)
-    record = Corpus(corpus).record
-    # The share of `<s>`, which are foreseen for sure, and not counted in the paper.
-    marks = record.held_out_sentences / record.held_out_tokens
-    sets = [f"data.corpus={corpus}", f"train.epochs={EPOCHS}"]
-    sets.append("evaluation.every_updates=1000000")
+    """Table 7: perplexity of models that are trained on a text."""
+    trained = TrainedText(options.out, text, tokens)
     for name, paper in zip(MODELS, PERPLEXITIES[text], strict=True):
-        train(out, f"{text}_{name}", CONFIGS / f"lm/{name}.toml", sets)
-        metrics = read_metrics(out / f"{text}_{name}", "evaluation")[-1]
+        found = trained.perplexity(name, CONFIGS / f"lm/{name}.toml")
+        print(f"{text} {name:14} {found}, paper {paper}", flush=True)
+
+
+class TrainedText:
+    """A text of which every tenth document is held out, and models of the others."""
+
+    def __init__(self, out: Path, text: str, tokens: Path) -> None:
+        self._out = out
+        self._text = text
+        self.corpus = out / text
+        documents = "\n".join(read_lines(tokens)).split("\n\n")
+        held_out = out / f"{text}_held_out.txt"
+        held_out.write_text("\n\n".join(documents[9::10]) + "\n")
+        del documents[9::10]
+        training = out / f"{text}_train.txt"
+        training.write_text("\n\n".join(documents) + "\n")
+        command = ["data_scripts.build_corpus", training, self.corpus]
+        command += ["--held-out", held_out, "--min-count", MIN_COUNT]
+        row(out, f"{text}_corpus", command)
+
+    def perplexity(self, name: str, config: Path, sets: Sequence[str] = ()) -> str:
+        """The perplexity of a model that is trained by a config."""
+        run = f"{self._text}_{name}"
+        given = [f"data.corpus={self.corpus}", f"train.epochs={EPOCHS}", *sets]
+        given.append("evaluation.every_updates=1000000")
+        train(self._out, run, config, given)
+        metrics = read_metrics(self._out / run, "evaluation")[-1]
         perplexity = metrics["vocabulary_perplexity"]
+        record = Corpus(self.corpus).record
+        # The share of `<s>`, which are foreseen for sure, and not counted in the paper.
+        marks = record.held_out_sentences / record.held_out_tokens
         words = math.exp(math.log(perplexity) / (1 - marks))
-        print(
-            f"{text} {name:14} perplexity {perplexity:.1f}, without <s> {words:.1f}, "
-            f"paper {paper}",
-            flush=True,
-        )
+        return f"perplexity {perplexity:.1f}, without <s> {words:.1f}"
 
 
 def print_vectors(options: Options) -> None:

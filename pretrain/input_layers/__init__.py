@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
@@ -64,8 +64,16 @@ class InputNetwork(nn.Module, ABC):
     title: ClassVar[str]
 
     @abstractmethod
-    def forward(self, rows: Tensor) -> Tensor:
-        """Rows of the input table [n, D] → float32 [n, P]."""
+    def forward(self, rows: Tensor, generator: Generator | None = None) -> Tensor:
+        """Rows of the input table [n, D] → float32 [n, P]; dropout is drawn from the
+        generator.
+        """
+
+    def class_rows(self) -> Tensor | None:
+        """The vectors [V, P] of all types of the corpus, for a softmax that shares
+        them; None where they are not its to share.
+        """
+        return None
 
     @abstractmethod
     def stored(self) -> StoredVectors:

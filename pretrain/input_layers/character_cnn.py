@@ -10,10 +10,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.weights import contiguous
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     UTF8_PADDING,
@@ -60,7 +61,7 @@ class CharacterNetwork(InputNetwork):
                 is_gate = name.endswith(".carry")
                 nn.init.constant_(layer.bias, CARRY_BIAS if is_gate else 0.0)
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, generator: Generator | None = None) -> Tensor:
         """Characters int16 [n, D] → float32 [n, P]."""
         characters = rows.long()
         # characters behind the longest word and the widest filter change nothing
@@ -69,10 +70,8 @@ class CharacterNetwork(InputNetwork):
         return self.network(characters).float()
 
     def stored(self) -> CharacterCnnVectors:
-        state = self.network.state_dict().items()
-        weights = {name: tensor.detach().float().cpu() for name, tensor in state}
         record = CharacterCnnRecord(self.network.config, UTF8)
-        return CharacterCnnVectors(record, weights)
+        return CharacterCnnVectors(record, contiguous(self.network.state_dict()))
 
     def load(self, stored: CharacterCnnVectors) -> None:
         record = CharacterCnnRecord(self.network.config, UTF8)

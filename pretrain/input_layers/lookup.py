@@ -5,11 +5,12 @@ Letters: V lexicon size, n types of a window, P projection.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from msgspec import Meta
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
@@ -21,39 +22,29 @@ from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
 
 class LookupNetwork(InputNetwork):
     """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S
-    where they are tied.
+    where a softmax shares them.
     """
 
     title = "lookup of words"
     scale = 1.0
 
-    def __init__(self, corpus: Corpus, projection_size: int) -> None:
+    def __init__(self, corpus: Corpus, size: int) -> None:
         super().__init__()
         self.types = corpus.lexicon
-        rows = torch.empty(len(self.types), projection_size)
-        nn.init.normal_(rows, std=projection_size**-0.5)
-        self.own: nn.Parameter | None = nn.Parameter(rows)
-        # the rows of an output layer, once tied; a tuple hides them from PyTorch, which
-        # would take them for parameters of this module, too
-        self._tied: tuple[nn.Parameter, ...] = ()
+        self.rows = nn.Parameter(torch.empty(len(self.types), size))  # [V, P]
+        nn.init.normal_(self.rows, std=size**-0.5)
 
-    @property
-    def rows(self) -> nn.Parameter:
-        """[V, P]"""
-        return self._tied[0] if self.own is None else self.own
-
-    def tie(self, rows: nn.Parameter) -> None:
-        """Read the vectors [V, P] of an output layer, to which they belong."""
-        self._tied = (rows,)
-        self.own = None
-
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, generator: Generator | None = None) -> Tensor:
         """Numbers of types int32 [n, 1] → float32 [n, P]."""
         return self.scale * F.embedding(rows[:, 0].long(), self.rows)
 
+    def class_rows(self) -> Tensor:
+        """[V, P], not scaled."""
+        return self.rows
+
     def vectors(self) -> Tensor:
         """float32 [V, P], on the CPU: what it gives the encoder."""
-        return self.scale * self.rows.detach().float().cpu()
+        return self.scale * self.class_rows().detach().float().cpu()
 
     def stored(self) -> StoredVectors:
         return LexiconVectors(self.vectors(), self.types)
@@ -64,6 +55,35 @@ class LookupNetwork(InputNetwork):
         lacks begins as its `<unk>`.
         """
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)))
+
+
+class FactorisedNetwork(LookupNetwork):
+    """Short vectors of words, and a matrix that makes them P wide (the factorised
+    embedding beside which Takase and Kobayashi (2020, Section 4.1) set ALONE).
+    """
+
+    title = "factorised lookup of words"
+
+    def __init__(self, corpus: Corpus, rank: int, projection_size: int) -> None:
+        super().__init__(corpus, rank)
+        self.wider = nn.Parameter(torch.empty(projection_size, rank))
+        nn.init.normal_(self.wider, std=projection_size**-0.5)
+
+    def forward(self, rows: Tensor, generator: Generator | None = None) -> Tensor:
+        """Numbers of types int32 [n, 1] → float32 [n, P]."""
+        return F.linear(super().forward(rows), self.wider).float()
+
+    def class_rows(self) -> Tensor:
+        return F.linear(self.rows, self.wider)
+
+    @torch.no_grad()
+    def load(self, stored: Any) -> None:
+        """Take over the vectors of the words: their best approximation of this rank."""
+        vectors = torch.from_numpy(stored.lookup(self.types))
+        left, values, right = torch.linalg.svd(vectors, full_matrices=False)
+        rank = self.rows.shape[1]
+        self.rows.copy_(left[:, :rank] * values[:rank])
+        self.wider.copy_(right[:rank].T)
 
 
 class SubwordNetwork(LookupNetwork):
@@ -127,3 +147,20 @@ class SubwordInput(WordInput):
 
     def build(self, projection_size: int, corpus: Corpus) -> SubwordNetwork:
         return SubwordNetwork(corpus, projection_size)
+
+
+@dataclass(frozen=True)
+class FactorisedInput(WordInput):
+    """A trained vector of `rank` numbers for each word type, and a trained matrix that
+    makes `encoder.projection_size` of them; `data.input_vectors` is not read.
+    """
+
+    kind: ClassVar[str] = "factorised"
+
+    rank: Annotated[
+        int, Meta(ge=1, le=2**20, description="numbers of a word's own")
+    ] = 64
+
+    def build(self, projection_size: int, corpus: Corpus) -> FactorisedNetwork:
+        corpus.require_words()
+        return FactorisedNetwork(corpus, self.rank, projection_size)

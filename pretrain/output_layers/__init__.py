@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
-from pretrain.input_layers import LexiconTable
+from pretrain.input_layers import InputNetwork, LexiconTable
 
 # The name of an output layer that all directions share, in model directories and
 # checkpoints.
@@ -113,12 +113,8 @@ class OutputLayer(nn.Module, ABC):
 
     adagrad: dict[str, float] | None = None
 
-    @property
-    def tied_rows(self) -> nn.Parameter | None:
-        """The vectors [V, P] of a shared layer that the input network reads, too; None
-        where nothing is tied.
-        """
-        return None
+    def tie(self, network: InputNetwork | None) -> None:
+        """Share the vectors of the network that makes inputs, where settings say so."""
 
     @abstractmethod
     def forward(self, states: Tensor, targets: Targets) -> Loss:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from pretrain.input_layers import LexiconTable
+from pretrain.input_layers import InputNetwork, LexiconTable
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import (
     SoftmaxOutput,
@@ -33,17 +33,33 @@ class FullSoftmaxOutput(SoftmaxOutput):
         self, projection_size: int, classes: int, settings: "FullSoftmaxSettings"
     ) -> None:
         super().__init__(classes)
-        self.rows = nn.Parameter(torch.empty(classes, projection_size))
-        nn.init.normal_(self.rows, std=projection_size**-0.5)
+        self.rows: nn.Parameter | None = None
+        # A tuple hides it from PyTorch, which would take its weights for this module's.
+        self._tied: tuple[InputNetwork, ...] = ()
+        if not settings.tied:
+            self.rows = nn.Parameter(torch.empty(classes, projection_size))
+            nn.init.normal_(self.rows, std=projection_size**-0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
         self.settings = settings
         self.projection = None
         if settings.projection_regularisation:
             self.projection = nn.Parameter(torch.eye(projection_size))
 
-    @property
-    def tied_rows(self) -> nn.Parameter | None:
-        return self.rows if self.settings.tied else None
+    def tie(self, network: InputNetwork | None) -> None:
+        """See `OutputLayer`; the vectors belong to the network.
+
+        Raises:
+            InputError: it has none to share.
+        """
+        if not self.settings.tied:
+            return
+        if network is None or network.class_rows() is None:
+            raise InputError(
+                "output_layer.tied needs an input layer that has a vector for each "
+                "type: choose input_layer.kind=words, subwords, factorised or alone, "
+                "or leave it out"
+            )
+        self._tied = (network,)
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
@@ -66,7 +82,9 @@ class FullSoftmaxOutput(SoftmaxOutput):
         """float32 [N, C] of top layer states [N, P]."""
         if self.projection is not None:
             states = F.linear(states, self.projection)
-        return F.linear(states, self.rows, self.bias).float()
+        rows = self._tied[0].class_rows() if self._tied else self.rows
+        assert rows is not None
+        return F.linear(states, rows, self.bias).float()
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ import pytest
 import torch
 from data_scripts.build_vectors import main as build_vectors
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.coded_rows import Filters, hash_words
-from elmoc.word_vectors.compact import CompactVectors
+from elmoc.word_vectors.coded_rows import hash_words
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from experiments.compact.learners.__main__ import main
-from experiments.compact.learners.alone import FilteredNetwork
 from experiments.compact.learners.codes import CodeLearner, gumbel_noise
 from experiments.compact.learners.learning import squared_distance
 from torch import Tensor
@@ -97,29 +95,6 @@ def test_gumbel_noise_chooses_by_softmax() -> None:
     torch.testing.assert_close(found, chances, atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize("fixed", [False, True])
-@pytest.mark.parametrize("kind", ["binary", "real"])
-def test_alone_is_its_plain_twin(kind: str, fixed: bool) -> None:
-    filters = Filters(6, filters=8, entries=64, seed=1, zeros=0.5 if kind == "binary" else None)
-    hashes = hash_words(WORDS)
-    torch.manual_seed(1)
-    network = FilteredNetwork(6, 8, 5, fixed_base=fixed).double()
-    vectors = torch.randn(len(WORDS), 5, dtype=torch.float64)
-    masks = torch.from_numpy(filters.masks(hashes)).double()
-    if kind == "binary":
-        assert set(masks.flatten().tolist()) == {0.0, 1.0}
-        assert float(masks.mean()) == pytest.approx(0.5, abs=0.2)
-    total = torch.zeros((), dtype=torch.float64)
-    for vector, chosen in zip(vectors, filters.numbers(hashes), strict=True):
-        mask = sum(torch.from_numpy(filters.columns[place, column]) for place, column in enumerate(chosen))
-        assert isinstance(mask, Tensor)
-        base = (mask.clamp(max=1) if kind == "binary" else mask).double() * network.base
-        hidden = [(row * base).sum().clamp(min=0) for row in network.inner.weight]
-        made = torch.stack([sum(w * h for w, h in zip(row, hidden, strict=True)) for row in network.outer.weight])
-        total = total + (vector - made).square().sum()
-    assert_same_gradients(squared_distance(vectors, network(masks)), total / len(WORDS), network)
-
-
 @pytest.mark.parametrize("command", [CODES, ALONE, (*ALONE, "--filter", "binary", "--fixed-base")])
 def test_the_error_that_is_told_is_that_of_the_file(
     tmp_path: Path, table: list[str], command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -129,7 +104,6 @@ def test_the_error_that_is_told_is_that_of_the_file(
     told, note = capsys.readouterr()
     assert "1 words without a vector are left out" in note
     vectors, rows = open_word_vectors(out), open_word_vectors(table[0]).lookup(WORDS)
-    assert isinstance(vectors, CompactVectors)
     squares = [float(((a - b) ** 2).sum()) for a, b in zip(rows, vectors.lookup(WORDS), strict=True)]
     pattern = r"loss ‖e − ẽ‖² (\S+) \(‖e‖² (\S+), around their mean (\S+)\), distance (\S+), cosine"
     numbers = [float(each) for each in re.search(pattern, told).groups()]  # type: ignore[union-attr]
@@ -138,7 +112,8 @@ def test_the_error_that_is_told_is_that_of_the_file(
     assert numbers == pytest.approx([np.mean(squares), np.square(rows).sum() / 40, centred, distance], rel=1e-3)
     assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
     assert "words with the hash of another: 0" in told
-    assert not vectors.lookup(["unheard-of"]).any()
+    # Codes are kept of the words alone; ALONE makes a vector of any string.
+    assert vectors.lookup(["unheard-of"]).any() == (command is not CODES)
 
 
 @pytest.mark.parametrize("command", [CODES, ALONE])
@@ -156,8 +131,8 @@ def test_words_with_the_hash_of_another_are_counted(
     def few_hashes(words: list[str]) -> np.ndarray:
         return hash_words([word[:2] for word in words])  # w0 to w9: thirty of forty words are not the first
 
-    for module in ("elmoc.word_vectors.compact", "experiments.compact.learners.alone"):
-        monkeypatch.setattr(f"{module}.hash_words", few_hashes)
+    for module in ("compact", "alone", "coded_rows"):
+        monkeypatch.setattr(f"elmoc.word_vectors.{module}.hash_words", few_hashes)
     for command in (CODES, ALONE):
         out = tmp_path / f"{command[0]}.safetensors"
         assert run(command, table, out) == 0
@@ -181,7 +156,7 @@ def test_the_words_of_a_corpus_get_a_table_of_it(tmp_path: Path, tiny_corpus: Co
 def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:
     for arguments, said in (
         ([table[0], str(tmp_path / "o.bin"), *table[1:]], ".safetensors"),
-        ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries must be"),
+        ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries is 1: Expected"),
     ):
         assert main(["codes", *arguments]) == 1
         assert said in capsys.readouterr().err

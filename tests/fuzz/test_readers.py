@@ -35,6 +35,7 @@ from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
 from elmoc.text.documents import read_documents
+from elmoc.word_vectors.alone import AloneVectors
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
@@ -54,7 +55,7 @@ from tests.elmoc.text.test_documents import FORMS, fifty_documents, save_to_disk
 from tests.elmoc.word_vectors import test_contract
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
-from tests.elmoc.word_vectors.test_compact import coded, compact, filtered
+from tests.elmoc.word_vectors.test_compact import coded, compact
 from tests.fuzz.damage import EDITS, bounded, damaged
 from tests.pretrain.conftest import TinyRuns
 
@@ -187,13 +188,13 @@ READERS = [
     Reader("small.bin", vectors("small.bin")),
     Reader("small.vec", vectors("small.vec")),
     Reader("small.vec.gz", vectors("small.vec.gz")),
-    *(Reader(f"{kind}/{FILE_NAME}", vectors(kind)) for kind in ("concatenated", "summed", "filtered")),
+    *(Reader(f"{kind}/{FILE_NAME}", vectors(kind)) for kind in ("concatenated", "summed")),
     Reader("corpus/corpus.json", corpus),
     Reader("corpus/lexicon.txt", corpus, exact=True),
     Reader("corpus/shards/train-0.bin", corpus, exact=True),
     Reader("corpus/vectors/raw.npy", corpus, exact=True),
     Reader("corpus/vectors/raw.json", corpus),
-    *(Reader(f"{kind.file_name}", vectors(kind.file_name)) for kind in (LexiconVectors, CharacterCnnVectors)),
+    *(Reader(each.file_name, vectors(each.file_name)) for each in (LexiconVectors, CharacterCnnVectors, AloneVectors)),
     Reader(
         SubwordVectors.file_name, lambda folder: open_word_vectors(folder / SubwordVectors.file_name).lookup(["<s>"])
     ),
@@ -238,9 +239,8 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     text = "3 4\n" + "".join(f"{word} 0.5 -1 2 {row}\n" for row, word in enumerate(["w1", "w2", "the"]))
     (folder / "small.vec").write_text(text)
     (folder / "small.vec.gz").write_bytes(gzip.compress(text.encode()))
-    kinds = {"summed": coded("summed", len(WORDS_WITH_ROWS)), "filtered": filtered()}
-    compact_vectors = {kind: CompactVectors.of_words(WORDS_WITH_ROWS, rows) for kind, rows in kinds.items()}
-    for kind, each in (compact_vectors | {"concatenated": compact()}).items():
+    summed = CompactVectors.of_words(WORDS_WITH_ROWS, coded("summed", len(WORDS_WITH_ROWS)))
+    for kind, each in {"summed": summed, "concatenated": compact()}.items():
         (folder / kind).mkdir()
         each.write(folder / kind / FILE_NAME)
     shutil.copytree(tiny_corpus.path, folder / "corpus")
@@ -269,7 +269,7 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
         append_result(folder / "results.jsonl", line)
     files = ["--train", folder / "entities.conll", "--dev", folder / "entities.conll", "--save", folder / "probe"]
     run("ner", *files, "--vectors", "random:1:6", "--seeds", 1, "--hidden-size", 4, "--layers", 1, "--epochs", 1)
-    for name in ("lexicon", "subwords", "character CNN of bytes"):
+    for name in ("lexicon", "subwords", "character CNN of bytes", "ALONE"):
         stored: Any = test_contract.SOURCES[name].make(folder)
         stored.write(folder / stored.file_name)
     (folder / "texts/saved").mkdir(parents=True)

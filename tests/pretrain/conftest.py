@@ -49,6 +49,12 @@ PARTS: dict[str, dict[str, Any]] = {
     "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
     "softmax": {"output_layer__kind": "softmax"},
     "character_cnn": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+    "alone": {
+        "input_layer__kind": "alone",
+        "input_layer__inner_size": 20,
+        "output_layer__kind": "softmax",
+        "output_layer__tied": True,
+    },
     "subwords": {
         "input_layer__kind": "subwords",
         "output_layer__kind": "softmax",

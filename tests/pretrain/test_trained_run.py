@@ -52,7 +52,7 @@ def test_other_settings_and_another_model_to_begin_from_are_named(
         train_encoder(replace(config, train=replace(config.train, seed=2)), tmp_path / "run")
     with pytest.raises(InputError, match=rf"init_from \(was '{model}', is '/other'\)"):
         train_encoder(config, tmp_path / "run", TrainOptions(init_from="/other"))
-    with pytest.raises(InputError, match=r"train\.streams must be at least 1, not 0"):
+    with pytest.raises(InputError, match=r"train\.streams is 0: Expected `int` >= 1"):
         train_encoder(replace(config, train=replace(config.train, streams=0)), tmp_path / "new")
     with pytest.raises(InputError, match="soon"):
         train_encoder(config, tmp_path / "new", TrainOptions(max_time="soon"))

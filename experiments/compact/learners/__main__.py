@@ -15,7 +15,7 @@ from experiments.compact.learners.options import CompactOptions
 
 def learn_and_write(options: CompactOptions) -> None:
     """Learn, write and report what the options ask for."""
-    from elmoc.word_vectors.compact import CompactVectors
+    from elmoc.word_vectors.coded_rows import hash_words
     from experiments.compact.learners.alone import learn_alone
     from experiments.compact.learners.codes import learn_codes
     from experiments.compact.learners.learning import read_rows, reconstruction
@@ -28,13 +28,14 @@ def learn_and_write(options: CompactOptions) -> None:
     learn = learn_codes if options.kind == "codes" else learn_alone
     with locked(out, new=True):
         words, rows = read_rows(options)
-        vectors = CompactVectors.of_words(words, learn(words, rows, options))
+        vectors = learn(words, rows, options)
         with atomic_path(out, checksum=True) as partial:
             vectors.write(partial)
     size = human_bytes(out.stat().st_size)
     say(f"{out}: {len(words):,} words, {size} (as float32 {human_bytes(rows.nbytes)})")
     say(reconstruction(words, rows, vectors))
-    say(f"words with the hash of another: {len(words) - len(vectors.hashes)}")
+    hashes = set(hash_words(words).tolist())
+    say(f"words with the hash of another: {len(words) - len(hashes)}")
 
 
 main = partial(

@@ -1,10 +1,7 @@
-"""ALONE: how are the vectors of all words made of one base vector, which each word
-masks in its own way?
+"""ALONE: how is a network learned that makes the given vectors of words?
 
-Takase and Kobayashi (2020), with the values of its Section 3.1; filters come from the
-hash of a word.
-Letters: n words, E width of vectors, D_o width of the base vector, D_inter units
-between.
+Takase and Kobayashi (2020, Section 3.1), with its values.
+Letters: n words, E width of vectors.
 """
 
 import math
@@ -12,16 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
-from elmoc.word_vectors.coded_rows import FilteredRows, Filters, hash_words
+from elmoc.word_vectors.alone import AloneConfig, AloneNetwork, AloneVectors
 from experiments.compact.learners.learning import learn, squared_distance
 from experiments.compact.learners.options import CompactOptions
 
-# D_o, M, c and p_o: the paper found no other values better.
-BASE_SIZE = 300
-COLUMNS = 8
-CHOICES = 64
+# p_o of binary masks: the paper found no other value better.
 ZEROS = 0.5
 # Words of an update, and Adam's rate, in the paper.
 BATCH = 256
@@ -30,48 +24,30 @@ LEARNING_RATE = 1e-3
 MEASURED = 4_096
 
 
-class FilteredNetwork(nn.Module):
-    """W2 · max(0, W1 · (m_w ⊙ o)): equation 3 of the paper, without biases."""
-
-    def __init__(
-        self, base_size: int, inner_size: int, size: int, *, fixed_base: bool
-    ) -> None:
-        super().__init__()
-        self.base = nn.Parameter(torch.randn(base_size), requires_grad=not fixed_base)
-        self.inner = nn.Linear(base_size, inner_size, bias=False)
-        self.outer = nn.Linear(inner_size, size, bias=False)
-
-    def forward(self, masks: Tensor) -> Tensor:
-        """Filters m_w [n, D_o] → vectors [n, E]."""
-        return self.outer(torch.relu(self.inner(masks * self.base)))
-
-
 def learn_alone(
     words: Sequence[str], rows: np.ndarray, options: CompactOptions
-) -> FilteredRows:
+) -> AloneVectors:
     """A network that makes vectors of words, the same from the same seed.
 
     Args:
         words: n of them.
         rows: their vectors, float32 [n, E].
         options: how it is learned.
-
-    Returns:
-        What a file of compact vectors has.
     """
-    zeros = ZEROS if options.filter == "binary" else None
-    filters = Filters(BASE_SIZE, COLUMNS, CHOICES, options.seed, zeros)
-    hashes = hash_words(words)
+    config = AloneConfig(
+        size=rows.shape[1],
+        inner_size=options.inner_size,
+        zeros=ZEROS if options.filter == "binary" else None,
+        seed=options.seed,
+    )
+    numbers = torch.from_numpy(config.numbers(words))
     vectors = torch.from_numpy(rows)
     torch.manual_seed(options.seed)
-    network = FilteredNetwork(
-        BASE_SIZE, options.inner_size, rows.shape[1], fixed_base=options.fixed_base
-    )
+    network = AloneNetwork(config)
+    network.base.requires_grad_(not options.fixed_base)
 
     def error_of(batch: Tensor) -> Tensor:
-        # masks are made anew for each batch: those of all words would fill the memory
-        masks = torch.from_numpy(filters.masks(hashes[batch.numpy()]))
-        return squared_distance(vectors[batch], network(masks))
+        return squared_distance(vectors[batch], network(numbers[batch]))
 
     def loss(generator: Generator) -> Tensor:
         return error_of(torch.randint(len(words), (BATCH,), generator=generator))
@@ -89,10 +65,4 @@ def learn_alone(
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
-    return FilteredRows(
-        filters,
-        hashes,
-        base=network.base.detach().numpy(),
-        inner=network.inner.weight.detach().numpy().astype(np.float16),
-        outer=network.outer.weight.detach().numpy().astype(np.float16),
-    )
+    return AloneVectors.of_network(network)

@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
+from elmoc.word_vectors.compact import CompactVectors
 from experiments.compact.learners.learning import learn, squared_distance
 from experiments.compact.learners.options import CompactOptions
 
@@ -73,16 +74,13 @@ def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 def learn_codes(
     words: Sequence[str], rows: np.ndarray, options: CompactOptions
-) -> CodedRows:
+) -> CompactVectors:
     """Codes and codebooks for the vectors of words, the same from the same seed.
 
     Args:
-        words: n of them, which do not matter here.
+        words: n of them.
         rows: their vectors, float32 [n, E].
         options: how they are learned.
-
-    Returns:
-        What a file of compact vectors has.
     """
     mean = rows.mean(axis=0)
     centred = rows - mean
@@ -114,9 +112,10 @@ def learn_codes(
         learning_rate=options.learning_rate or LEARNING_RATE,
         seed=options.seed,
     )
-    return CodedRows(
+    coded = CodedRows(
         "summed",
         codes=pack_codes(learner.encode(vectors).numpy(), options.entries),
         codebooks=(learner.codebooks.detach().numpy() / scale).astype(np.float16),
         mean=mean,
     )
+    return CompactVectors.of_words(words, coded)

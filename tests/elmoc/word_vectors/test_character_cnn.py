@@ -11,7 +11,7 @@ from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.word_vectors.character_cnn import CHARACTERS, FILE_NAME, CharacterCnnVectors, spelled, word_rows
 from elmoc.word_vectors.character_cnn import WORDS as WORDS_OF
-from elmoc.word_vectors.opening import open_word_vectors, read_stored
+from elmoc.word_vectors.opening import open_word_vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -60,8 +60,6 @@ def test_batches_of_like_length_change_nothing(stored: CharacterCnnVectors, monk
     np.testing.assert_allclose(vectors.lookup(WORDS), expected, atol=1e-6)
     monkeypatch.setattr(character_cnn, "_BATCH_NUMBERS", 2000)
     np.testing.assert_allclose(vectors.lookup(WORDS), expected, atol=1e-6)
-    assert vectors.lookup([]).shape == (0, vectors.size)
-    assert vectors.lookup(WORDS).dtype == np.float32
 
 
 @settings(deadline=None)
@@ -85,16 +83,6 @@ def test_lexicons_spell_as_the_package_does() -> None:
     ]
     rows = word_rows(["abab", "ababa", "aba", "<s>", "</s>"], 6, {"<oov>": 0, "<bos>": 1, "abab": 2})
     assert rows.tolist() == [2, 2, 0, 1, 0]
-
-
-def test_the_file_comes_back(stored: CharacterCnnVectors, file: Path, tmp_path: Path) -> None:
-    vectors = open_word_vectors(str(file))
-    assert vectors.origin == str(file)
-    assert vectors.fingerprint == stored.fingerprint
-    assert np.array_equal(vectors.lookup(WORDS), stored.lookup(WORDS))
-    again = read_stored(file)
-    again.write(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == file.read_bytes()
 
 
 def test_the_fingerprint_is_of_all_that_vectors_depend_on(stored: CharacterCnnVectors) -> None:

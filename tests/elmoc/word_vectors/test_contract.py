@@ -22,7 +22,8 @@ from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from tests.elmoc.interop.conftest import DATA
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
-from tests.elmoc.word_vectors.test_compact import WORDS, coded, compact, filtered
+from tests.elmoc.word_vectors.test_alone import alone
+from tests.elmoc.word_vectors.test_compact import WORDS, coded, compact
 from tests.elmoc.word_vectors.test_subwords import MERGES, units
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -131,7 +132,7 @@ SOURCES = {
     "compact, summed": Source(
         lambda folder: CompactVectors.of_words(WORDS, coded("summed", len(WORDS))), WORDS, "zeros"
     ),
-    "compact, filtered": Source(lambda folder: CompactVectors.of_words(WORDS, filtered()), WORDS, "zeros", exact=False),
+    "ALONE": Source(lambda folder: alone(), STRINGS, "vector", exact=False),
     "compact, with pieces": Source(pieces, ["the", "Zürich", "unheard", "un-heard", "x" * 101], "vector"),
     "joined": Source(joined, ["the", *WORDS], "vector"),
     "joined by a record": Source(joined_record, STRINGS, "vector"),

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import TargetSampler
@@ -15,7 +14,6 @@ from pretrain.data.windows import Position
 from elmoc.encoders import DIRECTIONS
 from pretrain.output_layers import TYPES_OF_TARGETS
 
-CPU = torch.device("cpu")
 STREAMS, WINDOW = 4, 5
 
 

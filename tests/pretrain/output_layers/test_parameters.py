@@ -47,6 +47,6 @@ def test_subwords() -> None:
     config = load_config(CONFIGS / "elmo_sub.toml")
     with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig(config.encoder, config.encoder.projection_size))
-        output = FullSoftmaxOutput(512, 32_000, FullSoftmaxSettings(tied=True))
+        output = FullSoftmaxOutput(512, 32_000, FullSoftmaxSettings())
     found = sum(weight.numel() for module in (encoder, output) for weight in module.parameters())
     assert found / 1e6 == pytest.approx(92, abs=0.1)
