@@ -102,18 +102,12 @@ class Teacher:
     about: its name, licence and layers, as a card says them.
 
     Raises:
-        InputError: transformers is not installed, the model cannot be read or has no
-            fast tokeniser, or it has no such layer.
+        InputError: the model cannot be read, or has no fast tokeniser or no such layer.
     """
 
     def __init__(self, name: str, options: TeacherOptions) -> None:
-        try:
-            from transformers import AutoModel, AutoTokenizer
-        except ImportError as error:
-            raise InputError(
-                "a teacher is read by transformers: pip install 'elmoc[teacher]'"
-            ) from error
         import torch
+        from transformers import AutoModel, AutoTokenizer
 
         from elmoc.devices import checked_device, choose_precision, factor_dtype
         from elmoc.word_vectors.pieces import open_tokenizer
@@ -299,6 +293,8 @@ def taught_vectors(
         rows: float16 [n, E], of the items.
         teacher: that has read them.
     """
+    import torch
+
     from elmoc.word_vectors.coded_rows import PlainRows
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.pieces import Pieces, fit_composition
@@ -315,7 +311,12 @@ def taught_vectors(
     composed = Pieces(teacher.tokenizer_file, pieces, composition)
     if apart:
         made = composed.vectors([lexicon[row] for row in apart])
-        near = mean_cosine(made, words[apart].astype(np.float32))
+        read = words[apart].astype(np.float32)
+        # Around the mean, which all words share.
+        mean = read.mean(axis=0)
+        near = torch.cosine_similarity(
+            torch.from_numpy(made - mean), torch.from_numpy(read - mean)
+        ).mean()
         say(f"words of several pieces, composed of these: mean cosine {near:.3f}")
     return CompactVectors.of_words(
         lexicon,
@@ -324,15 +325,6 @@ def taught_vectors(
         about=teacher.about,
         counts=counts,
     )
-
-
-def mean_cosine(vectors: np.ndarray, others: np.ndarray) -> float:
-    """The mean cosine of two tables of vectors [n, E], around the second's mean."""
-    centre = others.mean(axis=0)
-    one = vectors - centre
-    other = others - centre
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    return float(((one * other).sum(axis=1) / np.maximum(lengths, 1e-9)).mean())
 
 
 def _plain_name(model: str) -> str:
@@ -352,15 +344,10 @@ def licence_of(model: str) -> str:
     return str(licence or "licence not stated")
 
 
-def run(command: TeacherCommand) -> None:
-    """Do what the command line says."""
-    make_teacher_vectors(command.corpus, command.model, command.output, command)
-
-
 main = partial(
     run_main,
     TeacherCommand,
-    run,
+    lambda given: make_teacher_vectors(given.corpus, given.model, given.output, given),
     prog="python -m data_scripts.teacher_vectors",
     description="Take word vectors from a pretrained Transformer, which reads every "
     "word of a corpus alone. Safe to interrupt; goes on by the same command.",

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from tabulate import tabulate
+
 from elmoc.errors import say
 
 
@@ -51,22 +53,17 @@ class Table:
 
 def text_table(table: Table, *, markdown: bool = False) -> str:
     """The lines of a table under its title, for a terminal or as Markdown."""
-    columns = []
-    for place, header in enumerate(table.headers):
-        cells = [header, *(row[place] for row in table.rows)]
-        is_right = header in table.right
-        width = max(map(len, cells))
-        rule = "─" * width
-        if markdown:
-            width = 0
-            # The colon aligns a column to the right.
-            rule = "---:" if is_right else "---"
-            cells = [cell.replace("|", "\\|") for cell in cells]
-        cells.insert(1, rule)
-        aligned = str.rjust if is_right else str.ljust
-        columns.append([aligned(cell, width) for cell in cells])
-    rows = zip(*columns, strict=True)
+    aligned = ["right" if each in table.right else "left" for each in table.headers]
+    rows = table.rows
+    title = table.title
     if markdown:
-        lines = [f"| {' | '.join(cells)} |" for cells in rows]
-        return f"**{table.title}**\n\n" + "\n".join(lines)
-    return f"{table.title}\n\n" + "\n".join("  ".join(cells).rstrip() for cells in rows)
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+        title = f"**{title}**"
+    made = tabulate(
+        rows,
+        table.headers,
+        tablefmt="pipe" if markdown else "simple",
+        colalign=aligned,
+        disable_numparse=True,
+    )
+    return f"{title}\n\n{made}"

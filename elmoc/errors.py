@@ -26,8 +26,9 @@ _EXTRAS = {
     "faiss": "pack",
     "allennlp": "downstream",
     "scipy": "downstream",
-    "zstandard": "formats",
+    "tabulate": "downstream",
     "pyarrow": "formats",
+    "transformers": "teacher",
 }
 # What goes on with a command that was stopped.
 AGAIN = "give the same command again"

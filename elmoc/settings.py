@@ -36,17 +36,6 @@ T = TypeVar("T")
 # is bf16 where the device multiplies it in hardware, else float32.
 Precision = Literal["auto", "float32", "bf16"]
 
-# What a bound of `Meta` is in words.
-_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-# What msgspec calls the kinds of values, in words.
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
 # Seconds of a unit of time.
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -169,7 +158,7 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
         path: such as `parts[1].size`.
         name: what the user calls the field with a path.
     """
-    kind, metas = _unwrapped(hint)
+    kind, _ = _unwrapped(hint)
     origin = typing.get_origin(kind) or kind
     # Of a list (first) or a dictionary (last); all kinds of values where none is named.
     items = typing.get_args(kind) or (Any,)
@@ -205,10 +194,10 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
         record = msgspec.convert(value, hint, dec_hook=_path_of)
     except msgspec.ValidationError as error:
         called = name(path).rstrip(".") or "it"
-        raise InputError(
-            f"{called} must be {_needed(str(error), kind, metas)}, not "
-            f"{reprlib.repr(value)}"
-        ) from error
+        choices = ", ".join(map(str, _choices(kind)))
+        # msgspec says what it expected.
+        said = f"Expected one of {choices}" if choices else str(error)
+        raise InputError(f"{called} is {reprlib.repr(value)}: {said}") from error
     if isinstance(record, float) and not math.isfinite(record):
         raise InputError(f"{name(path)} must be a finite number, not {record}")
     return record
@@ -219,23 +208,6 @@ def _path_of(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str | Path):
         return Path(value)
     raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
-
-
-def _needed(said: str, kind: Any, metas: list[Meta]) -> str:
-    """In words, what a value has to be of which msgspec has `said` that it is not."""
-    if _choices(kind):
-        return f"one of {', '.join(map(str, _choices(kind)))}"
-    expected = re.match(r"Expected `([^`]*)`, got `", said)
-    if expected:
-        kinds = [_KINDS.get(each, each) for each in expected[1].split(" | ")]
-        return " or ".join(each for each in kinds if each != "null")
-    bounds = [
-        f"{words} {getattr(meta, bound):,}"
-        for meta in metas
-        for bound, words in _BOUNDS.items()
-        if getattr(meta, bound) is not None
-    ]
-    return " and ".join(bounds) or said
 
 
 def value_from_text(text: str) -> Any:

@@ -5,6 +5,7 @@ worth on every task?
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -68,19 +69,6 @@ class TableOptions:
             "paper's), and its difference to the first's"
         ),
     ] = False
-
-
-def main(argv: Sequence[str]) -> int:
-    """`python -m downstream table RESULTS…`."""
-    return run_main(
-        TableOptions,
-        show_results,
-        argv,
-        prog="python -m downstream table",
-        description="Gather results of probes into one table: scores of word vectors "
-        "alone, features alone and both, gains over word vectors alone, and how sure "
-        "they are. Seeds of runs that differ in nothing else are pooled.",
-    )
 
 
 def show_results(options: TableOptions) -> None:
@@ -177,3 +165,14 @@ def row_as_json(row: Row) -> dict[str, Any]:
         "gains": gains,
         "paper": PAPER.get(row.first.task),
     }
+
+
+main = partial(
+    run_main,
+    TableOptions,
+    show_results,
+    prog="python -m downstream table",
+    description="Gather results of probes into one table: scores of word vectors "
+    "alone, features alone and both, gains over word vectors alone, and how sure "
+    "they are. Seeds of runs that differ in nothing else are pooled.",
+)

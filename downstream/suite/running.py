@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -289,19 +290,6 @@ class SuiteCommand:
     options: SuiteOptions = SuiteOptions()
 
 
-def main(argv: Sequence[str]) -> int:
-    """`python -m downstream suite SUITE.toml …`."""
-    return run_main(
-        SuiteCommand,
-        run,
-        argv,
-        prog="python -m downstream suite",
-        description="Run a suite of probes for one encoder, several side by side with "
-        "one thread each, and end in tables of results and one figure of merit. A "
-        "suite that was stopped goes on by the same command.",
-    )
-
-
 def run(command: SuiteCommand) -> None:
     """Run the suite, or write its sentences."""
     plan = read_suite(command.suite, data=command.data, quick=command.quick)
@@ -315,3 +303,14 @@ def run(command: SuiteCommand) -> None:
     name = encoder_name(Path(os.path.abspath(encoder)))
     out = command.out or Path(plan.name, f"{name}-quick" if command.quick else name)
     run_suite(plan, command.model, out, command.options)
+
+
+main = partial(
+    run_main,
+    SuiteCommand,
+    run,
+    prog="python -m downstream suite",
+    description="Run a suite of probes for one encoder, several side by side with "
+    "one thread each, and end in tables of results and one figure of merit. A "
+    "suite that was stopped goes on by the same command.",
+)

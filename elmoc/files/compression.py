@@ -6,58 +6,19 @@ import io
 import lzma
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO, Any
 
 from elmoc.errors import InputError
 
 AnyPath = os.PathLike[str] | str
-# Bytes of a zstd file that are unpacked at once: 128 KiB of text may be packed in four.
-_ZSTD_BYTES = 1 << 12
-# The largest window of `zstd --long=31`, by which some corpora are packed.
-_ZSTD_WINDOW = 1 << 31
-
-
-class _Unpacked(io.RawIOBase):
-    """A file of what blocks of bytes hold, one behind the other."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        # An empty one would be the end of the file.
-        self._blocks = filter(None, blocks)
-        self._block = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._block = self._block or memoryview(next(self._blocks, b""))
-        size = min(len(buffer), len(self._block))
-        buffer[:size] = self._block[:size]
-        self._block = self._block[size:]
-        return size
 
 
 def _open_zstd(path: AnyPath) -> IO[bytes]:
-    return io.BufferedReader(_Unpacked(_unpacked_zstd(path)))
+    import pyarrow
 
-
-def _unpacked_zstd(path: AnyPath) -> Iterator[bytes]:
-    """Yield the blocks of a zstd file. The library's own file ends, without a word,
-    behind the first frame, and where a file is cut.
-    """
-    from zstandard import ZstdDecompressor
-
-    frames = ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    frame: Any = None
-    with open(path, "rb") as file:
-        while packed := file.read(_ZSTD_BYTES):
-            while packed:
-                frame = frame or frames.decompressobj()
-                yield frame.decompress(packed)
-                packed = frame.unused_data
-                frame = None if frame.eof else frame
-    if frame is not None:
-        raise EOFError("it is cut: its last frame has no end")
+    unpacked = pyarrow.input_stream(os.fspath(path), compression="zstd")
+    return io.BufferedReader(unpacked)
 
 
 Opener = Callable[[AnyPath], IO[bytes]]
@@ -75,16 +36,6 @@ _BEGINNINGS: dict[bytes, Any] = {
     b"7z\xbc\xaf": "7z",
     b'\4"M\x18': "lz4",
     b"Rar!": "rar",
-}
-_UNPACKERS = {
-    "gz": "gunzip -k",
-    "bz2": "bunzip2 -k",
-    "xz": "unxz -k",
-    "zst": "unzstd",
-    "zip": "unzip",
-    "7z": "7z x",
-    "lz4": "unlz4",
-    "rar": "unrar x",
 }
 # How Parquet files begin, whose columns are compressed.
 PARQUET = b"PAR1"
@@ -123,8 +74,7 @@ def compression(path: AnyPath) -> Opener | None:
     found = next(kinds, None)
     if isinstance(found, str):
         raise InputError(
-            f"{path} is compressed by {found}, which is not read here: "
-            f"{unpacking_advice(path, found)}"
+            f"{path} is compressed by {found}, which is not read here: unpack it"
         )
     return found
 
@@ -138,9 +88,3 @@ def open_binary(path: AnyPath) -> IO[bytes]:
 def unpacked_name(path: AnyPath) -> str:
     """The path of a compressed file without the ending that says so."""
     return re.sub(r"\.(gz|bz2|xz|lzma|zst)$", "", str(path))
-
-
-def unpacking_advice(path: AnyPath, kind: str | None = None) -> str:
-    """`unpack it (unzip FILE)`: by a kind of compression, or the ending of the path."""
-    command = _UNPACKERS.get(kind or os.path.splitext(path)[1].removeprefix("."))
-    return f"unpack it ({command} {path})" if command else "unpack it"

@@ -12,17 +12,11 @@ import platform
 import re
 import shlex
 import subprocess
-import tempfile
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files.checksums import (
-    check_beside,
-    checksum_line,
-    checksum_path,
-    fingerprint,
-)
-from elmoc.files.writing import to_disk
+from elmoc.files.checksums import check_beside, fingerprint
+from elmoc.files.writing import atomic_path, locked
 
 # Flags are tried in this order: not every compiler and processor takes all of them.
 # Without OpenMP one thread runs.
@@ -87,7 +81,13 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
         return ctypes.CDLL(str(library))
     # a RuntimeError says that there is no home directory, a ValueError that the command
     # has an open quote
-    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+    except (
+        InputError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        subprocess.SubprocessError,
+    ) as error:
         raise KernelBuildError(
             f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
         ) from None
@@ -106,33 +106,22 @@ def _fingerprint(source: Path, command: list[str]) -> str:
 
 
 def build(source: Path, command: list[str], library: Path) -> None:
-    """Compile a C++ file. Several processes can do this at once.
+    """Compile a C++ file, and keep the library with its checksum.
 
     Raises:
         KernelBuildError: the compiler takes none of the flags.
     """
-    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
-        output = Path(scratch) / library.name
+    with (
+        locked(library, seconds=_COMPILER_SECONDS),
+        atomic_path(library, checksum=True) as output,
+    ):
         for flags in FLAGS:
             files = [str(source), "-o", str(output)]
             run = _run(command, COMMON_FLAGS + flags + files)
             if run.returncode == 0:
-                output.chmod(0o700)
-                _keep(output, library)
                 return
-    said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
-    raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
-
-
-def _keep(output: Path, library: Path) -> None:
-    """Give a compiled library its name, once it is whole, and its checksum."""
-    checksum = checksum_path(output)
-    checksum.write_bytes(checksum_line(output, library.name))
-    # No library has the checksum of another, whatever comes between.
-    checksum_path(library).unlink(missing_ok=True)
-    for new in (output, checksum):
-        to_disk(new)
-        new.replace(library.with_name(new.name))
+        said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
+        raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

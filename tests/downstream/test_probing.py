@@ -111,9 +111,13 @@ def test_the_call_gives_what_the_command_gives(
     ("data", "options", "said"),
     [
         ({}, {}, "--train"),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"preset": "large"}, "preset must be one of published, small"),
+        (
+            {"train": ["TEN"], "dev": ["TEN"]},
+            {"preset": "large"},
+            "preset is 'large': Expected one of published, small",
+        ),
         ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epoch": 3}}, "unknown key --epoch "),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epochs": 0}}, "--epochs must be at least 1"),
+        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epochs": 0}}, "--epochs is 0: Expected `int` >= 1"),
         ({"train": ["TEN"], "dev": ["TEN"]}, {"reader": {"column": "x"}}, "--column"),
     ],
 )

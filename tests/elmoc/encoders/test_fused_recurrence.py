@@ -26,6 +26,8 @@ CASES = {
     "one stream": {"batch": 1},
     "one step of one stream": {"time": 1, "batch": 1},
 }
+# In bf16 a number near a clip may fall on its other side, and few words are left to even that out.
+EXACT_CASES = CASES | {"padded, clips that bite": CASES["padded"] | CASES["clips that bite"]}
 
 
 def run(
@@ -87,10 +89,10 @@ def test_it_is_the_plain_one_in_float32(case: str, kernels: str) -> None:
         torch.testing.assert_close(fused[name], expected, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: name + text)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EXACT_CASES)
 def test_it_is_the_plain_one_in_float64(case: str) -> None:
-    fused = run(partial(fused_recurrence, kernels=ReferenceKernels()), dtype=torch.float64, **CASES[case])
-    for name, expected in run(plain_recurrence, dtype=torch.float64, **CASES[case]).items():
+    fused = run(partial(fused_recurrence, kernels=ReferenceKernels()), dtype=torch.float64, **EXACT_CASES[case])
+    for name, expected in run(plain_recurrence, dtype=torch.float64, **EXACT_CASES[case]).items():
         torch.testing.assert_close(fused[name], expected, atol=1e-12, rtol=1e-12)
 
 

@@ -80,7 +80,7 @@ def test_a_call_and_a_job_write_what_the_command_writes(model_path: Path, senten
     run_job("elmoc dump-features", given)
     for name in ("call.h5", "job.h5"):
         assert stored(tmp_path / name) == stored(tmp_path / "command.h5")
-    with pytest.raises(InputError, match="layout must be one of"):
+    with pytest.raises(InputError, match="layout is 'npz': Expected one of"):
         dump_features(model, [(sentences, tmp_path / "f.h5")], DumpOptions(layout="npz"))  # type: ignore[arg-type]
 
 

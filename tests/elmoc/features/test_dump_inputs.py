@@ -13,9 +13,6 @@ import numpy as np
 import pytest
 from elmoc.__main__ import main
 from elmoc.features.options import MOST_WORDS
-from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.opening import open_word_vectors
-from tests.tiny import tiny_model
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.features import dump
@@ -27,14 +24,6 @@ DOCUMENTS = {
     "two": [["Zürich"]],
     "three": [["x"] * 12, ["The", "cat", "sat", "."]],
 }
-
-
-@pytest.fixture
-def model_of_a_table(tmp_path: Path) -> Path:
-    """A model whose word vectors are a bare table of two words."""
-    (tmp_path / "table.vec").write_text("2 3\ncat 1 0.5 2\nsat 0.25 1 -1\n")
-    write_model_directory(tmp_path / "bare", tiny_model(vectors=open_word_vectors(str(tmp_path / "table.vec"))))
-    return tmp_path / "bare"
 
 
 def dumped(*arguments: object) -> None:
@@ -191,12 +180,6 @@ def test_control_characters_are_parts_of_words_or_white_space(model_path: Path, 
     with FeatureFile(tmp_path / "f.h5") as file:
         assert [array.shape[1] for array in file] == [len(line.split()), 1]
         assert file.find(line.split()) == 0
-
-
-def test_words_without_a_vector(tmp_path: Path, capsys: pytest.CaptureFixture[str], model_of_a_table: Path) -> None:
-    (tmp_path / "in.txt").write_text("cat\ncat nowhere sat Zürich\n")
-    dumped(model_of_a_table, tmp_path / "in.txt", tmp_path / "f.h5")
-    assert "nowhere, Zürich" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--layers", "2,0"]])

@@ -25,10 +25,3 @@ def test_it_equals_that_of_allennlp(layer_norm: bool) -> None:
     expected.backward(grad)
     torch.testing.assert_close(ours.weights.grad, torch.cat([each.grad for each in theirs.scalar_parameters]))
     torch.testing.assert_close(ours.gamma.grad, theirs.gamma.grad)
-
-
-def test_weights_can_be_given_and_kept() -> None:
-    mix = ScalarMix(3, weights=[0.0, 0.0, 50.0], trainable=False)
-    states = torch.randn(2, 3, 5, 4)
-    torch.testing.assert_close(mix(states), states[:, 2])
-    assert not any(parameter.requires_grad for parameter in mix.parameters())
