@@ -82,7 +82,8 @@ class AloneConfig:
 
 
 class AloneNetwork(nn.Module):
-    """W2 · max(0, W1 · (m_w ⊙ o)): equation 3 of the paper, without biases.
+    """W2 · max(0, W1 · (m_w ⊙ o)): equation 3 of the paper, without biases. Its vectors
+    begin with a deviation of E^−½.
 
     base: o, [D_o].
     inner: W1.
@@ -98,6 +99,10 @@ class AloneNetwork(nn.Module):
         self.base = nn.Parameter(torch.randn(config.base_size))
         self.inner = nn.Linear(config.base_size, config.inner_size, bias=False)
         self.outer = nn.Linear(config.inner_size, config.size, bias=False)
+        nn.init.normal_(self.inner.weight, std=config.base_size**-0.5)
+        # Half of the units between are zeros.
+        deviation = (2 / (config.inner_size * config.size)) ** 0.5
+        nn.init.normal_(self.outer.weight, std=deviation)
         # The seed makes them again.
         columns = torch.from_numpy(config.columns())
         self.register_buffer("columns", columns, persistent=False)

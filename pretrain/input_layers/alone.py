@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from msgspec import Meta
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
@@ -22,7 +22,7 @@ ZEROS = 0.5
 
 
 class TrainedAlone(InputNetwork):
-    """The network; its vectors begin with a deviation of P^−½, as those of lookups do.
+    """The network.
 
     all_numbers: int16 [V, M], the columns of all types; no parameter.
     """
@@ -37,10 +37,6 @@ class TrainedAlone(InputNetwork):
         config = settings.config(projection_size)
         self.network = AloneNetwork(config)
         self.network.base.requires_grad_(not settings.fixed_base)
-        nn.init.normal_(self.network.inner.weight, std=config.base_size**-0.5)
-        # Half of the units between are zeros.
-        deviation = (2 / (config.inner_size * config.size)) ** 0.5
-        nn.init.normal_(self.network.outer.weight, std=deviation)
         self.dropout = settings.dropout
         numbers = torch.from_numpy(config.numbers(corpus.lexicon))
         self.register_buffer("all_numbers", numbers, persistent=False)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from data_scripts.build_vectors import main
 from data_scripts.corpus import CorpusOptions, make_corpus
-from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -38,17 +37,6 @@ def test_rows_are_the_lexicon_in_order(small_corpus: Corpus, workers: str, dtype
     assert table.rows.dtype == dtype
     assert np.array_equal(table.rows, RandomVectors(seed=7, size=12).lookup(small_corpus.lexicon).astype(dtype))
     assert sorted(path.name for path in table.path.parent.iterdir()) == ["t.json", "t.json.xxh3", "t.npy"]
-
-
-def test_fasttext_words_and_boundaries(small_corpus: Corpus, tmp_path: Path) -> None:
-    binary = tmp_path / "v.bin"
-    train = [str(small_corpus.path), str(binary), "--dim", "6", "--epochs", "1", "--buckets", "500", "--workers", "1"]
-    assert train_fasttext(train) == 0
-    assert main([str(small_corpus.path), str(binary), "--name", "t", "--workers", "2", "--dtype", "float32"]) == 0
-    table = VectorTable(small_corpus, "t")
-    assert np.array_equal(table.rows, open_word_vectors(str(binary)).lookup(small_corpus.lexicon))
-    assert table.rows[small_corpus.end_id].any()
-    assert table.source.origin == str(binary)
 
 
 def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> None:

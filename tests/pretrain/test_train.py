@@ -1,7 +1,6 @@
 """The train loop: it learns, settings do what they say, and bad inputs end in one sentence."""
 
 import json
-import math
 from collections.abc import Callable
 from itertools import islice
 
@@ -176,12 +175,6 @@ def with_a_number(runs: TinyRuns, number: float) -> None:
     rows[corpus.ids["w7"], 2] = number
     write_vector_table(corpus, "raw", rows=rows, vectors=vectors, transform=table.transform, post_processing="none")
     runs.corpus = corpus.path
-
-
-def test_vectors_that_are_not_finite_are_found_before_the_run(runs: TinyRuns, error_line: Fails) -> None:
-    with_a_number(runs, math.nan)
-    assert "raw.npy" in error_line(runs.status("run"))
-    assert not (runs.folder / "run").exists()
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(runs: TinyRuns, error_line: Fails) -> None:

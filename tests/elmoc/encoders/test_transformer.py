@@ -98,20 +98,6 @@ def test_training_in_bf16_has_attention_in_float32(monkeypatch: pytest.MonkeyPat
     assert types[4:] == [torch.float32, torch.bfloat16], "without gradients bf16 is as good"
 
 
-def test_a_word_sees_itself_and_those_before_it_alone() -> None:
-    stack = stack_of().eval()
-    x = torch.randn(1, 6, 8, dtype=torch.float64)
-    before = stack(x).layer_states
-    changed = x.clone()
-    changed[0, 3, :4] += 1  # what a norm would not take away
-    after = stack(changed).layer_states
-    for layer, (one, other) in enumerate(zip(before, after, strict=True)):
-        assert torch.equal(one[0, :3], other[0, :3])
-        differs = (one - other).abs().amax(dim=2)[0] > 1e-9
-        assert differs[3]
-        assert differs[4:].all() == (layer > 0), "layer 0 is of the word alone"
-
-
 @pytest.mark.parametrize(
     ("sizes", "weights"),
     [

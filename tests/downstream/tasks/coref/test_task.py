@@ -123,8 +123,6 @@ def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
     }
     many = np.stack([TASK.count(document, [[(0, 0), (2, 2)]]), TASK.count(document, document.chains)])
     assert TASK.metrics(many)["mean F1 with singletons"][1] == 100
-    assert TASK.metrics(np.stack([many, many])).keys() == metrics.keys()
-    assert TASK.metrics(np.stack([many, many]))["mean F1"].shape == (2, 2)
 
 
 def test_written_chains_are_read_back(tmp_path: Path) -> None:

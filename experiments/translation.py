@@ -1,0 +1,378 @@
+"""Translation with vectors of subwords that are kept in several ways: tied (Press and
+Wolf 2017, Section 5.2), factorised, ALONE (Takase and Kobayashi 2020, Section 4.1), and
+codes that are learned with the model (after Shu and Nakayama 2018, Section 5.3).
+
+    python -m experiments.translation OUT --data DIR --max-time 20m [--rows NAME…]
+    [--seeds 1 2] [--threads 2]
+
+DIR has {train,val}.{en,de}.gz of Multi30k, a sentence a line: English to German. All
+rows have one Transformer and one division into subwords, of both languages together.
+Each line of OUT/results.jsonl has the numbers of all vectors, and the BLEU (sacrebleu)
+of greedy translations; a row that is there is not trained again. It needs `pip install
+sacrebleu`.
+"""
+
+import json
+import math
+import random
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import sacrebleu
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from elmoc.command_line import run_main
+from elmoc.devices import CPU, autocast, choose_precision
+from elmoc.encoders.transformer import sinusoids
+from elmoc.files.text import read_lines
+from elmoc.settings import Meta
+from elmoc.word_vectors.alone import AloneConfig, AloneNetwork
+from experiments.peers.common import Clock
+
+# Subwords of both languages; the papers have 20,000 and 37,000, for more text.
+SUBWORDS = 8_000
+PAD, BEGIN, END = range(3)
+MARKS = ["<pad>", "<s>", "</s>"]
+# A small Transformer (Vaswani et al. 2017): the text has 345,000 words.
+WIDTH, HEADS, LAYERS, FEEDFORWARD = 256, 4, 3, 1024
+DROPOUT = 0.2
+SMOOTHING = 0.1
+RATE = 1e-3
+BATCH = 128
+# Batches whose sentences are sorted by length together.
+SORTED_BATCHES = 50
+# Subwords of a translation at most.
+LONGEST = 80
+# M, and K codewords each.
+CODEBOOKS, CODEWORDS = 16, 16
+Pairs = list[tuple[list[int], list[int]]]
+
+
+class Vectors(nn.Module, ABC):
+    """The vectors of V subwords, D wide.
+
+    kept: numbers of 32 bits that a trained model keeps of them.
+    """
+
+    kept: float
+
+    @abstractmethod
+    def rows(self) -> Tensor:
+        """[V, D]"""
+
+
+class Table(Vectors):
+    """A vector each."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        super().__init__()
+        self.table = normal(len(pieces), WIDTH, deviation=WIDTH**-0.5)
+        self.kept = self.table.numel()
+
+    def rows(self) -> Tensor:
+        return self.table
+
+
+class Factorised(Vectors):
+    """A short vector each, and a matrix for all."""
+
+    def __init__(self, pieces: Sequence[str], rank: int) -> None:
+        super().__init__()
+        self.short = normal(len(pieces), rank, deviation=rank**-0.5)
+        self.wider = normal(rank, WIDTH, deviation=WIDTH**-0.5)
+        self.kept = self.short.numel() + self.wider.numel()
+
+    def rows(self) -> Tensor:
+        return self.short @ self.wider
+
+
+class Alone(Vectors):
+    """A network for all; D_o = D, as in the paper."""
+
+    def __init__(
+        self, pieces: Sequence[str], inner_size: int, zeros: float | None
+    ) -> None:
+        super().__init__()
+        config = AloneConfig(
+            size=WIDTH, base_size=WIDTH, inner_size=inner_size, zeros=zeros
+        )
+        self.network = AloneNetwork(config)
+        self.numbers = torch.from_numpy(config.numbers(pieces))
+        self.kept = sum(each.numel() for each in self.network.parameters())
+
+    def rows(self) -> Tensor:
+        return self.network.forward(self.numbers)
+
+
+class Codes(Vectors):
+    """A codeword of each codebook, summed; which one is learned by straight-through
+    Gumbel softmax.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        super().__init__()
+        self.scores = normal(len(pieces), CODEBOOKS, CODEWORDS, deviation=1.0)
+        deviation = (WIDTH * CODEBOOKS) ** -0.5
+        self.codebooks = normal(CODEBOOKS, CODEWORDS, WIDTH, deviation=deviation)
+        bits = len(pieces) * CODEBOOKS * math.log2(CODEWORDS)
+        self.kept = self.codebooks.numel() + bits / 32
+
+    def rows(self) -> Tensor:
+        if self.training:
+            chosen = F.gumbel_softmax(self.scores, hard=True)
+        else:
+            best = self.scores.argmax(dim=2)
+            chosen = F.one_hot(best, CODEWORDS).to(self.scores.dtype)
+        return torch.einsum("vmk,mkd->vd", chosen, self.codebooks)
+
+
+def normal(*shape: int, deviation: float) -> nn.Parameter:
+    """Normal numbers that are trained."""
+    return nn.Parameter(deviation * torch.randn(shape))
+
+
+@dataclass(frozen=True)
+class Row:
+    """How vectors are kept, and of how many of the three roles one set has: source,
+    target, and what stands before the softmax.
+    """
+
+    make: Callable[[Sequence[str]], Vectors]
+    roles: int = 3
+
+
+# Half and a quarter of the numbers of a table of 8,000.
+ROWS = {
+    "untied": Row(Table, 1),
+    "tied, two ways": Row(Table, 2),
+    "tied, three ways": Row(Table),
+    "factorised 124": Row(partial(Factorised, rank=124)),
+    "factorised 62": Row(partial(Factorised, rank=62)),
+    "alone 2000, real": Row(partial(Alone, inner_size=2_000, zeros=None)),
+    "alone 2000, binary": Row(partial(Alone, inner_size=2_000, zeros=0.5)),
+    "alone 1000, real": Row(partial(Alone, inner_size=1_000, zeros=None)),
+    "codes": Row(Codes),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is trained, on what, and how long."""
+
+    out: Annotated[Path, Meta(description="folder of results.jsonl")]
+    data: Annotated[
+        Path,
+        Meta(
+            description="folder of the text",
+            extra={"option": "--data", "metavar": "DIR"},
+        ),
+    ]
+    max_time: Annotated[
+        str,
+        Meta(
+            description="of each training, e.g. 20m",
+            extra={"option": "--max-time", "metavar": "TIME"},
+        ),
+    ]
+    rows: Annotated[
+        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+    ] = tuple(ROWS)
+    seeds: Annotated[
+        tuple[int, ...], Meta(description="of trainings", extra={"metavar": "N"})
+    ] = (1, 2)
+    threads: Annotated[int, Meta(ge=1, description="threads that compute")] = 2
+
+
+class Translator(nn.Module):
+    """A Transformer between vectors of subwords."""
+
+    def __init__(self, row: Row, pieces: Sequence[str]) -> None:
+        super().__init__()
+        self.source = row.make(pieces)
+        self.target = self.source if row.roles == 3 else row.make(pieces)
+        self.output = self.target if row.roles >= 2 else row.make(pieces)
+        self.transformer = nn.Transformer(
+            *(WIDTH, HEADS, LAYERS, LAYERS, FEEDFORWARD, DROPOUT),
+            batch_first=True,
+            norm_first=True,
+        )
+
+    @property
+    def vectors(self) -> list[Vectors]:
+        """Each set of vectors once."""
+        return list(dict.fromkeys((self.source, self.target, self.output)))
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Scores [B, T, V] of the subword behind each of the target's [B, T], with the
+        source [B, S]; both are padded.
+        """
+        rows = {each: each.rows() for each in self.vectors}
+        time = target.shape[1]
+        hidden = self.transformer(
+            embedded(source, rows[self.source]),
+            embedded(target, rows[self.target]),
+            tgt_mask=torch.ones(time, time, dtype=torch.bool).triu(1),
+            src_key_padding_mask=source == PAD,
+            tgt_key_padding_mask=target == PAD,
+            memory_key_padding_mask=source == PAD,
+        )
+        return F.linear(hidden, rows[self.output])
+
+    @torch.inference_mode()
+    def translate(self, source: Tensor) -> list[list[int]]:
+        """The likeliest next subword, again and again, until all have ended."""
+        target = torch.full((len(source), 1), BEGIN)
+        while target.shape[1] < LONGEST and not (target == END).any(dim=1).all():
+            best = self(source, target)[:, -1].argmax(dim=1)
+            target = torch.cat([target, best[:, None]], dim=1)
+        return [upto(line, END) for line in target[:, 1:].tolist()]
+
+
+def embedded(ids: Tensor, rows: Tensor) -> Tensor:
+    """[B, T, D]: vectors times √D, and positions (Vaswani et al. 2017)."""
+    vectors = math.sqrt(WIDTH) * F.embedding(ids, rows)
+    return vectors + sinusoids(ids.shape[1], WIDTH, ids.device).to(vectors.dtype)
+
+
+def upto(ids: list[int], mark: int) -> list[int]:
+    """What stands before a mark."""
+    return ids[: ids.index(mark)] if mark in ids else ids
+
+
+def learned_subwords(texts: Sequence[list[str]]) -> Tokenizer:
+    """Byte-level BPE of both languages together."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=SUBWORDS, special_tokens=MARKS, show_progress=False
+    )
+    tokenizer.train_from_iterator((line for text in texts for line in text), trainer)
+    return tokenizer
+
+
+def padded(lines: Sequence[list[int]]) -> Tensor:
+    """int64 [B, T], padded at the end."""
+    tensors = [torch.tensor(line) for line in lines]
+    return pad_sequence(tensors, batch_first=True, padding_value=PAD)
+
+
+def batches(pairs: Pairs, generator: random.Random) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches of sentences of like length, in random order, without end."""
+    while True:
+        mixed = generator.sample(pairs, len(pairs))
+        for start in range(0, len(mixed), BATCH * SORTED_BATCHES):
+            together = mixed[start : start + BATCH * SORTED_BATCHES]
+            together.sort(key=lambda pair: len(pair[1]))
+            starts = list(range(0, len(together), BATCH))
+            generator.shuffle(starts)
+            for place in starts:
+                sources, targets = zip(*together[place : place + BATCH], strict=True)
+                yield padded(sources), padded(targets)
+
+
+def train(model: Translator, pairs: Pairs, max_time: str, seed: int) -> int:
+    """Train until the time is over; the number of updates."""
+    optimiser = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98))
+    precision = choose_precision("auto", CPU)
+    clock = Clock(max_time)
+    clock.start()
+    updates = 0
+    for source, target in batches(pairs, random.Random(seed)):
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * max(clock.factor, 1e-4)
+        with autocast(CPU, precision):
+            scores = model(source, target[:, :-1])
+        loss = F.cross_entropy(
+            scores.float().flatten(0, 1),
+            target[:, 1:].flatten(),
+            ignore_index=PAD,
+            label_smoothing=SMOOTHING,
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        updates += 1
+        clock.step(int((target[:, 1:] != PAD).sum()), loss.item())
+        if clock.is_over:
+            break
+    return updates
+
+
+def bleu_of(
+    model: Translator,
+    tokenizer: Tokenizer,
+    sources: list[list[int]],
+    references: list[str],
+) -> float:
+    """BLEU of greedy translations, with sacrebleu's own division into words."""
+    translated = []
+    for start in range(0, len(sources), BATCH):
+        found = model.translate(padded(sources[start : start + BATCH]))
+        translated += [each.strip() for each in tokenizer.decode_batch(found)]
+    score: float = sacrebleu.corpus_bleu(translated, [references]).score
+    return score
+
+
+def run(options: Options) -> None:
+    """Train, translate and score each row and seed that is not there."""
+    torch.set_num_threads(options.threads)
+    options.out.mkdir(parents=True, exist_ok=True)
+    results = options.out / "results.jsonl"
+    done = []
+    if results.exists():
+        for line in results.read_text().splitlines():
+            known = json.loads(line)
+            done.append((known["row"], known["seed"]))
+    texts = {
+        name: list(read_lines(options.data / f"{name}.gz"))
+        for name in ("train.en", "train.de", "val.en", "val.de")
+    }
+    tokenizer = learned_subwords([texts["train.en"], texts["train.de"]])
+    pieces = [tokenizer.id_to_token(each) for each in range(tokenizer.get_vocab_size())]
+    ids = {
+        name: [[BEGIN, *each.ids, END] for each in tokenizer.encode_batch(text)]
+        for name, text in texts.items()
+    }
+    pairs = list(zip(ids["train.en"], ids["train.de"], strict=True))
+    for seed, name in product(options.seeds, options.rows):
+        if (name, seed) in done:
+            continue
+        torch.manual_seed(seed)
+        model = Translator(ROWS[name], pieces).train()
+        updates = train(model, pairs, options.max_time, seed)
+        bleu = bleu_of(model.eval(), tokenizer, ids["val.en"], texts["val.de"])
+        result: dict[str, Any] = {
+            "row": name,
+            "seed": seed,
+            "million_numbers": round(sum(each.kept for each in model.vectors) / 1e6, 3),
+            "updates": updates,
+            "max_time": options.max_time,
+            "bleu": round(bleu, 2),
+        }
+        with open(results, "a") as file:
+            file.write(json.dumps(result) + "\n")
+        print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(
+        run_main(
+            Options,
+            run,
+            None,
+            prog="python -m experiments.translation",
+            description="Translate with vectors of subwords kept in several ways.",
+        )
+    )
