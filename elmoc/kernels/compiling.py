@@ -78,6 +78,8 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
             if check_beside(library):
                 return ctypes.CDLL(str(library))
         build(source, command, library)
+        # Whoever may write it could run as this user.
+        library.chmod(0o700)
         return ctypes.CDLL(str(library))
     # a RuntimeError says that there is no home directory, a ValueError that the command
     # has an open quote

@@ -28,6 +28,8 @@ from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 
 FILE_NAME = "alone.safetensors"
+# p_o of binary masks: the paper found no other value better (Section 3.1).
+ZEROS = 0.5
 # Words that are looked up at once: their masks take 20 MB at the most.
 _MOST_WORDS = 1024
 
@@ -104,8 +106,9 @@ class AloneNetwork(nn.Module):
         deviation = (2 / (config.inner_size * config.size)) ** 0.5
         nn.init.normal_(self.outer.weight, std=deviation)
         # The seed makes them again.
-        columns = torch.from_numpy(config.columns())
-        self.register_buffer("columns", columns, persistent=False)
+        self.register_buffer(
+            "columns", torch.from_numpy(config.columns()), persistent=False
+        )
 
     def masks(self, numbers: Tensor) -> Tensor:
         """m_w, [n, D_o], of words with these columns [n, M]: min(1, their sum) where

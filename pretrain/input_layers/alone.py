@@ -14,11 +14,8 @@ from torch import Generator, Tensor
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.word_vectors.alone import AloneConfig, AloneNetwork, AloneVectors
+from elmoc.word_vectors.alone import ZEROS, AloneConfig, AloneNetwork, AloneVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
-
-# p_o of binary masks (Section 3.1).
-ZEROS = 0.5
 
 
 class TrainedAlone(InputNetwork):
@@ -113,8 +110,8 @@ class AloneInput(InputLayerSettings):
     def open_table(self, corpus: Corpus, name: str) -> MadeTable:
         """The columns of each word: int16 [V, M]."""
         corpus.require_words()
-        config = self.config(1)
-        return MadeTable(self.kind, config.numbers(corpus.lexicon), str(config.seed))
+        numbers = self.config(1).numbers(corpus.lexicon)
+        return MadeTable(self.kind, numbers, corpus.lexicon_fingerprint)
 
     def build(self, projection_size: int, corpus: Corpus) -> TrainedAlone:
         return TrainedAlone(self, projection_size, corpus)

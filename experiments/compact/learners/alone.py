@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from elmoc.word_vectors.alone import AloneConfig, AloneNetwork, AloneVectors
+from elmoc.word_vectors.alone import ZEROS, AloneConfig, AloneNetwork, AloneVectors
 from experiments.compact.learners.learning import learn, squared_distance
 from experiments.compact.learners.options import CompactOptions
 
-# p_o of binary masks: the paper found no other value better.
-ZEROS = 0.5
 # Words of an update, and Adam's rate, in the paper.
 BATCH = 256
 LEARNING_RATE = 1e-3
