@@ -217,23 +217,43 @@ class Translator(nn.Module):
         source [B, S]; both are padded.
         """
         rows = {each: each.rows() for each in self.vectors}
+        return self.scores(target, self.encoded(source, rows), source == PAD, rows)
+
+    def encoded(self, source: Tensor, rows: dict[Vectors, Tensor]) -> Tensor:
+        """What the encoder makes of the source [B, S]: [B, S, D]."""
+        read = embedded(source, rows[self.source])
+        made: Tensor = self.transformer.encoder(
+            read, src_key_padding_mask=source == PAD
+        )
+        return made
+
+    def scores(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        padding: Tensor,
+        rows: dict[Vectors, Tensor],
+    ) -> Tensor:
+        """See `forward`; memory: of the encoder; padding: of the source, [B, S]."""
         time = target.shape[1]
-        hidden = self.transformer(
-            embedded(source, rows[self.source]),
+        hidden = self.transformer.decoder(
             embedded(target, rows[self.target]),
+            memory,
             tgt_mask=torch.ones(time, time, dtype=torch.bool).triu(1),
-            src_key_padding_mask=source == PAD,
             tgt_key_padding_mask=target == PAD,
-            memory_key_padding_mask=source == PAD,
+            memory_key_padding_mask=padding,
         )
         return F.linear(hidden, rows[self.output])
 
     @torch.inference_mode()
     def translate(self, source: Tensor) -> list[list[int]]:
         """The likeliest next subword, again and again, until all have ended."""
+        rows = {each: each.rows() for each in self.vectors}
+        memory = self.encoded(source, rows)
         target = torch.full((len(source), 1), BEGIN)
         while target.shape[1] < LONGEST and not (target == END).any(dim=1).all():
-            best = self(source, target)[:, -1].argmax(dim=1)
+            scores = self.scores(target, memory, source == PAD, rows)
+            best = scores[:, -1].argmax(dim=1)
             target = torch.cat([target, best[:, None]], dim=1)
         return [upto(line, END) for line in target[:, 1:].tolist()]
 
