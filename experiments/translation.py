@@ -217,7 +217,10 @@ class Translator(nn.Module):
         source [B, S]; both are padded.
         """
         rows = {each: each.rows() for each in self.vectors}
-        return self.scores(target, self.encoded(source, rows), source == PAD, rows)
+        memory = self.encoded(source, rows)
+        return F.linear(
+            self.decoded(target, memory, source == PAD, rows), rows[self.output]
+        )
 
     def encoded(self, source: Tensor, rows: dict[Vectors, Tensor]) -> Tensor:
         """What the encoder makes of the source [B, S]: [B, S, D]."""
@@ -227,23 +230,25 @@ class Translator(nn.Module):
         )
         return made
 
-    def scores(
+    def decoded(
         self,
         target: Tensor,
         memory: Tensor,
         padding: Tensor,
         rows: dict[Vectors, Tensor],
     ) -> Tensor:
-        """See `forward`; memory: of the encoder; padding: of the source, [B, S]."""
+        """[B, T, D], from what the encoder has made, and where the source [B, S] is
+        padded.
+        """
         time = target.shape[1]
-        hidden = self.transformer.decoder(
+        hidden: Tensor = self.transformer.decoder(
             embedded(target, rows[self.target]),
             memory,
             tgt_mask=torch.ones(time, time, dtype=torch.bool).triu(1),
             tgt_key_padding_mask=target == PAD,
             memory_key_padding_mask=padding,
         )
-        return F.linear(hidden, rows[self.output])
+        return hidden
 
     @torch.inference_mode()
     def translate(self, source: Tensor) -> list[list[int]]:
@@ -252,8 +257,9 @@ class Translator(nn.Module):
         memory = self.encoded(source, rows)
         target = torch.full((len(source), 1), BEGIN)
         while target.shape[1] < LONGEST and not (target == END).any(dim=1).all():
-            scores = self.scores(target, memory, source == PAD, rows)
-            best = scores[:, -1].argmax(dim=1)
+            # Scores of the last subword alone: those of all take most of the time.
+            last = self.decoded(target, memory, source == PAD, rows)[:, -1]
+            best = F.linear(last, rows[self.output]).argmax(dim=1)
             target = torch.cat([target, best[:, None]], dim=1)
         return [upto(line, END) for line in target[:, 1:].tolist()]
 
