@@ -51,8 +51,8 @@ RATE = 1e-3
 BATCH = 128
 # Batches whose sentences are sorted by length together.
 SORTED_BATCHES = 50
-# Subwords of a translation at most.
-LONGEST = 80
+# Subwords of a translation at most; captions have some twenty.
+LONGEST = 50
 # M, and K codewords each.
 CODEBOOKS, CODEWORDS = 16, 16
 Pairs = list[tuple[list[int], list[int]]]
