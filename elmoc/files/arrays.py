@@ -37,6 +37,8 @@ def load_array(
         # A map allocates nothing, whatever the header says.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         check_array("its rows", array, dtype, shape)
+        if not array.flags.c_contiguous:
+            raise ValueError("its columns, not its rows, are one behind the other")
     return array if mmap else np.array(array)
 
 

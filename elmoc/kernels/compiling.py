@@ -73,13 +73,10 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
                 f"others may write to {library.parent}: `chmod go-w` it, or set "
                 "XDG_CACHE_HOME"
             )
-        # It may not be there yet, not be whole, or be of another system.
-        with contextlib.suppress(OSError, InputError):
-            if check_beside(library):
-                return ctypes.CDLL(str(library))
-        build(source, command, library)
-        # Whoever may write it could run as this user.
-        library.chmod(0o700)
+        if _kept(library) is None:
+            build(source, command, library)
+            # Whoever may write it could run as this user.
+            library.chmod(0o700)
         return ctypes.CDLL(str(library))
     # a RuntimeError says that there is no home directory, a ValueError that the command
     # has an open quote
@@ -95,6 +92,16 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
         ) from None
 
 
+def _kept(library: Path) -> ctypes.CDLL | None:
+    """The library as it was kept; None where it is not there yet, not whole, or of
+    another system.
+    """
+    with contextlib.suppress(OSError, InputError):
+        if check_beside(library):
+            return ctypes.CDLL(str(library))
+    return None
+
+
 def _fingerprint(source: Path, command: list[str]) -> str:
     """Names all that the compiled code depends on."""
     files = [source, *sorted(source.parent.glob("*.h"))]
@@ -108,22 +115,26 @@ def _fingerprint(source: Path, command: list[str]) -> str:
 
 
 def build(source: Path, command: list[str], library: Path) -> None:
-    """Compile a C++ file, and keep the library with its checksum.
+    """Compile a C++ file, and keep the library with its checksum. Of several processes
+    one does this, and the others wait.
 
     Raises:
         KernelBuildError: the compiler takes none of the flags.
     """
-    with (
-        locked(library, seconds=_COMPILER_SECONDS),
-        atomic_path(library, checksum=True) as output,
-    ):
-        for flags in FLAGS:
-            files = [str(source), "-o", str(output)]
-            run = _run(command, COMMON_FLAGS + flags + files)
-            if run.returncode == 0:
-                return
-        said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
-        raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
+    with locked(library, seconds=_COMPILER_SECONDS):
+        # Another process may have compiled it meanwhile.
+        if _kept(library) is not None:
+            return
+        with atomic_path(library, checksum=True) as output:
+            for flags in FLAGS:
+                files = [str(source), "-o", str(output)]
+                run = _run(command, COMMON_FLAGS + flags + files)
+                if run.returncode == 0:
+                    return
+            said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
+            raise KernelBuildError(
+                f"{command[0]} does not compile {source}: {said[-1]}"
+            )
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

@@ -30,6 +30,7 @@ def test_round_trip(tmp_path: Path) -> None:
     [
         header_of((3, 4)) + bytes(48),
         header_of((3, 5), "<f8") + bytes(120),
+        header_of((3, 5), fortran=True) + bytes(60),
         header_of((3, 5)) + bytes(59),
         header_of((10**12, 5)) + bytes(60),
         header_of((-3, 5)) + bytes(60),
