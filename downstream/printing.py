@@ -54,11 +54,10 @@ class Table:
 def text_table(table: Table, *, markdown: bool = False) -> str:
     """The lines of a table under its title, for a terminal or as Markdown."""
     aligned = ["right" if each in table.right else "left" for each in table.headers]
-    rows = table.rows
-    title = table.title
-    if markdown:
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-        title = f"**{title}**"
+    title = f"**{table.title}**" if markdown else table.title
+    # In Markdown a bar would begin a cell.
+    bar = "\\|" if markdown else "|"
+    rows = [[cell.replace("|", bar) for cell in row] for row in table.rows]
     made = tabulate(
         rows,
         table.headers,

@@ -93,8 +93,9 @@ class TrainState(Totals):
             return list(self.output_layers.parameters())
         if name == INPUT:
             assert self.input_network is not None
-            weights = self.input_network.parameters()
-            return [each for each in weights if each.requires_grad]
+            return [
+                each for each in self.input_network.parameters() if each.requires_grad
+            ]
         parameters: list[Tensor] = list(self.encoder.direction(name).parameters())
         if SHARED not in self.output_layers:
             parameters += self.output_layers.direction(name).parameters()
@@ -123,8 +124,9 @@ class TrainState(Totals):
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
         # by `embedding`: the gradient of indexing depends on the order of threads
-        vectors = self.input_network(rows, self.generators[direction])
-        return functional.embedding(places, vectors)
+        return functional.embedding(
+            places, self.input_network(rows, self.generators[direction])
+        )
 
     def to_dict(self, gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
         """The state as a checkpoint holds it, in tensors and plain values.

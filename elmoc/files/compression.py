@@ -17,8 +17,7 @@ AnyPath = os.PathLike[str] | str
 def _open_zstd(path: AnyPath) -> IO[bytes]:
     import pyarrow
 
-    unpacked = pyarrow.input_stream(os.fspath(path), compression="zstd")
-    return io.BufferedReader(unpacked)
+    return io.BufferedReader(pyarrow.input_stream(os.fspath(path), compression="zstd"))
 
 
 Opener = Callable[[AnyPath], IO[bytes]]

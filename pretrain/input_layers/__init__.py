@@ -69,12 +69,6 @@ class InputNetwork(nn.Module, ABC):
         generator.
         """
 
-    def class_rows(self) -> Tensor | None:
-        """The vectors [V, P] of all types of the corpus, for a softmax that shares
-        them; None where they are not its to share.
-        """
-        return None
-
     @abstractmethod
     def stored(self) -> StoredVectors:
         """What makes the same vectors, for model directories."""
@@ -84,6 +78,22 @@ class InputNetwork(nn.Module, ABC):
         """Take over the weights of another, of the class that `stored` returns; an
         `InputError` where it has other sizes.
         """
+
+
+def require_same(title: str, ours: object, theirs: object) -> None:
+    """Raise an `InputError` where the sizes of a network to take over are others."""
+    if theirs != ours:
+        raise InputError(f"the {title} is another one: here {ours}, there {theirs}")
+
+
+class SharingNetwork(InputNetwork):
+    """A network that has a vector of each type of the corpus, which a softmax may
+    share.
+    """
+
+    @abstractmethod
+    def class_rows(self) -> Tensor:
+        """[V, P]"""
 
 
 @dataclass(frozen=True)

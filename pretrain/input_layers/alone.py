@@ -13,12 +13,16 @@ from msgspec import Meta
 from torch import Generator, Tensor
 
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from elmoc.word_vectors.alone import ZEROS, AloneConfig, AloneNetwork, AloneVectors
-from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
+from pretrain.input_layers import (
+    InputLayerSettings,
+    MadeTable,
+    SharingNetwork,
+    require_same,
+)
 
 
-class TrainedAlone(InputNetwork):
+class TrainedAlone(SharingNetwork):
     """The network.
 
     all_numbers: int16 [V, M], the columns of all types; no parameter.
@@ -61,11 +65,7 @@ class TrainedAlone(InputNetwork):
         return AloneVectors.of_network(self.network)
 
     def load(self, stored: AloneVectors) -> None:
-        if stored.config != self.network.config:
-            raise InputError(
-                f"the network of ALONE is another one: here {self.network.config}, "
-                f"there {stored.config}"
-            )
+        require_same(self.title, self.network.config, stored.config)
         self.network.load_state_dict(stored.weights)
 
 

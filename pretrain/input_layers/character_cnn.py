@@ -13,7 +13,6 @@ from msgspec import Meta
 from torch import Generator, Tensor, nn
 
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from elmoc.weights import contiguous
 from elmoc.word_vectors.character_cnn import (
     UTF8,
@@ -25,7 +24,12 @@ from elmoc.word_vectors.character_cnn import (
     CharacterCnnVectors,
     spelled,
 )
-from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
+from pretrain.input_layers import (
+    InputLayerSettings,
+    InputNetwork,
+    MadeTable,
+    require_same,
+)
 
 # Width and number of the filters of the original ELMo.
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -75,11 +79,7 @@ class CharacterNetwork(InputNetwork):
 
     def load(self, stored: CharacterCnnVectors) -> None:
         record = CharacterCnnRecord(self.network.config, UTF8)
-        if record != stored.record:
-            raise InputError(
-                f"the character CNN is another one: here {record}, there "
-                f"{stored.record}"
-            )
+        require_same(self.title, record, stored.record)
         self.network.load_state_dict(stored.weights)
 
 

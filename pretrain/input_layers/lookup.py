@@ -17,10 +17,10 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-from pretrain.input_layers import InputLayerSettings, InputNetwork, MadeTable
+from pretrain.input_layers import InputLayerSettings, MadeTable, SharingNetwork
 
 
-class LookupNetwork(InputNetwork):
+class LookupNetwork(SharingNetwork):
     """The vectors of words as they are: U of Press and Wolf (2017, Section 3), and S
     where a softmax shares them.
     """

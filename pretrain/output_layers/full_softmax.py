@@ -7,6 +7,7 @@ vectors, and λ times its norm is added to the loss.
 Letters: N targets, P projection, C classes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -17,7 +18,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from pretrain.input_layers import InputNetwork, LexiconTable
+from pretrain.input_layers import InputNetwork, LexiconTable, SharingNetwork
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import (
     SoftmaxOutput,
@@ -33,9 +34,9 @@ class FullSoftmaxOutput(SoftmaxOutput):
         self, projection_size: int, classes: int, settings: "FullSoftmaxSettings"
     ) -> None:
         super().__init__(classes)
-        self.rows: nn.Parameter | None = None
-        # A tuple hides it from PyTorch, which would take its weights for this module's.
-        self._tied: tuple[InputNetwork, ...] = ()
+        # A function hides the network that has tied vectors from PyTorch, which would
+        # take its weights for this module's.
+        self._class_rows: Callable[[], Tensor] = lambda: self.rows
         if not settings.tied:
             self.rows = nn.Parameter(torch.empty(classes, projection_size))
             nn.init.normal_(self.rows, std=projection_size**-0.5)
@@ -53,13 +54,13 @@ class FullSoftmaxOutput(SoftmaxOutput):
         """
         if not self.settings.tied:
             return
-        if network is None or network.class_rows() is None:
+        if not isinstance(network, SharingNetwork):
             raise InputError(
                 "output_layer.tied needs an input layer that has a vector for each "
                 "type: choose input_layer.kind=words, subwords, factorised or alone, "
                 "or leave it out"
             )
-        self._tied = (network,)
+        self._class_rows = network.class_rows
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
@@ -82,9 +83,7 @@ class FullSoftmaxOutput(SoftmaxOutput):
         """float32 [N, C] of top layer states [N, P]."""
         if self.projection is not None:
             states = F.linear(states, self.projection)
-        rows = self._tied[0].class_rows() if self._tied else self.rows
-        assert rows is not None
-        return F.linear(states, rows, self.bias).float()
+        return F.linear(states, self._class_rows(), self.bias).float()
 
 
 @dataclass(frozen=True)
