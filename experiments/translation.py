@@ -37,7 +37,7 @@ from elmoc.encoders.transformer import sinusoids
 from elmoc.files.text import read_lines
 from elmoc.settings import Meta
 from elmoc.word_vectors.alone import AloneConfig, AloneNetwork
-from experiments.peers.common import Clock
+from experiments.peers.common import Clock, batches
 
 # Subwords of both languages; the papers have 20,000 and 37,000, for more text.
 SUBWORDS = 8_000
@@ -49,8 +49,6 @@ DROPOUT = 0.2
 SMOOTHING = 0.1
 RATE = 1e-3
 BATCH = 128
-# Batches whose sentences are sorted by length together.
-SORTED_BATCHES = 50
 # Subwords of a translation at most; captions have some twenty.
 LONGEST = 50
 # M, and K codewords each.
@@ -293,18 +291,15 @@ def padded(lines: Sequence[list[int]]) -> Tensor:
     return pad_sequence(tensors, batch_first=True, padding_value=PAD)
 
 
-def batches(pairs: Pairs, generator: random.Random) -> Iterator[tuple[Tensor, Tensor]]:
+def padded_batches(
+    pairs: Pairs, generator: random.Random
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches of sentences of like length, in random order, without end."""
+    lengths = [len(target) for _, target in pairs]
     while True:
-        mixed = generator.sample(pairs, len(pairs))
-        for start in range(0, len(mixed), BATCH * SORTED_BATCHES):
-            together = mixed[start : start + BATCH * SORTED_BATCHES]
-            together.sort(key=lambda pair: len(pair[1]))
-            starts = list(range(0, len(together), BATCH))
-            generator.shuffle(starts)
-            for place in starts:
-                sources, targets = zip(*together[place : place + BATCH], strict=True)
-                yield padded(sources), padded(targets)
+        for places in batches(lengths, BATCH, generator):
+            sources, targets = zip(*(pairs[place] for place in places), strict=True)
+            yield padded(sources), padded(targets)
 
 
 def train(model: Translator, pairs: Pairs, max_time: str, seed: int) -> int:
@@ -314,7 +309,7 @@ def train(model: Translator, pairs: Pairs, max_time: str, seed: int) -> int:
     clock = Clock(max_time)
     clock.start()
     updates = 0
-    for source, target in batches(pairs, random.Random(seed)):
+    for source, target in padded_batches(pairs, random.Random(seed)):
         for group in optimiser.param_groups:
             group["lr"] = RATE * max(clock.factor, 1e-4)
         with autocast(CPU, precision):

@@ -30,6 +30,8 @@ WARM_UP = 0.05
 # Sentences whose features are in memory at a time: batches of like length are made of
 # them.
 TOGETHER = 2048
+# Batches whose examples are sorted by length together.
+SORTED_BATCHES = 50
 # Steps of a trainer that the clock ends.
 ENDLESS = 10**9
 
@@ -129,6 +131,21 @@ class TextBlocks:
             while file.tell() < start + BLOCK_BYTES and (line := file.readline()):
                 lines.append(line)
         return [words for line in lines if (words := line.decode().split())]
+
+
+def batches(
+    lengths: Sequence[int], size: int, generator: random.Random
+) -> Iterator[list[int]]:
+    """Places of examples of like length, in random order."""
+    order = generator.sample(range(len(lengths)), len(lengths))
+    made = []
+    # Sorted in blocks, batches have little padding and still differ in every epoch.
+    for start in range(0, len(order), size * SORTED_BATCHES):
+        block = order[start : start + size * SORTED_BATCHES]
+        block.sort(key=lengths.__getitem__)
+        made += [block[row : row + size] for row in range(0, len(block), size)]
+    generator.shuffle(made)
+    yield from made
 
 
 class Clock:

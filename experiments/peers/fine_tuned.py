@@ -12,7 +12,7 @@ whole sentences.
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from pathlib import Path
@@ -36,6 +36,7 @@ from elmoc.command_line import run_main
 from elmoc.devices import CPU, has_bf16
 from elmoc.process import progress_bar
 from elmoc.settings import Meta
+from experiments.peers.common import batches
 from experiments.peers.pretrained import POSITIONS, division, padded
 
 PLAN = Path(__file__).parent / "beside.toml"
@@ -49,8 +50,6 @@ BATCH = 16
 WARM_UP = 0.1
 WEIGHT_DECAY = 0.01
 GRADIENT_NORM = 1.0
-# Batches whose examples are sorted by length together.
-SORTED_BATCHES = 50
 # Of a subword without a label: the losses of transformers leave it out.
 UNLABELLED = -100
 
@@ -143,19 +142,9 @@ class Reader:
         return to_bio(tags)
 
 
-def batches(
-    lines: Sequence[Line], size: int, generator: random.Random
-) -> Iterator[list[int]]:
-    """Places of lines of like length, in random order."""
-    order = generator.sample(range(len(lines)), len(lines))
-    made = []
-    # Sorted in blocks, batches have little padding and still differ in every epoch.
-    for start in range(0, len(order), size * SORTED_BATCHES):
-        block = order[start : start + size * SORTED_BATCHES]
-        block.sort(key=lambda place: len(lines[place].ids))
-        made += [block[row : row + size] for row in range(0, len(block), size)]
-    generator.shuffle(made)
-    yield from made
+def lengths_of(lines: Sequence[Line]) -> list[int]:
+    """The subwords of each line."""
+    return [len(line.ids) for line in lines]
 
 
 def tensors(lines: Sequence[Line], pad: int) -> dict[str, Tensor]:
@@ -212,7 +201,7 @@ class Tuning:
     def epoch(self, generator: random.Random) -> None:
         """Train on all examples once."""
         self._model.train()
-        for batch in batches(self._lines, BATCH, generator):
+        for batch in batches(lengths_of(self._lines), BATCH, generator):
             loss = self._output([self._lines[place] for place in batch]).loss
             self._optimizer.zero_grad()
             loss.backward()
@@ -228,7 +217,7 @@ class Tuning:
         self._model.eval()
         lines = [self._reader.line(example) for example in examples]
         counts: dict[int, np.ndarray] = {}
-        for batch in batches(lines, BATCH, random.Random(0)):
+        for batch in batches(lengths_of(lines), BATCH, random.Random(0)):
             chosen = [lines[place] for place in batch]
             scores = self._output(chosen).logits.float()
             for row, place in enumerate(batch):
