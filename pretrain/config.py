@@ -26,7 +26,12 @@ from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.alone import AloneInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
 from pretrain.input_layers.lookup import FactorisedInput, SubwordInput, WordInput
-from pretrain.optimiser import OptimiserConfig, ScheduleConfig
+from pretrain.optimiser import (
+    AdamSettings,
+    OptimiserSettings,
+    ScheduleConfig,
+    SgdSettings,
+)
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
@@ -166,8 +171,8 @@ class CardConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The whole run. `input_layer.kind`, `encoder.kind` and `output_layer.kind` choose
-    among the kinds there are.
+    """The whole run. `kind` of the sections in `KINDS` chooses among the kinds there
+    are.
     """
 
     data: DataConfig = field(default_factory=DataConfig)
@@ -175,7 +180,7 @@ class RunConfig:
     encoder: EncoderSizes = field(default_factory=LstmSizes)
     output_layer: OutputLayerSettings = field(default_factory=ContinuousSettings)
     train: TrainConfig = field(default_factory=TrainConfig)
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    optimiser: OptimiserSettings = field(default_factory=AdamSettings)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -204,6 +209,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "fixed": FixedSettings,
         "adaptive": AdaptiveSettings,
     },
+    "optimiser": {"adam": AdamSettings, "sgd": SgdSettings},
 }
 # Sections and settings that a resumed run may be given anew: where it runs, what it
 # leaves and says, and where its data is now (which is known by its content). Another

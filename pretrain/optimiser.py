@@ -5,12 +5,12 @@ progress of a run.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import torch
 from msgspec import Meta
 from torch import Tensor
-from torch.optim import Adagrad, Adam, Optimizer
+from torch.optim import SGD, Adagrad, Adam, Optimizer
 
 from elmoc.errors import InputError
 
@@ -162,10 +162,30 @@ def learning_rate(
 
 
 @dataclass(frozen=True)
-class OptimiserConfig:
-    """Adam with a bound on the gradient norm of each direction (they are separate
-    models) and of each shared part.
-    """
+class OptimiserSettings:
+    """What all optimisers have in common."""
+
+    kind: ClassVar[str]
+
+    gradient_norm: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="bound on the gradient norm of each direction (they are "
+            "separate models) and of each shared part",
+        ),
+    ] = 1.0
+
+    def new(self, parameters: Sequence[Tensor], device: torch.device) -> Optimizer:
+        """The optimiser of the weights of a direction, or of a shared part."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AdamSettings(OptimiserSettings):
+    """Adam (Kingma and Ba 2015)."""
+
+    kind: ClassVar[str] = "adam"
 
     beta1: Annotated[
         float, Meta(ge=0, lt=1, description="decay of Adam's mean of the gradient")
@@ -176,24 +196,30 @@ class OptimiserConfig:
     epsilon: Annotated[
         float, Meta(gt=0, le=1e3, description="what Adam adds to the root of that")
     ] = 1e-6
-    gradient_norm: Annotated[float, Meta(gt=0, description="the bound")] = 1.0
+
+    def new(self, parameters: Sequence[Tensor], device: torch.device) -> Adam:
+        # The rate, which is set before every update, is a tensor on an accelerator: a
+        # graph or a kernel reads it there, and nothing waits.
+        on_device = device.type != "cpu"
+        return Adam(
+            parameters,
+            lr=torch.zeros((), device=device) if on_device else 0.0,
+            capturable=on_device,
+            betas=(self.beta1, self.beta2),
+            eps=self.epsilon,
+            fused=True,
+        )
 
 
-def new_optimiser(
-    parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device
-) -> Adam:
-    """The optimiser of the weights of a direction: Adam."""
-    # The rate, which is set before every update, is a tensor on an accelerator: a graph
-    # or a kernel reads it there, and nothing waits.
-    on_device = device.type != "cpu"
-    return Adam(
-        parameters,
-        lr=torch.zeros((), device=device) if on_device else 0.0,
-        capturable=on_device,
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+@dataclass(frozen=True)
+class SgdSettings(OptimiserSettings):
+    """Stochastic gradient descent without momentum, as in Press and Wolf (2017)."""
+
+    kind: ClassVar[str] = "sgd"
+
+    def new(self, parameters: Sequence[Tensor], device: torch.device) -> SGD:
+        # The rate is set before every update.
+        return SGD(parameters, lr=0.0, fused=True)
 
 
 def new_adagrad(

@@ -31,7 +31,7 @@ from pretrain.distributed.processes import Processes
 from pretrain.execution import Execution, choose_execution
 from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
-from pretrain.optimiser import new_adagrad, new_optimiser
+from pretrain.optimiser import new_adagrad
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.train_state import TrainState
 
@@ -118,11 +118,9 @@ class TrainingSetup:
             input_network=None if network is None else network.to(device),
             updates=self.updates,
         )
-        config = self.config.optimiser
+        settings = self.config.optimiser
         for name in (*directions, *state.shared_parts):
-            state.optimisers[name] = new_optimiser(
-                state.parameters(name), config, device
-            )
+            state.optimisers[name] = settings.new(state.parameters(name), device)
         if SHARED in self.output_layers:
             adagrad = self.output_layers.direction(SHARED).adagrad
             if adagrad is not None:

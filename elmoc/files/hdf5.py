@@ -27,9 +27,6 @@ _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.ENUM, *_NUMBERS)
 # Of an attribute, which has one a layer: all of them may be the same long text of the
 # file.
 _MOST_TEXTS = 100
-# A heap that holds the texts of attributes begins so, near the beginning of a file.
-_HEAP = b"GCOL\1\0\0\0"
-_LOOKED_AT = 1 << 20
 
 
 class CheckedFile(AbstractContextManager["CheckedFile"]):
@@ -71,10 +68,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
         """The attributes of the root: strings, numbers, and lists of them; bytes that
         are not UTF-8 become `\\xff`.
         """
-        start = self._content.find(_HEAP, 0, _LOOKED_AT)
-        while start >= 0:
-            _check_heap(self._content, start)
-            start = self._content.find(_HEAP, start + 1, _LOOKED_AT)
         attributes = {}
         for name in self.file.attrs:
             attribute = self.file.attrs.get_id(name)
@@ -149,27 +142,6 @@ class CheckedFile(AbstractContextManager["CheckedFile"]):
             if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
-
-
-def _check_heap(content: mmap.mmap, start: int) -> None:
-    """Raise an error where a heap of texts has free space of no size, which the library
-    would pass for ever.
-
-    Args:
-        content: of the file.
-        start: of the heap. Its head has 16 bytes, its size in the last eight; so has
-            that of each text in it, with its number, from 1 on, in the first two. Free
-            space is number 0, and its size has the head, too.
-    """
-    end = start + int.from_bytes(content[start + 8 : start + 16], "little")
-    place = start + 16
-    while place + 16 <= min(end, len(content)):
-        number = int.from_bytes(content[place : place + 2], "little")
-        size = int.from_bytes(content[place + 8 : place + 16], "little")
-        if number == 0 and size < 16:
-            raise ValueError("its heap of texts is damaged")
-        # Texts begin at multiples of eight bytes.
-        place += 16 + math.ceil(size / 8) * 8 if number else size
 
 
 class HdfOutput:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
-from pretrain.optimiser import OptimiserConfig, clip_gradients, new_adagrad, new_optimiser, set_rate
+from pretrain.optimiser import AdamSettings, SgdSettings, clip_gradients, new_adagrad, set_rate
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
@@ -35,11 +35,11 @@ def step(optimiser: torch.optim.Optimizer, parameters: list[torch.Tensor], gradi
 
 
 def test_updates_are_those_of_the_formula() -> None:
-    config = OptimiserConfig(beta1=0.8, beta2=0.9, epsilon=1e-4)
+    config = AdamSettings(beta1=0.8, beta2=0.9, epsilon=1e-4)
     parameters, random = weights(), np.random.default_rng(2)
     before = [parameter.double().numpy().copy() for parameter in parameters]
     gradients = [[random.normal(size=parameter.shape) for parameter in parameters] for _ in range(5)]
-    optimiser = new_optimiser(parameters, config, torch.device("cpu"))
+    optimiser = config.new(parameters, torch.device("cpu"))
     for each in gradients:
         step(optimiser, parameters, each)
     for index, parameter in enumerate(parameters):
@@ -47,6 +47,17 @@ def test_updates_are_those_of_the_formula() -> None:
             before[index], [each[index] for each in gradients], rate=0.1, betas=(0.8, 0.9), epsilon=1e-4
         )
         np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_sgd_goes_against_the_gradient() -> None:
+    parameters, gradient = weights(), [np.ones(shape) for shape in ((3,), (3, 4), (4,))]
+    before = [parameter.numpy() - 0.1 for parameter in parameters]
+    optimiser = SgdSettings().new(parameters, torch.device("cpu"))
+    step(optimiser, parameters, gradient)
+    optimiser.found_inf = torch.ones(())  # type: ignore[attr-defined]  # of an update that is left out
+    step(optimiser, parameters, gradient)
+    for parameter, expected in zip(parameters, before, strict=True):
+        np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("rate_factor", "accumulator"), [(1.0, 0.0), (20.0, 0.5)])

@@ -56,12 +56,6 @@ def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corp
         alone = data_of(tiny_corpus, directions=(direction,))
         for window, both in zip(islice(alone.windows(), 30), whole, strict=True):
             np.testing.assert_array_equal(window.candidates[direction].ids, both.candidates[direction].ids)
-    others = list(islice(data_of(tiny_corpus, seed=2).windows(), 30))
-    assert any(
-        len(one.candidates[each].ids) != len(two.candidates[each].ids)
-        for one, two in zip(whole, others, strict=True)
-        for each in DIRECTIONS
-    )
 
 
 @pytest.mark.parametrize("targets", ["gaps", "other", "raw"])

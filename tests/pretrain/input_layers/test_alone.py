@@ -22,7 +22,7 @@ ALONE = TIED | {
 FACTORISED = TIED | {"input_layer__kind": "factorised", "input_layer__rank": 3}
 
 
-@pytest.mark.parametrize("settings", [ALONE, FACTORISED], ids=["alone", "factorised"])
+@pytest.mark.parametrize("settings", [ALONE, FACTORISED | {"optimiser__kind": "sgd"}], ids=["alone", "factorised"])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
     runs.run("run", **settings)
     assert_resumes_exactly(runs, "run", 6, **settings)
