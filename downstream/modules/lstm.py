@@ -147,8 +147,9 @@ class AlternatingLstm(torch.nn.Module):
     A learned gate mixes the output of each step with a projection of the step's input,
     and the recurrent states have one dropout mask a sentence and layer (Gal and
     Ghahramani 2016). Parameters and results are those of `allennlp_light`'s
-    `StackedAlternatingLstm`. That one projects the inputs step by step and takes 3.6
-    times as long; here a layer projects all its inputs in one product.
+    `StackedAlternatingLstm` without a bias of the inputs, as in AllenNLP's published
+    configuration. That one projects the inputs step by step and takes 3.6 times as
+    long; here a layer projects all its inputs in one product.
 
     Args:
         input_size: of a word.
@@ -165,7 +166,9 @@ class AlternatingLstm(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.cells = torch.nn.ModuleList(
-            AugmentedLSTMCell(hidden_size if layer else input_size, hidden_size)
+            AugmentedLSTMCell(
+                hidden_size if layer else input_size, hidden_size, use_bias=False
+            )
             for layer in range(layers)
         )
         self.dropout = dropout

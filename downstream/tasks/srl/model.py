@@ -140,7 +140,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         first = self.lstm.cells[0].input_linearity
         of_words = first.weight[:, : x.shape[2]]
         of_flags = first.weight[:, x.shape[2] :]
-        words = linear(self.dropout(x), of_words, first.bias)  # [B, T, 6H]
+        words = linear(self.dropout(x), of_words)  # [B, T, 6H]
         flags = linear(self.flag.weight, of_flags)  # [2, 6H]
         own_words = words[sentence.to(words.device)]  # [R, T, 6H]
         own_flags = flags[flag.long().to(flags.device)]

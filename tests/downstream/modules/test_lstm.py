@@ -49,9 +49,9 @@ def twins(
     """Both implementations, with the same random weights."""
     torch.manual_seed(3)
     fast = AlternatingLstm(input_size=5, hidden_size=4, layers=layers, dropout=dropout).to(dtype)
-    slow = StackedAlternatingLstm(5, 4, layers, recurrent_dropout_probability=dropout).to(dtype)
+    slow = StackedAlternatingLstm(5, 4, layers, dropout, use_input_projection_bias=False).to(dtype)
     for parameter in fast.parameters():
-        torch.nn.init.normal_(parameter)
+        torch.nn.init.normal_(parameter, std=0.5)
     slow.load_state_dict(
         {name.replace("cells.", "layer_").replace(".", ".cell.", 1): value for name, value in fast.state_dict().items()}
     )

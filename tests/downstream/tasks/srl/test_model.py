@@ -43,7 +43,7 @@ def plain_scores(probe: SrlProbe, example: SrlSentence, predicate: int) -> Tenso
     x, _ = probe.inputs([example.sentence])  # [1, T, D]
     flags = torch.tensor([int(place == predicate) for place in range(x.shape[1])])
     x = torch.cat([x, probe.flag(flags).unsqueeze(0)], dim=2)
-    lstm = StackedAlternatingLstm(x.shape[2], 5, 3)
+    lstm = StackedAlternatingLstm(x.shape[2], 5, 3, use_input_projection_bias=False)
     named = probe.lstm.state_dict().items()
     lstm.load_state_dict({name.replace("cells.", "layer_").replace(".", ".cell.", 1): value for name, value in named})
     states = lstm(pack_padded_sequence(x, torch.tensor([x.shape[1]]), batch_first=True))[0].data
