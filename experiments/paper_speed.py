@@ -1,20 +1,25 @@
 """Tables 4 and 5 of the paper in miniature: what output layers take, by vocabulary and
 by encoder, over CONT.
 
-    python -m experiments.paper_speed 4|5
+    python -m experiments.paper_speed 4|5 [GIGABYTES]
 
-Every row makes updates in turn with the continuous output layer, on made-up text, with
-the same streams and the small twins' sizes (Li et al. 2019, Section 5.2; the paper
-takes for each the largest batch that fits into 12 GB). Ratios are of the time for as
-many words; docs/results.md has them beside the paper's.
+Sizes are those of the small twins, the text is made up (Li et al. 2019, Section 5.2).
+Every row makes updates in turn with the continuous output layer: Table 4 with one
+stream (S1), Table 5 with the same streams for all. Then, for Table 4, streams are
+doubled as long as an update takes no more than GIGABYTES (12, as in the paper): the
+largest batch (S2). Ratios are of the time for as many words; docs/results.md has them
+beside the paper's.
 """
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, cycle, product
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -27,12 +32,12 @@ from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, load_config
-from pretrain.describe import first_batches
+from pretrain.describe import first_batches, measure
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings
-from pretrain.setup import set_up
+from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
 # The vocabulary of One Billion Word is the paper's 800K.
@@ -41,7 +46,7 @@ TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}
 SUBWORDS = 32_000
 UNITS_OF_A_WORD = 1.1
 STREAMS = 64
-ONE = 1
+GIGABYTES = 12.0
 BATCHES = 4
 WARM_UP = 1
 UPDATES = 3
@@ -97,19 +102,22 @@ def encoders(elmo: EncoderSizes) -> dict[str, Column]:
     base = TransformerSizes(
         projection_size=128, layers=2, heads=4, feedforward_size=512
     )
+    large = replace(base, projection_size=256, heads=8, feedforward_size=1024)
     gpt = TransformerSizes(projection_size=192, layers=4, heads=6, feedforward_size=768)
     return {
         "LSTM": Column(PlainLstmSizes(projection_size=256, layers=1)),
+        "LSTMx2": Column(PlainLstmSizes(projection_size=256, layers=2)),
         "TRANS BASE": Column(base),
         "ELMo": Column(elmo),
+        "TRANS LARGE": Column(large),
         "GPT": Column(gpt, 128, DIRECTIONS[:1]),
     }
 
 
-def update_of(
+def setup_of(
     config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
-) -> tuple[Callable, int]:
-    """A function that gives the seconds of one update of a row, and its parameters."""
+) -> TrainingSetup:
+    """The training of a row."""
     train = replace(
         config.train,
         streams=streams,
@@ -124,14 +132,18 @@ def update_of(
         encoder=column.sizes,
         output_layer=row.settings,
     )
-    setup = set_up(changed)
+    return set_up(changed)
+
+
+def update_of(setup: TrainingSetup, rate: float) -> tuple[Callable, int]:
+    """A function that gives the seconds of one update, and the parameters."""
     step = TrainStep(setup, setup.new_state())
     batches = cycle(first_batches(setup, BATCHES))
 
     def update() -> float:
         batch = next(batches)
         started = perf_counter()
-        step(batch, config.schedule.base)
+        step(batch, rate)
         return perf_counter() - started
 
     parameters = chain(setup.encoder.parameters(), setup.output_layers.parameters())
@@ -151,8 +163,12 @@ def compare(
         Seconds of the second row for a million words, their ratio to the first row's,
         and the second row's parameters.
     """
-    first, _ = update_of(config, rows[0], column, corpora[0], streams)
-    second, count = update_of(config, rows[1], column, corpora[1], streams)
+    setups = [
+        setup_of(config, row, column, corpus, streams)
+        for row, corpus in zip(rows, corpora, strict=True)
+    ]
+    first, _ = update_of(setups[0], config.schedule.base)
+    second, count = update_of(setups[1], config.schedule.base)
     for _ in range(WARM_UP):
         first()
         second()
@@ -169,6 +185,47 @@ def compare(
     return steps * million * median(seconds), steps * median(ratios), count
 
 
+def trial(
+    config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
+) -> tuple[float, int]:
+    """Seconds of one update of a row, and the peak of memory in bytes."""
+    wait_without_spinning()
+    keep_freed_memory()
+    return measure(setup_of(config, row, column, corpus, streams))
+
+
+def growing_batches(
+    config: RunConfig, row: Row, column: Column, corpus: Path, most: float
+) -> Iterator[tuple[int, float, int]]:
+    """Yield streams, doubled as long as an update takes no more than `most` bytes, its
+    seconds for a million words, and the peak of memory in bytes.
+    """
+    streams = STREAMS
+    while True:
+        # A process of its own, since its peak of memory never falls.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            started = pool.submit(trial, config, row, column, corpus, streams)
+            try:
+                seconds, peak = started.result()
+            except (BrokenProcessPool, RuntimeError):
+                # The system, or PyTorch, has no more memory.
+                return
+        if peak > most:
+            return
+        million = 1e6 / (streams * column.window)
+        yield streams, row.steps_of_a_word * million * seconds, peak
+        streams *= 2
+
+
+def largest_batch(batches: Sequence[tuple[int, float, int]]) -> str:
+    """What is printed of S2: memory of the smallest batch, and the largest one."""
+    if not batches:
+        return "out of memory"
+    _, _, least = batches[0]
+    streams, seconds, _ = batches[-1]
+    return f"{least / 1e9:.1f} GB; {streams} streams {seconds:.1f} s"
+
+
 def main() -> None:
     """Print a line a row: Table 4 for ELMo's encoder, Table 5 for every encoder at
     800K.
@@ -178,11 +235,13 @@ def main() -> None:
     config = twin("elmo_c")
     rows = output_layers()
     columns = {"ELMo": Column(config.encoder)}
-    streams = (STREAMS, ONE)
-    if sys.argv[1] == "5":
+    streams = 1
+    is_fifth = sys.argv[1] == "5"
+    if is_fifth:
         columns = encoders(config.encoder)
-        streams = (STREAMS,)
+        streams = STREAMS
         rows = [row for row in rows if row.vocabulary in ("", "800K")]
+    gigabytes = float(sys.argv[2]) if sys.argv[2:] else GIGABYTES
     tables = {config.data.input_vectors, config.data.target_vectors}
     with ExitStack() as stack:
         corpora = {}
@@ -190,21 +249,25 @@ def main() -> None:
             made_up = made_up_corpus(types, TOKENS, tables=tables)
             corpora[types] = stack.enter_context(made_up)
         print(
-            "encoder      output layer      streams   parameters   s a million words   "
-            "over CONT"
+            f"encoder      output layer     parameters   s a million words, {streams} "
+            "streams   over CONT   largest batch"
         )
-        for name, column in columns.items():
-            for row, number in product(rows, streams):
-                both = (rows[0], row)
-                texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
-                found = compare(config, both, column, texts, number)
-                seconds, ratio, count = found
-                label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
-                print(
-                    f"{name:12} {label:16} {number:8} {count / 1e6:10.1f} M "
-                    f"{seconds:19.1f} {ratio:11.2f}",
-                    flush=True,
-                )
+        for (name, column), row in product(columns.items(), rows):
+            texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
+            found = compare(config, (rows[0], row), column, texts, streams)
+            seconds, ratio, count = found
+            label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
+            print(
+                f"{name:12} {label:16} {count / 1e6:8.1f} M {seconds:19.1f} "
+                f"{ratio:19.2f}",
+                end="   ",
+                flush=True,
+            )
+            if not is_fifth:
+                most = 1e9 * gigabytes
+                batches = growing_batches(config, row, column, texts[1], most)
+                print(largest_batch(list(batches)), end="")
+            print(flush=True)
 
 
 if __name__ == "__main__":

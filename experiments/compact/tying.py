@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import fasttext
 import numpy as np
 import torch
 from scipy.stats import spearmanr
+from torch.nn import functional
 
 from elmoc.corpus import UNKNOWN, Corpus
 from elmoc.files.text import read_lines
@@ -37,6 +37,8 @@ MIN_COUNT = 6
 CORRELATIONS = {("in", "out"): 0.13, ("in", "tied"): 0.31, ("out", "tied"): 0.65}
 # Words whose pairs are compared.
 COMPARED = 2_000
+# Of skip-gram: width, words around a word, negative examples, updates, words of each.
+SKIPGRAM = (100, 5, 5, 20_000, 1_000)
 
 
 def tying(options: Options) -> None:
@@ -112,17 +114,46 @@ def print_vectors(options: Options) -> None:
         file = out / f"{kind}_of_lm.safetensors"
         LexiconVectors(vectors, names).write(file)
         print(f"{kind:5}", similarity(options, kind, file))
-        units = torch.nn.functional.normalize(vectors[compared]).numpy()
+        units = functional.normalize(vectors[compared]).numpy()
         cosines[kind] = (units @ units.T)[np.triu_indices(len(compared), 1)]
-    skipgram = fasttext.load_model(options.vectors)
-    outputs = torch.from_numpy(skipgram.get_output_matrix())
-    file = out / "fasttext_out.safetensors"
-    LexiconVectors(outputs, skipgram.get_words()).write(file)
-    print("fastText in ", similarity(options, "whole", options.vectors))
-    print("fastText out", similarity(options, "fasttext_out", file))
+    for roles in (("in", "out"), ("tied",)):
+        tables = skipgram(Corpus(out / "bbc"), len(roles))
+        for role, table in zip(roles, tables, strict=True):
+            file = out / f"skipgram_{role}.safetensors"
+            LexiconVectors(table, names).write(file)
+            print(f"skip-gram {role:4}", similarity(options, file.stem, file))
     for (one, other), paper in CORRELATIONS.items():
         found = spearmanr(cosines[one], cosines[other]).statistic
         print(f"ρ({one}, {other}) {found:.2f}, paper {paper}")
+
+
+def skipgram(corpus: Corpus, number: int) -> list[torch.Tensor]:
+    """Input and output vectors [V, 100] of skip-gram with negative samples (Mikolov et
+    al. 2013), by Adam; one table for both where `number` is 1.
+    """
+    width, around, negatives, updates, size = SKIPGRAM
+    torch.manual_seed(1)
+    shards = [corpus.read_shard(shard) for shard in corpus.train]
+    ids = torch.from_numpy(np.concatenate(shards)).long()
+    chances = torch.from_numpy(corpus.counts).double() ** 0.75
+    rows = torch.randn(number, corpus.types, width) / width**0.5
+    tables = [torch.nn.Parameter(table) for table in rows]
+    optimiser = torch.optim.SparseAdam(tables, lr=1e-3)
+    for _ in range(updates):
+        places = torch.randint(around, len(ids) - around, (size,))
+        signs = 2 * torch.randint(2, (size,)) - 1
+        near = ids[places + signs * torch.randint(1, around + 1, (size,))]
+        others = torch.multinomial(chances, size * negatives, replacement=True)
+        candidates = torch.cat([near[:, None], others.view(size, -1)], dim=1)
+        read = functional.embedding(ids[places], tables[0], sparse=True)
+        scored = functional.embedding(candidates, tables[-1], sparse=True)
+        scores = torch.einsum("bd,bnd->bn", read, scored)
+        # The first candidate is true, the others are not.
+        scores[:, 1:] *= -1
+        optimiser.zero_grad()
+        (-functional.logsigmoid(scores).sum() / size).backward()
+        optimiser.step()
+    return [table.detach() for table in tables]
 
 
 if __name__ == "__main__":
