@@ -6,7 +6,7 @@ by encoder, over CONT.
 Sizes are those of the small twins, the text is made up (Li et al. 2019, Section 5.2).
 Every row makes updates in turn with the continuous output layer: Table 4 with one
 stream (S1), Table 5 with the same streams for all. Then, for Table 4, streams are
-doubled as long as an update takes no more than GIGABYTES (12, as in the paper): the
+doubled as long as an update takes no more than GIGABYTES (12, as their GPUs): the
 largest batch (S2). Ratios are of the time for as many words; docs/results.md has them
 beside the paper's.
 """
@@ -40,7 +40,7 @@ from pretrain.output_layers.sampled import FixedSettings
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
-# The vocabulary of One Billion Word is the paper's 800K.
+# The vocabulary of One Billion Word is the 800K of Table 4.
 TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}
 # Li et al. 2019, Section 5.2.1.
 SUBWORDS = 32_000
@@ -97,7 +97,7 @@ def encoders(elmo: EncoderSizes) -> dict[str, Column]:
     """The columns of Table 5; an eighth of the paper's LSTM, a quarter of the width of
     its Transformers.
 
-    GPT is a forward model only, as in the paper.
+    GPT is a forward model only, as in Section 5.2.2.
     """
     base = TransformerSizes(
         projection_size=128, layers=2, heads=4, feedforward_size=512

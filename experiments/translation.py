@@ -39,7 +39,8 @@ from elmoc.settings import Meta
 from elmoc.word_vectors.alone import AloneConfig, AloneNetwork
 from experiments.peers.common import Clock, batches
 
-# Subwords of both languages; the papers have 20,000 and 37,000, for more text.
+# Subwords of both languages; Takase and Kobayashi (2020, Section 3.2) have 32,000
+# merges, for more text.
 SUBWORDS = 8_000
 PAD, BEGIN, END = range(3)
 MARKS = ["<pad>", "<s>", "</s>"]
@@ -95,7 +96,7 @@ class Factorised(Vectors):
 
 
 class Alone(Vectors):
-    """A network for all; D_o = D, as in the paper."""
+    """A network for all, with D_o = D (Takase and Kobayashi 2020, Section 2.3)."""
 
     def __init__(
         self, pieces: Sequence[str], inner_size: int, zeros: float | None

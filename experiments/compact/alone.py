@@ -14,7 +14,7 @@ from experiments.compact.common import (
     similarity,
 )
 
-# The paper: 5,000 words and 1,000 epochs.
+# Takase and Kobayashi (2020), Section 3.1: 5,000 words and 1,000 epochs.
 WORDS = 2_000
 EPOCHS = 150
 # As many weights a word as the paper's 600 to 2,400.

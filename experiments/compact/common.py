@@ -20,9 +20,9 @@ from elmoc.settings import Meta
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.stored import LexiconVectors
 
-# The paper: 75,102 words of IMDB that GloVe has.
+# Shu and Nakayama (2018), Section 5.2: 75,102 words of IMDB that GloVe has.
 WORDS = 75_000
-# The paper: 200,000 steps at 1e-4.
+# Their Section 5.1: 200,000 steps at 1e-4.
 STEPS = 10_000
 RATE = 1e-3
 PAIRS = ("EN-SIMLEX-999", "EN-WS-353-ALL", "EN-RG-65", "EN-VERB-143", "EN-MEN-TR-3k")

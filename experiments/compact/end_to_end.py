@@ -13,7 +13,7 @@ from experiments.compact.tying import NEWS, TrainedText
 from pretrain import CONFIGS
 
 CONFIG = CONFIGS / "lm/lm_small_wt.toml"
-# Numbers of ALONE's base vector: the width of the model, as in the paper.
+# Numbers of ALONE's base vector: the width of the model, as in its Section 2.3.
 WIDTH = 200
 # Of about as many numbers as a half, and a quarter, of a table of 10,000 words.
 INNER_SIZES = (2_500, 1_250)

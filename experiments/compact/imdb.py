@@ -25,11 +25,11 @@ from experiments.compact.common import (
     run_table,
 )
 
-# The paper: 25,000 reviews of 400 words, 15 epochs.
+# Section 5.2: 25,000 reviews of 400 words, 15 epochs.
 REVIEWS = 4_000
 READ = 200
 EPOCHS = 6
-# Accuracy with GloVe vectors in the paper.
+# Accuracy with GloVe vectors in Table 3.
 IMDB = {
     "whole": 87.18,
     "pruned80": 86.25,

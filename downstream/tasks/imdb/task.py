@@ -75,7 +75,7 @@ class ImdbTask(PhraseTask):
 
         def first_words(review: str) -> list[str]:
             sentences = tokenise_paragraph(review.replace("<br />", " "), split)
-            # Only the first words are read, as in the paper.
+            # Only the first words are read (Shu and Nakayama 2018, Section 5.2).
             return list(chain.from_iterable(sentences))[: options.words]
 
         return read_phrases(path, TWO_CLASSES, first_words)

@@ -15,7 +15,7 @@ from elmoc.word_vectors.alone import ZEROS, AloneConfig, AloneNetwork, AloneVect
 from experiments.compact.learners.learning import learn, squared_distance
 from experiments.compact.learners.options import CompactOptions
 
-# Words of an update, and Adam's rate, in the paper.
+# Words of an update, and Adam's rate (Section 3.1).
 BATCH = 256
 LEARNING_RATE = 1e-3
 # Words whose error is computed at once.

@@ -18,7 +18,7 @@ from elmoc.word_vectors.compact import CompactVectors
 from experiments.compact.learners.learning import learn, squared_distance
 from experiments.compact.learners.options import CompactOptions
 
-# Words of an update, and Adam's rate, in the paper.
+# Words of an update, and Adam's rate (Section 5.1).
 BATCH = 128
 LEARNING_RATE = 1e-4
 # Weights begin uniform within it, as in the authors' code.
