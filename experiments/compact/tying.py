@@ -37,8 +37,6 @@ MIN_COUNT = 6
 CORRELATIONS = {("in", "out"): 0.13, ("in", "tied"): 0.31, ("out", "tied"): 0.65}
 # Words whose pairs are compared.
 COMPARED = 2_000
-# Of skip-gram: width, words around a word, negative examples, updates, words of each.
-SKIPGRAM = (100, 5, 5, 20_000, 1_000)
 
 
 def tying(options: Options) -> None:
@@ -107,8 +105,7 @@ def print_vectors(options: Options) -> None:
     }
     # Without a name for `<unk>`, other words have no vector.
     names = [word if word != UNKNOWN else "" for word in Corpus(out / "bbc").lexicon]
-    words = [place for place, word in enumerate(names) if word.isalpha()]
-    compared = words[:COMPARED]
+    compared = [row for row, name in enumerate(names) if name.isalpha()][:COMPARED]
     cosines = {}
     for kind, vectors in rows.items():
         file = out / f"{kind}_of_lm.safetensors"
@@ -127,11 +124,31 @@ def print_vectors(options: Options) -> None:
         print(f"ρ({one}, {other}) {found:.2f}, paper {paper}")
 
 
-def skipgram(corpus: Corpus, number: int) -> list[torch.Tensor]:
-    """Input and output vectors [V, 100] of skip-gram with negative samples (Mikolov et
-    al. 2013), by Adam; one table for both where `number` is 1.
+def skipgram(
+    corpus: Corpus,
+    number: int,
+    *,
+    width: int = 100,
+    around: int = 5,
+    negatives: int = 5,
+    updates: int = 20_000,
+    size: int = 2_000,
+) -> list[torch.Tensor]:
+    """Input and output vectors of skip-gram with negative samples (Mikolov et al.
+    2013), by Adam.
+
+    Args:
+        corpus: the text, of V types.
+        number: of tables; one is for both.
+        width: numbers of a vector.
+        around: words on each side that are predicted.
+        negatives: drawn words beside each.
+        updates: of the tables.
+        size: words of each update.
+
+    Returns:
+        The tables, float32 [V, width].
     """
-    width, around, negatives, updates, size = SKIPGRAM
     torch.manual_seed(1)
     shards = [corpus.read_shard(shard) for shard in corpus.train]
     ids = torch.from_numpy(np.concatenate(shards)).long()
