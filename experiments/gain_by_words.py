@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from elmoc.looking.figures import save_figure
 
-# One training of small.toml, quick suite, development parts; docs/results.md has the
-# whole table and its intervals.
+# One training of small.toml, quick suite, development parts.
 MILLION_WORDS = (0, 10.9, 53.8, 79.4)
 GAINS = {
     "semantic roles (PropBank EWT, F1)": (0, 6.04, 8.11, 8.38),
