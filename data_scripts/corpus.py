@@ -123,8 +123,8 @@ def make_corpus(
     tokenised as `python -m data_scripts.tokenize` does it; a printed line says which
     files are raw. A call that was interrupted goes on when it is made again. Where
     `torchrun` has started several processes, all of them, which share a file system,
-    make the corpus together. The corpus is described in docs/train_reference.md, its files in
-    `elmoc/corpus.py`.
+    make the corpus together. docs/train_reference.md describes the corpus,
+    `elmoc/corpus.py` its files.
 
     Args:
         sources: a file of any kind that `read_documents` takes, a folder, a glob,
