@@ -143,7 +143,9 @@ def build_vectors(options: TableOptions) -> None:
             if fitted is None:
                 word_counts = corpus.counts.copy()
                 word_counts[[corpus.begin_id, corpus.end_id]] = 0
-                boundaries = boundary_vectors(vectors, mean_norm(raw))
+                ends = np.cumsum(getattr(vectors, "widths", [vectors.size]))
+                norms = list(map(mean_norm, np.split(raw, ends[:-1], axis=1)))
+                boundaries = boundary_vectors(vectors, norms)
                 fitted = fit_transform(options.transform, raw, word_counts, boundaries)
             for block in blocks:
                 # A value that is too large becomes infinite, which is told below.

@@ -23,6 +23,7 @@ from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
 from elmoc.features.options import MOST_WORDS
 from elmoc.files.arrays import all_finite
+from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import Precision
 from elmoc.version import VERSION
@@ -102,9 +103,13 @@ class SentenceEncoder:
         """The names of everything that layer states depend on, as attributes of a
         feature file: this release, weights, word vectors and precision.
         """
+        settings = self._directory.encoder.config.to_dict() | {"dropout": None}
         names = {
             "elmoc": VERSION,
             "model": self.fingerprint,
+            # Weights do not tell clips, residual connections, or heads; dropout is for
+            # training alone.
+            "settings": fingerprint([repr(settings).encode()]),
             "word_vectors": self._word_vectors.fingerprint,
             "precision": self.precision,
             "pooling": self.pooling,

@@ -18,7 +18,7 @@ from elmoc.devices import Device, checked_device, choose_precision
 from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
-from elmoc.errors import reading
+from elmoc.errors import InputError, reading
 from elmoc.model_directory import (
     ModelDirectory,
     model_files,
@@ -215,8 +215,11 @@ class ElmoC:
                 after it; by default documents are read from zero state.
 
         Raises:
-            InputError: the encoder has no state to carry.
+            InputError: the encoder has no state to carry, or the states before several
+                documents are given.
         """
+        if carried is not None and len(documents) > 1:
+            raise InputError("a carried state is that of one document: give one alone")
         return self.sentence_encoder.encode_documents(documents, carried=carried)
 
     def __repr__(self) -> str:
@@ -245,10 +248,10 @@ class ElmoC:
         )
 
 
-def with_encoder(model: ElmoC, encoder: BidirectionalEncoder) -> ElmoC:
-    """The model with other weights in its encoder."""
+def with_encoder(model: ElmoC, encoder: BidirectionalEncoder, **others: Any) -> ElmoC:
+    """The model with other weights in its encoder, and `others` of its directory."""
     return ElmoC(
-        replace(model.directory, encoder=encoder),
+        replace(model.directory, encoder=encoder, **others),
         model.word_vectors,
         model.precision,
         model.sentence_encoder.pooling,

@@ -53,7 +53,12 @@ class LayerStates(nn.Module):
         """The model with the encoder as it is now: a copy where it is trained."""
         if self.encoder is None:
             return self._elmo
-        return with_encoder(self._elmo, deepcopy(self.encoder).requires_grad_(False))
+        # The eight bits of a packed model would not keep what was trained.
+        return with_encoder(
+            self._elmo,
+            deepcopy(self.encoder).requires_grad_(False),
+            weight_type="float32",
+        )
 
     def get_extra_state(self) -> Tensor:
         """The names of what layer states depend on and the state dict lacks, as bytes:

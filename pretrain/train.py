@@ -1,6 +1,5 @@
 """The train loop: batch, step, log, evaluate, save."""
 
-import signal
 import time
 from contextlib import closing
 
@@ -63,10 +62,10 @@ def train(
         # before its first update, so that a short time is not over before that.
         began = time.monotonic() - state.seconds
         while True:
-            # Where nobody reads what it prints it ends as after Ctrl-C.
-            asked = max(stop, default=signal.SIGINT * recorder.output_is_lost)
             # All processes stop after the same update, and by the same clock.
-            asked, state.seconds = processes.agree(asked, time.monotonic() - began)
+            asked, state.seconds = processes.agree(
+                max(stop, default=0), time.monotonic() - began
+            )
             if asked or state.progress.is_over:
                 break
             started = time.monotonic()

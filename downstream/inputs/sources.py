@@ -66,7 +66,8 @@ class FeatureStates:
         if directory is not None:
             place = {"directory": str(directory)}
         self.described = self._file.attributes | {"layers": self.names} | place
-        if "model" not in self.described:
+        # Files of other tools may name a model, too.
+        if "word_vectors" not in self.described:
             status = os.stat(path)
             self.described["file_size"] = status.st_size
             self.described["file_time"] = status.st_mtime_ns

@@ -67,6 +67,7 @@ class Task(ABC, Generic[Example, Prediction]):
     reader: the default options of `read`.
     model: its arguments are `inputs`, `settings` (of the class of `published`) and the
         result of `vocabulary`.
+    beside: names of files that are read, too, where they lie beside a file.
     published: the published hyper-parameters: the defaults of the command line.
     small: the preset for a CPU (`--small`).
     """
@@ -80,6 +81,7 @@ class Task(ABC, Generic[Example, Prediction]):
     model: type[Probe[Example, Prediction]]
     published: TrainingSettings
     small: TrainingSettings
+    beside: Sequence[str] = ()
 
     @abstractmethod
     def read(self, path: Path, options: Any, *, training: bool) -> list[Example]:

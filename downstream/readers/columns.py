@@ -293,8 +293,8 @@ def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:
             f"{path} has {words.pop()} in the place of every word: "
             "the corpus's own script puts them in"
         )
-    # Numbers are words where the user says so.
-    if given < 0 and all(map(str.isdecimal, words)):
+    # Numbers, and ranges of them, are words where the user says so.
+    if given < 0 and not any(map(str.isalpha, "".join(words))):
         raise InputError(
             f"{path}: column {found} holds numbers, no words: "
             "name their column with --word-column"

@@ -21,8 +21,8 @@ from elmoc.files.writing import atomic_path, locked
 LOCK_SECONDS = 60.0
 Facts = dict[str, Any]
 # Facts of a feature file in which layer states of one model, dumped in one way, agree.
-OF_MODEL = ("model", "word_vectors", "layers", "carry_state", "pooling")
-# A file of another tool names no model.
+OF_MODEL = ("model", "settings", "word_vectors", "layers", "carry_state", "pooling")
+# A file of another tool does not say all that its states depend on.
 OF_FILE = ("file", "file_size", "file_time")
 # Settings of layer states belong to the encoder: rows that differ in them share the
 # baseline, word vectors alone.
@@ -242,7 +242,11 @@ def without_state_settings(settings: Mapping[str, Any]) -> Facts:
 
 def encoder_facts(features: Mapping[str, Any]) -> Facts:
     """Facts that tell layer states from others, of what lines say about them."""
-    names = OF_MODEL if "model" in features else OF_FILE
+    # Files of other tools may name a model, too.
+    names: tuple[str, ...] = OF_MODEL if "word_vectors" in features else OF_FILE
+    if features.get("carry_state"):
+        # States depend on the text before a sentence, too.
+        names += ("input",)
     # Of options that are off, some files say nothing.
     return {name: features[name] for name in names if features.get(name)}
 

@@ -223,8 +223,8 @@ def _report(
             text = job.result.read_text(encoding="utf-8")
             line = json.loads(text.partition("\n")[0])
             # Each kind of inputs may have settings of its own, and is compared all the
-            # same.
-            line["compared_as"] = job.probe.identity
+            # same. Another name of the probe may have had the same file.
+            line |= {"compared_as": job.probe.identity, "dataset": job.probe.name}
             # Tables name an encoder by its directory; the job has read a file.
             if line["features"] and model is not None:
                 line["features"]["directory"] = os.path.abspath(model)

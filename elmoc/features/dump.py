@@ -187,9 +187,6 @@ class Dump:
         options = self._options
         content = [
             self._model.sentence_encoder.identity,
-            # Weights do not tell clips, residual connections, or heads; dropout is for
-            # training alone.
-            self._model.encoder.config.to_dict() | {"dropout": None},
             self._chosen.names,
             [options.dtype, options.layout, options.sentence_map],
             [options.carry_state, options.boundaries],

@@ -52,10 +52,12 @@ class ElmocEmbeddings(TokenEmbeddings):
         self._batch_size = batch_size
         self._layers = layers if isinstance(layers, str) else list(layers)
         self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=flair.device)
+        vectors_name = self._elmo.word_vectors.fingerprint
+        self._fingerprint = f"{self._elmo.fingerprint} {vectors_name}"
         names, _ = self._elmo.sentence_encoder.choose_layers(layers)
         self._length = len(names) * self._elmo.width
         # flair keeps the vectors of a token under this name
-        self.name = f"elmoc-{self._elmo.fingerprint}-{self._layers}"
+        self.name = f"elmoc-{self._fingerprint}-{self._layers}"
         self.static_embeddings = True
         super().__init__()
 
@@ -71,7 +73,7 @@ class ElmocEmbeddings(TokenEmbeddings):
             "layers": self._layers,
             "vectors": self._vectors,
             "batch_size": self._batch_size,
-            "fingerprint": self._elmo.fingerprint,
+            "fingerprint": self._fingerprint,
         }
 
     @classmethod
@@ -83,7 +85,11 @@ class ElmocEmbeddings(TokenEmbeddings):
         """
         given = {name: params[name] for name in params if name != "fingerprint"}
         embeddings = cls(**given)
-        if embeddings._elmo.fingerprint != params["fingerprint"]:
+        # Earlier releases named the encoder alone.
+        if params["fingerprint"] not in (
+            embeddings._fingerprint,
+            embeddings._elmo.fingerprint,
+        ):
             raise InputError(
                 f"{params['model']} is not the model that the tagger was trained on"
             )

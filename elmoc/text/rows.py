@@ -150,8 +150,8 @@ def _sentences(value: Any) -> list[list[str]]:
         found = msgspec.convert(
             [value] if is_words else value, list[list[str | None] | None]
         )
-        sentences = [list(filter(None, words or ())) for words in found]
-        return sentences if any(sentences) else []
+        sentences = [[word or "" for word in words or ()] for words in found]
+        return sentences if any(map(any, sentences)) else []
     return []
 
 

@@ -160,9 +160,10 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             and the number of lines that are left out is printed.
 
     Raises:
-        InputError: an input without sentences; an empty sentence, unless allowed; a
-            sentence of more than `MOST_WORDS`; two documents with one key (`:` and `/`
-            count as the same there, as for e2e-coref); columns in place of text.
+        InputError: an input without sentences; an empty sentence, unless allowed; an
+            empty word; a sentence of more than `MOST_WORDS`; two documents with one key
+            (`:` and `/` count as the same there, as for e2e-coref); columns in place of
+            text.
     """
     check_tokenised(source.texts, warn=warn)
     digest = xxhash.xxh3_64()
@@ -183,6 +184,8 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
                     'it (":" and "/" count as the same): give each document its own'
                 )
             keys.add(key)
+        if not all(sentence.tokens):
+            raise InputError(f"{where} has an empty word, which has no states")
         if found_by_words and sentence.line.split() != list(sentence.tokens):
             raise InputError(
                 f"{where} has a word with white space in it, so that it cannot be "

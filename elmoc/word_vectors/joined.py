@@ -56,6 +56,7 @@ class JoinedVectors(StoredVectors):
         origin: of the vectors.
 
     Attributes:
+        widths: of the sources.
         about: what the sources say of themselves, if any does.
     """
 
@@ -72,7 +73,8 @@ class JoinedVectors(StoredVectors):
         self.parts = parts
         self.scales = [float(scale) for scale in scales]
         self.origin = origin
-        self.size = sum(part.size for part in parts)
+        self.widths = [part.size for part in parts]
+        self.size = sum(self.widths)
         said = [getattr(part, "about", None) for part in parts]
         self.about = "; ".join(filter(None, said)) or None
 

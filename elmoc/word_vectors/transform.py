@@ -93,19 +93,25 @@ class VectorTransform:
         return transformed
 
 
-def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
+def boundary_vectors(
+    vectors: WordVectors, mean_norm: float | Sequence[float]
+) -> np.ndarray:
     """float32 [2, E]: raw vectors for `<s>` and `</s>`; instead of zeros, fixed
-    directions of length `mean_norm`.
+    directions of length `mean_norm`, of which vectors side by side have one a source:
+    they are those of the sources alone.
     """
     boundary = np.array(vectors.lookup([BEGIN, END]), dtype=np.float32)
-    generator = np.random.Generator(np.random.Philox(key=_SEED))
-    for row in range(2):
-        # Drawn for each, so that a direction does not depend on the other vector.
-        direction = generator.standard_normal(vectors.size, dtype=np.float32)
-        if not boundary[row].any():
-            boundary[row] = direction * np.float32(
-                mean_norm / np.linalg.norm(direction)
-            )
+    widths = getattr(vectors, "widths", [vectors.size])
+    norms = np.broadcast_to(mean_norm, len(widths))
+    start = 0
+    for width, norm in zip(widths, norms, strict=True):
+        generator = np.random.Generator(np.random.Philox(key=_SEED))
+        for row in boundary[:, start : start + width]:
+            # Drawn for each, so that a direction does not depend on the other vector.
+            direction = generator.standard_normal(width, dtype=np.float32)
+            if not row.any():
+                row[:] = direction * np.float32(norm / np.linalg.norm(direction))
+        start += width
     return boundary
 
 

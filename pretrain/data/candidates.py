@@ -27,12 +27,12 @@ from pretrain.output_layers import (
 class CandidateSampler(ABC):
     """Finds the candidates of windows, and says how likely each type is to be one.
 
-    log_frequency: float32 [C], the log of the share of each class in the training text.
+    log_frequency: float32 [C], the log of the share of each class in the text read.
     log_chance: float32 [C], log Q_u, the log of the chance that a class is a candidate
         of a target of another class.
 
     Args:
-        counts: [C], occurrences of each class in the training text.
+        counts: [C], how often an epoch reads each class.
     """
 
     log_chance: np.ndarray
@@ -65,13 +65,12 @@ class TargetSampler(CandidateSampler):
     other targets.
 
     Args:
-        counts: int64 [V], occurrences of each type in the training text.
-        read: float64 [V], how often an epoch reads each type.
+        read: [V], how often an epoch reads each type.
         targets: N, the targets of a window and direction, over all its streams.
     """
 
-    def __init__(self, counts: np.ndarray, read: np.ndarray, *, targets: int) -> None:
-        super().__init__(counts)
+    def __init__(self, read: np.ndarray, *, targets: int) -> None:
+        super().__init__(read)
         # p_u; the log of a type that is not read must be finite, too
         share = np.where(read > 0, read, LEAST_COUNT) / read.sum()
         # log of the chance that no other target is of the type; a window with a single
@@ -97,7 +96,7 @@ class LogUniformSampler(CandidateSampler):
     window.
 
     Args:
-        counts: int64 [V], occurrences of each type in the training text.
+        counts: [V], how often an epoch reads each type.
         settings: how many types are drawn, and of which.
         seed: of the run.
     """

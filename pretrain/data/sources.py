@@ -112,22 +112,27 @@ class TrainingData:
         )
 
     @cached_property
+    def read(self) -> np.ndarray:
+        """float64 [V]: how often an epoch reads each type."""
+        if all(weight == 1 for weight in self.weights.values()):
+            return self.corpus.counts.astype(np.float64)
+        read = np.zeros(self.corpus.types)
+        for shard in self.corpus.train:
+            ids = self.corpus.read_shard(shard)
+            weight = self.weights.get(shard.source, 1.0)
+            read += weight * np.bincount(ids, minlength=len(read))
+        return read
+
+    @cached_property
     def sampler(self) -> CandidateSampler | None:
         """What finds the candidates of windows, if the output layer asks for any."""
         if self.candidates is None:
             return None
-        counts = self.corpus.counts
         if isinstance(self.candidates, SampleSettings):
-            return LogUniformSampler(counts, settings=self.candidates, seed=self.seed)
-        # how often an epoch reads each type
-        read = counts.astype(np.float64)
-        if any(weight != 1 for weight in self.weights.values()):
-            read = np.zeros(len(counts))
-            for shard in self.corpus.train:
-                ids = self.corpus.read_shard(shard)
-                weight = self.weights.get(shard.source, 1.0)
-                read += weight * np.bincount(ids, minlength=len(counts))
-        return TargetSampler(counts, read, targets=self.words_per_update)
+            return LogUniformSampler(
+                self.read, settings=self.candidates, seed=self.seed
+            )
+        return TargetSampler(self.read, targets=self.words_per_update)
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:

@@ -213,12 +213,13 @@ class OutputLayerSettings(ABC):
         self,
         *,
         corpus: Corpus,
+        read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
     ) -> Scorer:
         """What scores its predictions, the true word among the `candidates` most
-        frequent types.
+        frequent types; `read` [V] is how often an epoch reads each type.
         """
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
@@ -53,12 +54,13 @@ class LinearSettings(OutputLayerSettings):
         self,
         *,
         corpus: Corpus,
+        read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
     ) -> Retriever:
         """Cosines and ranks."""
-        return self.retriever(corpus, targets, candidates, device)
+        return self.retriever(read, targets, candidates, device)
 
 
 class LinearOutput(OutputLayer):

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import OutputLayer, log_frequencies
 
@@ -66,17 +65,21 @@ class Retriever:
     """
 
     def __init__(
-        self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device
+        self,
+        read: np.ndarray,
+        table: LexiconTable,
+        candidates: int,
+        device: torch.device,
     ) -> None:
-        first = table.rows[: min(candidates, corpus.types)]
+        first = table.rows[: min(candidates, len(read))]
         rows = torch.from_numpy(np.array(first, dtype=np.float32))  # [K, E]
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.lengths = rows.norm(dim=1).to(device)  # [K]
-        self.constant = mean_direction(table.rows, corpus.counts)  # [E]
-        # of the share of each candidate in the training text
-        frequencies = log_frequencies(corpus.counts)[: len(rows)].astype(np.float32)
+        self.constant = mean_direction(table.rows, read)  # [E]
+        # of the share of each candidate in the text read
+        frequencies = log_frequencies(read)[: len(rows)].astype(np.float32)
         self.log_frequency = torch.from_numpy(frequencies)  # [K]
 
     def score(
@@ -99,7 +102,7 @@ class Retriever:
         """The metrics of parts of predictions [N, E] of the types `ids` [N], which have
         these `ranks` [N].
         """
-        # The best constant ranking is the order of frequency, which is that of ids.
+        # A constant ranking is the order of frequency in the corpus: that of ids.
         by_frequency = self.known.cumsum(dim=0) * self.known  # [K]
         targets = torch.from_numpy(ids.astype(np.int64))
         among = targets < len(self.known)

@@ -69,6 +69,7 @@ class SoftmaxSettings(OutputLayerSettings):
         self,
         *,
         corpus: Corpus,
+        read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
@@ -76,7 +77,7 @@ class SoftmaxSettings(OutputLayerSettings):
         asked = min(candidates, corpus.types)
         types = self.types_of(corpus)
         return SoftmaxScorer(
-            class_counts(corpus.counts, self.types),
+            class_counts(read, self.types),
             candidates=min(asked, types),
             compares=asked <= types,
         )
@@ -129,7 +130,7 @@ class SoftmaxScorer:
     `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them.
 
     Args:
-        counts: [C], occurrences of each class in the training text.
+        counts: [C], how often an epoch reads each class.
         candidates: how many there are.
         compares: whether other output layers have the same candidates.
     """
@@ -164,7 +165,8 @@ class SoftmaxScorer:
             true = scores.gather(1, classes.clamp(max=self.candidates - 1).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
             among[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
-        # The best constant prediction are the frequencies, whose order is that of ids.
+        # The best constant prediction are the frequencies in the text read; a constant
+        # ranking is the order of frequency in the corpus: that of ids.
         constants = self._constant[layer.class_of(targets)]
         whole = self._constant[: self.candidates].logsumexp(dim=0)
         constant_ranks = (targets + 1) * inside

@@ -6,14 +6,11 @@ logs, prints and writes.
 """
 
 import math
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
-from elmoc.errors import InputError, drop_output, reason, say
+from elmoc.errors import InputError, say
 from elmoc.model_directory import write_model_directory
 from elmoc.process import progress_bar
 from elmoc.settings import plain_values
@@ -27,9 +24,6 @@ from pretrain.train_state import TrainState
 
 class Recorder:
     """Logs, evaluates and saves a run.
-
-    output_is_lost: whether nobody reads what the run prints, as where a terminal is
-        closed.
 
     Args:
         setup: of the run.
@@ -46,7 +40,6 @@ class Recorder:
         *,
         resumed: Checkpoint | None,
     ) -> None:
-        self.output_is_lost = False
         self._setup = setup
         self._state = state
         self._run = run
@@ -61,6 +54,7 @@ class Recorder:
             return
         self._scorer = setup.config.output_layer.scorer(
             corpus=setup.data.corpus,
+            read=setup.data.read,
             targets=setup.data.targets,
             candidates=setup.config.evaluation.candidates,
             device=setup.execution.device,
@@ -96,8 +90,7 @@ class Recorder:
         self._seconds.append(seconds)
         # The time that is left cannot be told from a smaller share.
         if state.progress.share > 1e-4:
-            with self._printing():
-                self._bar.update(state.progress.share - self._bar.n)
+            self._bar.update(state.progress.share - self._bar.n)
         every = self._setup.config.log.every_updates
         if state.update % every and not state.progress.is_over:
             return
@@ -239,28 +232,10 @@ class Recorder:
         """Close the progress bar and the log."""
         if not self._setup.processes.is_rank0:
             return
-        with self._printing():
-            self._bar.close()
+        self._bar.close()
         self._log.close()
 
     def _print(self, text: str) -> None:
         """Print a line above the progress bar."""
-        with self._printing(), tqdm.external_write_mode():
+        with tqdm.external_write_mode():
             say(text)
-
-    @contextmanager
-    def _printing(self) -> Iterator[None]:
-        """Note that the output is lost where the block cannot print: the run then saves
-        and stops.
-        """
-        try:
-            yield
-        except OSError as error:
-            self.output_is_lost = True
-            drop_output()
-            with suppress(OSError):
-                say(
-                    f"warning: the run cannot print any more ({reason(error)}), and "
-                    "stops",
-                    file=sys.stderr,
-                )

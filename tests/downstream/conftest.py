@@ -51,7 +51,7 @@ def write_random_features(
 ) -> None:
     generator = np.random.default_rng(7)
     shape = FeatureShape(layers=layers, width=width, dtype="float32", single=False)
-    attributes = {"model": model, "vectors": "v1", **({"layers": names} if names else {})}
+    attributes = {"model": model, "word_vectors": "v1", **({"layers": names} if names else {})}
     with AllennlpWriter.open(path, attributes, shape=shape) as writer:
         for words in sentences:
             states = generator.standard_normal(shape.of(len(words))).astype(np.float32)

@@ -43,15 +43,6 @@ def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture
     assert cells(printed, "spaces") == ["spaces", "3", "3", "-100.0"]
 
 
-def test_pairs_without_vectors_have_no_correlation(
-    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    vectors, pairs = files
-    pairs.write_text("a x 1\nb y 2\nc none 3\n")
-    assert main([str(vectors), str(pairs)]) == 0
-    assert cells(capsys.readouterr().out, "EN-TEST") == ["EN-TEST", "3", "0", "–"]
-
-
 def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["one", "two", "three", "four", "five"]
     pairs = [(first, second, len(first) + 3 * len(second)) for first in words for second in words if first < second]

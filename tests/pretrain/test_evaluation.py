@@ -18,8 +18,7 @@ CPU = torch.device("cpu")
 
 
 def retriever_of(rows: np.ndarray, counts: np.ndarray, candidates: int) -> Retriever:
-    corpus = SimpleNamespace(types=len(rows), counts=counts)
-    return Retriever(corpus, SimpleNamespace(rows=rows), candidates, CPU)  # type: ignore[arg-type]
+    return Retriever(counts, SimpleNamespace(rows=rows), candidates, CPU)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("candidates", [1, 25, 1000])
@@ -86,7 +85,7 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
     setup: TrainingSetup, tiny_corpus: Corpus
 ) -> None:
     state = setup.new_state()
-    retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
+    retriever = Retriever(tiny_corpus.counts, setup.data.targets, 20, CPU)
     values = evaluate(state, setup.data, retriever, words=100, execution=setup.execution)
     read = list(held_out_windows(tiny_corpus, streams=4, window=5, directions=("forward", "backward"), words=100))
     assert len(read) == 5
@@ -114,7 +113,7 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
 
 def test_evaluation_draws_no_dropout_and_changes_nothing(setup: TrainingSetup, tiny_corpus: Corpus) -> None:
     state = setup.new_state()
-    retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
+    retriever = Retriever(tiny_corpus.counts, setup.data.targets, 20, CPU)
     before = {name: value.clone() for name, value in state.encoder.state_dict().items()}
     first, second = (evaluate(state, setup.data, retriever, words=100, execution=setup.execution) for _ in range(2))
     assert first == second

@@ -50,7 +50,7 @@ def test_updates_are_those_of_the_formula() -> None:
 
 
 def test_sgd_goes_against_the_gradient() -> None:
-    parameters, gradient = weights(), [np.ones(shape) for shape in ((3,), (3, 4), (4,))]
+    parameters, gradient = weights(), list(map(np.ones, ((3,), (3, 4), (4,))))
     before = [parameter.numpy() - 0.1 for parameter in parameters]
     optimiser = SgdSettings().new(parameters, torch.device("cpu"))
     step(optimiser, parameters, gradient)

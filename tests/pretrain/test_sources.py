@@ -34,7 +34,7 @@ def test_a_run_reports_every_source(runs: TinyRuns, named_corpus: Corpus) -> Non
 def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_corpus: Corpus) -> None:
     setup = runs.setup(data__corpus=str(named_corpus.path))
     state = setup.new_state()
-    retriever = Retriever(named_corpus, setup.data.targets, 20, torch.device("cpu"))
+    retriever = Retriever(named_corpus.counts, setup.data.targets, 20, torch.device("cpu"))
     values = evaluate(state, setup.data, retriever, words=101, execution=setup.execution)
     everything: dict[str, list[np.ndarray]] = {"forward": [], "backward": []}
     hits = {direction: [] for direction in everything}

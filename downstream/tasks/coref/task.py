@@ -153,7 +153,7 @@ def _read_document(document: Document) -> CorefDocument:
         # Files of coreference alone have no column of speakers.
         has_speakers = len(sentence.rows[0]) > SPEAKER + 1
         speakers += [row[SPEAKER] if has_speakers else NOTHING for row in sentence.rows]
-    in_order = [sorted(each) for each in chains.values()]
+    in_order = [sorted(set(each)) for each in chains.values()]
     return CorefDocument(document, sentences, speakers, in_order)
 
 

@@ -32,7 +32,7 @@ from downstream.readers.columns import (
     relabelled,
 )
 from downstream.readers.rows import object_rows
-from downstream.readers.tagged_rows import read_tagged_rows
+from downstream.readers.tagged_rows import FEATURES, read_tagged_rows
 from downstream.settings import (
     SMALL_MIX_RATE,
     Dropout,
@@ -216,6 +216,7 @@ TASK = NerTask(
     unit="sentences",
     item="sentences",
     suffix=".conll",
+    beside=FEATURES,
     reader=NerReaderOptions(),
     model=NerProbe,
     published=PUBLISHED,

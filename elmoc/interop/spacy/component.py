@@ -88,13 +88,15 @@ class ElmocComponent:
             elmo = ElmoC.from_pretrained(
                 self._path, vectors=self._vectors, device=self._device
             )
-            if self._fingerprint not in (None, elmo.fingerprint):
+            name = f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
+            # Earlier releases named the encoder alone.
+            if self._fingerprint not in (None, name, elmo.fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "
                     f"name that model by the setting components.{self.name}.model"
                 )
             self._elmo = elmo
-            self._fingerprint = elmo.fingerprint
+            self._fingerprint = name
         return self._elmo
 
     @property

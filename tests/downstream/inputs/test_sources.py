@@ -36,9 +36,9 @@ def test_a_sentence_that_is_missing_or_of_another_shape_is_named(tmp_path: Path)
 
 def test_what_is_said_of_a_file_is_json(features: Path) -> None:
     described = FeatureStates(features, sentences=SENTENCES).described
-    assert described == {"file": str(features), "model": "m1", "vectors": "v1", "layers": ["0", "1", "2"]}
+    assert described == {"file": str(features), "model": "m1", "word_vectors": "v1", "layers": ["0", "1", "2"]}
     with h5py.File(features, "r+") as file:
-        del file.attrs["model"]
+        del file.attrs["word_vectors"]  # files of other tools may name a model, too
         file.attrs["scales"], file.attrs["text"] = [1.5, 2.0], np.bytes_(b"x")
     described = FeatureStates(features, sentences=SENTENCES).described
     assert (described["scales"], described["text"]) == ([1.5, 2.0], "x")

@@ -155,7 +155,9 @@ def test_columns_before_the_words_and_comments(
     assert ("words are read from column 1" in capsys.readouterr().err) == (text in (GERMEVAL, NUMBERED))
 
 
-@pytest.mark.parametrize("text", ["7\tO\n7\tO\n", "1\tEU\tO\n1\tis\tO\n\n4\tx\tO\n9\tx\tO\n"])
+@pytest.mark.parametrize(
+    "text", ["7\tO\n7\tO\n", "1\tFoi\tO\n2-3\tao\tO\n2\ta\tO\n3\to\tO\n", "1\tEU\tO\n1\tis\tO\n\n4\tx\tO\n9\tx\tO\n"]
+)
 def test_numbers_are_not_read_as_words(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match="--word-column"):
         read(tmp_path / "c", text)

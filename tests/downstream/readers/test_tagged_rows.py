@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from downstream.probe.splits import read_splits
 from downstream.readers.tagged_rows import FEATURES
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from elmoc.errors import InputError
@@ -53,6 +54,16 @@ def test_rows_of_data_hubs(
     for file, content in features.items():
         (tmp_path / file).write_text(json.dumps(content))
     assert read(tmp_path / name, **options) == ("Bo met Al Xu | Rain", "B-PER O B-PER B-PER | O")
+
+
+def test_other_names_beside_a_file_are_other_data(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(lines(rows("tokens", "tags", NUMBERS)))
+    found = []
+    for names in (["O", "B-PER", "I-PER"], ["O", "B-LOC", "I-LOC"]):
+        (tmp_path / FEATURES[0]).write_text(json.dumps({"tags": {"names": names}}))
+        (split,) = read_splits(TASK, {"train": [tmp_path / "a.jsonl"]}, NerReaderOptions())
+        found += split.fingerprints
+    assert len(set(found)) == 2
 
 
 def test_parquet_has_the_names_of_its_numbers(tmp_path: Path) -> None:

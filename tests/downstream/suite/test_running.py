@@ -73,6 +73,13 @@ def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(s
     assert suite("--inputs", "vectors", "--vectors", "random:2:6") == VECTORS
 
 
+def test_a_probe_of_another_name_with_the_same_files_is_compared(suite: Run) -> None:
+    suite("--model", "first")
+    Path("suite.toml").write_text(SUITE.replace("ten sentences", "ten, sentences"))
+    assert suite("--model", "second") == BOTH
+    assert sorted(row["dataset"] for row in report("suite/second")["rows"]) == ["again", "ten, sentences"]
+
+
 def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> None:
     assert suite("--features", str(features), "--quick", "--out", "q/out") == [BOTH[1], VECTORS[1]]
     assert report("q/out")["rows"][0]["features"]["model"] == "m1"

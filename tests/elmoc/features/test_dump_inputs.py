@@ -119,6 +119,12 @@ def test_columns_are_no_sentences(
     assert not (tmp_path / "f.h5").exists()
 
 
+def test_a_row_has_a_state_for_each_of_its_words(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"text": ["a", "b"]}\n{"text": ["c", "", "d"]}\n')
+    status = main(["dump-features", str(model_path), str(tmp_path / "rows.jsonl"), f"{tmp_path}/f.h5"])
+    assert "rows.jsonl, line 2 sentences[0] has an empty word" in error_line(status)
+
+
 def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("a b\nc\n")
     (tmp_path / "b.txt.bz2").write_bytes(bz2.compress(b"c\n"))

@@ -2,6 +2,7 @@
 
 import pickle
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,9 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
         other.load_state_dict(state, strict=strict)
 
 
-def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path) -> None:
+@pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
+def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_type: str) -> None:
+    elmo = ElmoC(replace(elmo.directory, weight_type=weight_type), elmo.word_vectors)
     embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0)
     with torch.no_grad():
         for parameter in embedding.states.parameters():

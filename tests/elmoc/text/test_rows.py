@@ -36,8 +36,8 @@ def test_the_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
 VALUES: list[tuple[Any, list[list[list[str]]]]] = [
     ("a b\r\nc\n\nd\n", [[["a", "b"], ["c"]], [["d"]]]),
     (["a b", "c"], [[["a b", "c"]]]),
-    ([["a"], None, ["b", "", "c"]], [[["a"], ["b", "c"]]]),
-    *(([None, "a", ""][start:], [[["a"]]]) for start in (0, 1)),
+    ([["a"], None, ["b", "", "c"]], [[["a"], ["b", "", "c"]]]),
+    *(([None, "a", ""][start:], [[["", "a", ""][start:]]]) for start in (0, 1)),
     *((nothing, []) for nothing in ("", " \n", None, 3.5, [], [[]], {"en": "a"}, [["a"], "b"])),
 ]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elmoc.errors import InputError
+from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors
 from elmoc.word_vectors.transform import VectorTransform, WordRows, boundary_vectors, fit_transform
 
@@ -52,6 +53,9 @@ def test_boundary_vectors(tmp_path: Path) -> None:
     assert end.tolist() == [3, 4, 0, 0]
     assert np.linalg.norm(begin) == pytest.approx(7.0)
     assert np.array_equal(boundary_vectors(vectors, mean_norm=7.0)[0], begin)
+    other = RandomVectors(seed=1, size=3)
+    joined = boundary_vectors(JoinedVectors([vectors, other], [1.0, 2.0]), [7.0, 1.0])
+    np.testing.assert_array_equal(joined, np.hstack([[begin, end], 2 * other.lookup(["<s>", "</s>"])]))
     transform = VectorTransform(boundary=np.stack([begin, end]))
     assert np.array_equal(transform.lookup(["<s>", "the", "</s>"], vectors), [begin, [1, 2, 3, 4], end])
 

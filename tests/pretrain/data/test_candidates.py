@@ -78,10 +78,20 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str) -> None:
             np.testing.assert_allclose(candidates.log_frequency.numpy(), expected, rtol=1e-5)
 
 
+def test_frequencies_are_those_of_the_text_read(named_corpus: Corpus) -> None:
+    assert (data_of(named_corpus, targets="raw").read == named_corpus.counts).all()
+    data = data_of(named_corpus, targets="raw", weights={"news": 0.0, "talk": 2.0})
+    ids = np.concatenate([named_corpus.read_shard(each) for each in named_corpus.train if each.source == "talk"])
+    counts = np.bincount(ids, minlength=named_corpus.types)
+    np.testing.assert_array_equal(data.read, 2.0 * counts)
+    found = data.sampler.log_frequency[counts > 0]
+    np.testing.assert_allclose(found, np.log(counts[counts > 0] / len(ids)), rtol=1e-5)
+
+
 def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus) -> None:
     chances = [data_of(tiny_corpus, weights={"": weight}).sampler.log_chance for weight in (0.01, 0.5, 1.0)]
     np.testing.assert_allclose(chances[0], chances[2], rtol=1e-5)
     np.testing.assert_allclose(chances[1], chances[2], rtol=1e-5)
     counts = np.array([1000, 100, 1, 1, 0])
-    sampler = TargetSampler(counts, counts * 0.01, targets=64)
+    sampler = TargetSampler(counts * 0.01, targets=64)
     assert np.isfinite(sampler.log_chance).all()

@@ -46,7 +46,7 @@ def candidates_of(
 def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], zero: list[int]) -> None:
     settings = ContrastiveSettings(**options)
     counts, rows, targets = example(zero)
-    sampler = TargetSampler(counts, counts, targets=targets.size)
+    sampler = TargetSampler(counts, targets=targets.size)
     ids = sampler.candidates(targets, Position(), "forward").ids
     torch.manual_seed(0)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
@@ -105,7 +105,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
 
 def test_chances_are_those_of_many_windows() -> None:
     counts = np.array([500, 300, 120, 60, 15, 5, 0])
-    sampler = TargetSampler(counts, counts, targets=9)
+    sampler = TargetSampler(counts, targets=9)
     generator = np.random.default_rng(0)
     seen = np.zeros(7)
     for number in range(4000):
@@ -126,7 +126,7 @@ def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     predictions = generator.standard_normal((60, table.size))
     candidates = 18
     scorer = ContrastiveSettings().scorer(
-        corpus=tiny_corpus, targets=table, candidates=candidates, device=torch.device("cpu")
+        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=torch.device("cpu")
     )
     with torch.no_grad():
         parts = {"": slice(None), "first": slice(0, 25)}

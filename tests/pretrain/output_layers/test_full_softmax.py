@@ -69,7 +69,9 @@ def test_a_perplexity_among_fewer_candidates_than_asked_for_is_left_out(
     settings = FullSoftmaxSettings(types=types)
     table, device = VectorTable(tiny_corpus, "raw"), torch.device("cpu")
     layer = settings.build(projection_size=PROJECTION, corpus=tiny_corpus, targets=table)
-    scorer = settings.scorer(corpus=tiny_corpus, targets=table, candidates=candidates, device=device)
+    scorer = settings.scorer(
+        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=device
+    )
     ids = np.array([0, 1, 2], dtype=np.uint32)
     with torch.no_grad():
         values = scorer.score(layer, torch.randn(3, PROJECTION), ids, {"": slice(None)})[""]

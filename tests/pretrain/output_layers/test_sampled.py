@@ -180,7 +180,7 @@ def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corp
     predictions = generator.standard_normal((60, table.size))
     candidates = 18
     scorer = FixedSettings().scorer(
-        corpus=tiny_corpus, targets=table, candidates=candidates, device=torch.device("cpu")
+        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=torch.device("cpu")
     )
     layer = FixedOutput(PROJECTION, table.size)
     values = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, {"": slice(None)})[""]

@@ -82,7 +82,7 @@ def test_chains_are_read_through_a_document(tmp_path: Path) -> None:
 
 def test_chains_stand_in_the_order_in_which_the_official_scorer_numbers_them(tmp_path: Path) -> None:
     path = tmp_path / "f.conll"
-    path.write_text(conll("d", "a/(5|(2) b/(9 c/5)|9)|(2) d/(7)|(5)"))
+    path.write_text(conll("d", "a/(5|(2)|(2) b/(9 c/5)|9)|(2) d/(7)|(5)"))
     assert read(path)[0].chains == [[(0, 0), (2, 2)], [(0, 2), (3, 3)], [(1, 2)], [(3, 3)]], "2, 5, 9, 7"
 
 
