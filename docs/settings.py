@@ -17,7 +17,8 @@ HEAD = """# Settings of a training run
 `pretrain.RunConfig`. A setting that is not given has its default: the paper's where the
 paper tells it, our own elsewhere.
 `parent = "other.toml"` in a file begins with the settings of another file. In
-`input_layer`, `encoder` and `output_layer`, `kind` chooses which other keys there are.
+`input_layer`, `encoder`, `output_layer` and `optimiser`, `kind` chooses which other
+keys there are.
 """
 
 

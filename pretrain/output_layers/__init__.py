@@ -38,8 +38,8 @@ def log_frequencies(counts: np.ndarray) -> np.ndarray:
 
 
 def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
-    """int64 [C]: the first `types` (0: all) of counts [V], then the sum of all rarer
-    ones, if there are any.
+    """[C]: the first `types` (0: all) of counts [V], then the sum of all rarer ones, if
+    there are any.
     """
     if not 0 < types < len(counts):
         return counts

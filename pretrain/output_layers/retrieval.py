@@ -61,7 +61,8 @@ class Retriever:
     """Scores predicted vectors against one target table.
 
     Candidates are the `candidates` most frequent types (the first rows of the table);
-    one without a vector is not among them, so that a target of that type is a miss.
+    one without a vector is not among them, so that a target of that type is a miss. How
+    often an epoch reads each type is `read` [V].
     """
 
     def __init__(
