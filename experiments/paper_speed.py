@@ -28,6 +28,7 @@ from typing import NamedTuple
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
+from elmoc.errors import ran_out_of_memory
 from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
@@ -207,9 +208,11 @@ def growing_batches(
             started = pool.submit(trial, config, row, column, corpus, streams)
             try:
                 seconds, peak = started.result()
-            except (BrokenProcessPool, RuntimeError):
-                # The system, or PyTorch, has no more memory.
-                return
+            except (RuntimeError, MemoryError) as error:
+                # The system may have ended the process, too.
+                if isinstance(error, BrokenProcessPool) or ran_out_of_memory(error):
+                    return
+                raise
         if peak > most:
             return
         million = 1e6 / (streams * column.window)
@@ -221,9 +224,8 @@ def largest_batch(batches: Sequence[tuple[int, float, int]]) -> str:
     """What is printed of S2: memory of the smallest batch, and the largest one."""
     if not batches:
         return "out of memory"
-    _, _, least = batches[0]
     streams, seconds, _ = batches[-1]
-    return f"{least / 1e9:.1f} GB; {streams} streams {seconds:.1f} s"
+    return f"{batches[0][2] / 1e9:.1f} GB; {streams} streams {seconds:.1f} s"
 
 
 def main() -> None:
@@ -241,7 +243,7 @@ def main() -> None:
         columns = encoders(config.encoder)
         streams = STREAMS
         rows = [row for row in rows if row.vocabulary in ("", "800K")]
-    gigabytes = float(sys.argv[2]) if sys.argv[2:] else GIGABYTES
+    most = 1e9 * (float(sys.argv[2]) if sys.argv[2:] else GIGABYTES)
     tables = {config.data.input_vectors, config.data.target_vectors}
     with ExitStack() as stack:
         corpora = {}
@@ -254,8 +256,9 @@ def main() -> None:
         )
         for (name, column), row in product(columns.items(), rows):
             texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
-            found = compare(config, (rows[0], row), column, texts, streams)
-            seconds, ratio, count = found
+            seconds, ratio, count = compare(
+                config, (rows[0], row), column, texts, streams
+            )
             label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
             print(
                 f"{name:12} {label:16} {count / 1e6:8.1f} M {seconds:19.1f} "
@@ -264,7 +267,6 @@ def main() -> None:
                 flush=True,
             )
             if not is_fifth:
-                most = 1e9 * gigabytes
                 batches = growing_batches(config, row, column, texts[1], most)
                 print(largest_batch(list(batches)), end="")
             print(flush=True)

@@ -76,7 +76,8 @@ def evaluate(
     words: int,
     execution: Execution,
 ) -> dict[str, float]:
-    """Held-out metrics, beside those of the best constant prediction.
+    """Held-out metrics, beside those of the best constant prediction. Its ranks are by
+    frequency in the corpus, whatever its sources weigh.
 
     Where held-out text has sources, an equal number of words of each is read, or all
     words of a source with less text.

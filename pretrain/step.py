@@ -103,10 +103,10 @@ class TrainStep:
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
-        """One update of one direction: loss, gradients, their norm bounded, Adam; its
-        recurrent state goes on.
+        """One update of one direction: loss, gradients, their norm bounded, the step of
+        the optimiser; its recurrent state goes on.
 
-        Where the loss or the norm is not finite, Adam changes nothing.
+        Where the loss or the norm is not finite, no weight changes.
 
         Returns:
             The numbers of its `DirectionStep`, float64 [3], which stay on the device,
@@ -144,7 +144,7 @@ class TrainStep:
             self._parameters[direction], self._gradient_norm
         )
         loss = everywhere.total / counted
-        # Adam's fused step reads it on the device and then changes nothing; the scaler
+        # a fused step reads it on the device and then changes nothing; the scaler
         # of torch.amp tells it the same way
         optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
         optimiser.step()

@@ -67,7 +67,8 @@ class Task(ABC, Generic[Example, Prediction]):
     reader: the default options of `read`.
     model: its arguments are `inputs`, `settings` (of the class of `published`) and the
         result of `vocabulary`.
-    beside: names of files that are read, too, where they lie beside a file.
+    beside: names of files that may be read, too, where they lie beside a file: with
+        other contents of these it is other data.
     published: the published hyper-parameters: the defaults of the command line.
     small: the preset for a CPU (`--small`).
     """

@@ -243,10 +243,7 @@ def without_state_settings(settings: Mapping[str, Any]) -> Facts:
 def encoder_facts(features: Mapping[str, Any]) -> Facts:
     """Facts that tell layer states from others, of what lines say about them."""
     # Files of other tools may name a model, too.
-    names: tuple[str, ...] = OF_MODEL if "word_vectors" in features else OF_FILE
-    if features.get("carry_state"):
-        # States depend on the text before a sentence, too.
-        names += ("input",)
+    names = OF_MODEL if "word_vectors" in features else OF_FILE
     # Of options that are off, some files say nothing.
     return {name: features[name] for name in names if features.get(name)}
 

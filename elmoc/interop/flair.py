@@ -85,11 +85,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         """
         given = {name: params[name] for name in params if name != "fingerprint"}
         embeddings = cls(**given)
-        # Earlier releases named the encoder alone.
-        if params["fingerprint"] not in (
-            embeddings._fingerprint,
-            embeddings._elmo.fingerprint,
-        ):
+        if embeddings._fingerprint != params["fingerprint"]:
             raise InputError(
                 f"{params['model']} is not the model that the tagger was trained on"
             )

@@ -112,7 +112,7 @@ class TrainingData:
         )
 
     @cached_property
-    def read(self) -> np.ndarray:
+    def counts_read(self) -> np.ndarray:
         """float64 [V]: how often an epoch reads each type."""
         if all(weight == 1 for weight in self.weights.values()):
             return self.corpus.counts.astype(np.float64)
@@ -130,9 +130,9 @@ class TrainingData:
             return None
         if isinstance(self.candidates, SampleSettings):
             return LogUniformSampler(
-                self.read, settings=self.candidates, seed=self.seed
+                self.counts_read, settings=self.candidates, seed=self.seed
             )
-        return TargetSampler(self.read, targets=self.words_per_update)
+        return TargetSampler(self.counts_read, targets=self.words_per_update)
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:

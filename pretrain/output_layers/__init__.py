@@ -28,13 +28,13 @@ SHARED = "shared"
 # The candidates that are the types of a window's targets; others are drawn
 # (`SampleSettings`).
 TYPES_OF_TARGETS = "types of targets"
-# Occurrences of a type that the training text lacks, so that it has a log frequency.
+# Occurrences of a type that is not read, so that it has a log frequency.
 LEAST_COUNT = 0.5
 
 
 def log_frequencies(counts: np.ndarray) -> np.ndarray:
     """float64 [V]: log of the share of each type, from its count in a text [V]."""
-    return np.log(np.maximum(counts, LEAST_COUNT) / counts.sum())
+    return np.log(np.where(counts > 0, counts, LEAST_COUNT) / counts.sum())
 
 
 def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
 
     vectors: float32 [U, E], their vectors in the target table; None where the output
         layer reads none.
-    log_frequency: float32 [U], the log of the share of each in the training text.
+    log_frequency: float32 [U], the log of the share of each in the text read.
     log_chance: float32 [U], the log of the chance that each is a candidate of another
         target.
     labels: int64 [B, T], the index of each target among the candidates.
@@ -108,7 +108,7 @@ class OutputLayer(nn.Module, ABC):
     and its loss.
 
     adagrad: the settings of `new_adagrad` for a shared layer with sparse gradients;
-        None: Adam, as for all others.
+        None: the optimiser of the run, as for all others.
     """
 
     adagrad: dict[str, float] | None = None
@@ -213,13 +213,13 @@ class OutputLayerSettings(ABC):
         self,
         *,
         corpus: Corpus,
-        read: np.ndarray,
+        counts_read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
     ) -> Scorer:
         """What scores its predictions, the true word among the `candidates` most
-        frequent types; `read` [V] is how often an epoch reads each type.
+        frequent types; `counts_read` [V] is how often an epoch reads each type.
         """
 
 

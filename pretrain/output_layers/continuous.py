@@ -54,13 +54,13 @@ class LinearSettings(OutputLayerSettings):
         self,
         *,
         corpus: Corpus,
-        read: np.ndarray,
+        counts_read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
     ) -> Retriever:
         """Cosines and ranks."""
-        return self.retriever(read, targets, candidates, device)
+        return self.retriever(counts_read, targets, candidates, device)
 
 
 class LinearOutput(OutputLayer):

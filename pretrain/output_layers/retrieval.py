@@ -62,25 +62,25 @@ class Retriever:
 
     Candidates are the `candidates` most frequent types (the first rows of the table);
     one without a vector is not among them, so that a target of that type is a miss. How
-    often an epoch reads each type is `read` [V].
+    often an epoch reads each type is `counts_read` [V].
     """
 
     def __init__(
         self,
-        read: np.ndarray,
+        counts_read: np.ndarray,
         table: LexiconTable,
         candidates: int,
         device: torch.device,
     ) -> None:
-        first = table.rows[: min(candidates, len(read))]
+        first = table.rows[: min(candidates, len(counts_read))]
         rows = torch.from_numpy(np.array(first, dtype=np.float32))  # [K, E]
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.lengths = rows.norm(dim=1).to(device)  # [K]
-        self.constant = mean_direction(table.rows, read)  # [E]
+        self.constant = mean_direction(table.rows, counts_read)  # [E]
         # of the share of each candidate in the text read
-        frequencies = log_frequencies(read)[: len(rows)].astype(np.float32)
+        frequencies = log_frequencies(counts_read)[: len(rows)].astype(np.float32)
         self.log_frequency = torch.from_numpy(frequencies)  # [K]
 
     def score(

@@ -69,7 +69,7 @@ class SoftmaxSettings(OutputLayerSettings):
         self,
         *,
         corpus: Corpus,
-        read: np.ndarray,
+        counts_read: np.ndarray,
         targets: LexiconTable,
         candidates: int,
         device: torch.device,
@@ -77,7 +77,7 @@ class SoftmaxSettings(OutputLayerSettings):
         asked = min(candidates, corpus.types)
         types = self.types_of(corpus)
         return SoftmaxScorer(
-            class_counts(read, self.types),
+            class_counts(counts_read, self.types),
             candidates=min(asked, types),
             compares=asked <= types,
         )

@@ -7,6 +7,7 @@ logs, prints and writes.
 
 import math
 import time
+from contextlib import suppress
 
 from tqdm import tqdm
 
@@ -54,7 +55,7 @@ class Recorder:
             return
         self._scorer = setup.config.output_layer.scorer(
             corpus=setup.data.corpus,
-            read=setup.data.read,
+            counts_read=setup.data.counts_read,
             targets=setup.data.targets,
             candidates=setup.config.evaluation.candidates,
             device=setup.execution.device,
@@ -237,5 +238,6 @@ class Recorder:
 
     def _print(self, text: str) -> None:
         """Print a line above the progress bar."""
-        with tqdm.external_write_mode():
+        # The terminal may be closed.
+        with tqdm.external_write_mode(), suppress(OSError):
             say(text)

@@ -89,8 +89,7 @@ class ElmocComponent:
                 self._path, vectors=self._vectors, device=self._device
             )
             name = f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
-            # Earlier releases named the encoder alone.
-            if self._fingerprint not in (None, name, elmo.fingerprint):
+            if self._fingerprint not in (None, name):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "
                     f"name that model by the setting components.{self.name}.model"

@@ -72,9 +72,6 @@ def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files
     features = {"model": "aaaa", "word_vectors": "v1", "layers": ["0", "1"]}
     pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
     assert len({*pooled, encoder_identity(features | {"carry_state": True})}) == 4
-    inputs = [features | {"input": each} for each in ("1", "2")]
-    assert encoder_identity(inputs[0]) == encoder_identity(inputs[1])
-    assert len({encoder_identity(each | {"carry_state": True}) for each in inputs}) == 2, "of the text before, too"
     foreign = {"file": "/a/theirs.h5", "file_size": 9, "file_time": 1, "model": "bert"}
     assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3
 

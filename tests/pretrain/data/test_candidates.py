@@ -79,11 +79,11 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str) -> None:
 
 
 def test_frequencies_are_those_of_the_text_read(named_corpus: Corpus) -> None:
-    assert (data_of(named_corpus, targets="raw").read == named_corpus.counts).all()
+    assert (data_of(named_corpus, targets="raw").counts_read == named_corpus.counts).all()
     data = data_of(named_corpus, targets="raw", weights={"news": 0.0, "talk": 2.0})
     ids = np.concatenate([named_corpus.read_shard(each) for each in named_corpus.train if each.source == "talk"])
     counts = np.bincount(ids, minlength=named_corpus.types)
-    np.testing.assert_array_equal(data.read, 2.0 * counts)
+    np.testing.assert_array_equal(data.counts_read, 2.0 * counts)
     found = data.sampler.log_frequency[counts > 0]
     np.testing.assert_allclose(found, np.log(counts[counts > 0] / len(ids)), rtol=1e-5)
 

@@ -146,7 +146,7 @@ def test_held_out_predictions_are_scored_and_parts_are_scored_alone(runs: TinyRu
     settings, data = setup.config.output_layer, setup.data
     layer = setup.output_layers.direction("forward")
     scorer = settings.scorer(
-        corpus=data.corpus, read=data.read, targets=data.targets, candidates=CANDIDATES, device=CPU
+        corpus=data.corpus, counts_read=data.counts_read, targets=data.targets, candidates=CANDIDATES, device=CPU
     )
     ids = np.random.default_rng(3).integers(0, data.corpus.types, 60).astype(np.uint32)
     states = torch.randn(60, setup.config.encoder.projection_size, generator=torch.Generator().manual_seed(3))

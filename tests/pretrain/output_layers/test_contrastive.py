@@ -125,8 +125,9 @@ def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     ids = generator.integers(0, tiny_corpus.types, 60).astype(np.uint32)
     predictions = generator.standard_normal((60, table.size))
     candidates = 18
+    counts, cpu = tiny_corpus.counts, torch.device("cpu")
     scorer = ContrastiveSettings().scorer(
-        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=torch.device("cpu")
+        corpus=tiny_corpus, counts_read=counts, targets=table, candidates=candidates, device=cpu
     )
     with torch.no_grad():
         parts = {"": slice(None), "first": slice(0, 25)}

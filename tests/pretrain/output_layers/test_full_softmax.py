@@ -70,7 +70,7 @@ def test_a_perplexity_among_fewer_candidates_than_asked_for_is_left_out(
     table, device = VectorTable(tiny_corpus, "raw"), torch.device("cpu")
     layer = settings.build(projection_size=PROJECTION, corpus=tiny_corpus, targets=table)
     scorer = settings.scorer(
-        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=device
+        corpus=tiny_corpus, counts_read=tiny_corpus.counts, targets=table, candidates=candidates, device=device
     )
     ids = np.array([0, 1, 2], dtype=np.uint32)
     with torch.no_grad():

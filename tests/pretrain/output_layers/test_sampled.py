@@ -179,8 +179,9 @@ def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corp
     ids = generator.integers(0, tiny_corpus.types, 60).astype(np.uint32)
     predictions = generator.standard_normal((60, table.size))
     candidates = 18
+    counts, cpu = tiny_corpus.counts, torch.device("cpu")
     scorer = FixedSettings().scorer(
-        corpus=tiny_corpus, read=tiny_corpus.counts, targets=table, candidates=candidates, device=torch.device("cpu")
+        corpus=tiny_corpus, counts_read=counts, targets=table, candidates=candidates, device=cpu
     )
     layer = FixedOutput(PROJECTION, table.size)
     values = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, {"": slice(None)})[""]
