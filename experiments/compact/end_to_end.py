@@ -1,6 +1,6 @@
 """Word vectors that are trained end to end in a language model, whose input and softmax
 share them: a full table, a factorised one, and ALONE (Takase and Kobayashi 2020,
-Section 4.1, which has them in translation).
+Section 3.2, which has them in translation).
 
     python -m experiments.compact.end_to_end OUT --vectors FILE --words LEXICON
     --data DIR
