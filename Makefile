@@ -29,7 +29,7 @@ model: $(VENV)/installed
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
 tables: $(VENV)/installed
 	$(RUN) -m experiments.paper_tables "$(CORPUS)" "$(or $(OUT),runs/tables)" --vectors "$(VECTORS)" \
-		--suite "$(SUITE)" --max-time $(TIME) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
+		--suite "$(SUITE)" $(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 # make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
 PEER_NAMES ?= masked_lm many_langs
