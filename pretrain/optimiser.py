@@ -3,6 +3,7 @@ progress of a run.
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
@@ -162,7 +163,7 @@ def learning_rate(
 
 
 @dataclass(frozen=True)
-class OptimiserSettings:
+class OptimiserSettings(ABC):
     """What all optimisers have in common."""
 
     kind: ClassVar[str]
@@ -176,9 +177,9 @@ class OptimiserSettings:
         ),
     ] = 1.0
 
+    @abstractmethod
     def new(self, parameters: Sequence[Tensor], device: torch.device) -> Optimizer:
         """The optimiser of the weights of a direction, or of a shared part."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

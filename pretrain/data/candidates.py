@@ -17,10 +17,9 @@ import numpy as np
 from elmoc.encoders import DIRECTIONS
 from pretrain.data.windows import CandidateIds, Position
 from pretrain.output_layers import (
-    LEAST_COUNT,
     SampleSettings,
     class_counts,
-    log_frequencies,
+    shares,
 )
 
 
@@ -39,7 +38,7 @@ class CandidateSampler(ABC):
 
     def __init__(self, counts: np.ndarray) -> None:
         self.classes = len(counts)
-        self.log_frequency = log_frequencies(counts).astype(np.float32)
+        self.log_frequency = np.log(shares(counts)).astype(np.float32)
 
     def class_of(self, ids: np.ndarray) -> np.ndarray:
         """The class of each type: its id, or the last class, `<unk>`."""
@@ -65,14 +64,13 @@ class TargetSampler(CandidateSampler):
     other targets.
 
     Args:
-        read: [V], how often an epoch reads each type.
+        counts: [V], how often an epoch reads each type.
         targets: N, the targets of a window and direction, over all its streams.
     """
 
-    def __init__(self, read: np.ndarray, *, targets: int) -> None:
-        super().__init__(read)
-        # p_u; the log of a type that is not read must be finite, too
-        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()
+    def __init__(self, counts: np.ndarray, *, targets: int) -> None:
+        super().__init__(counts)
+        share = shares(counts)  # p_u
         # log of the chance that no other target is of the type; a window with a single
         # target would have a chance of 0, and its log no number
         left_out = max(1, targets - 1) * np.log1p(-share)

@@ -28,13 +28,13 @@ SHARED = "shared"
 # The candidates that are the types of a window's targets; others are drawn
 # (`SampleSettings`).
 TYPES_OF_TARGETS = "types of targets"
-# Occurrences of a type that is not read, so that it has a log frequency.
+# Occurrences of a type that is not read, so that the log of its share is finite.
 LEAST_COUNT = 0.5
 
 
-def log_frequencies(counts: np.ndarray) -> np.ndarray:
-    """float64 [V]: log of the share of each type, from its count in a text [V]."""
-    return np.log(np.where(counts > 0, counts, LEAST_COUNT) / counts.sum())
+def shares(counts: np.ndarray) -> np.ndarray:
+    """float64 [V]: the share of each type in a text, from its count there [V]."""
+    return np.where(counts > 0, counts, LEAST_COUNT) / counts.sum()
 
 
 def class_counts(counts: np.ndarray, types: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import OutputLayer, log_frequencies
+from pretrain.output_layers import OutputLayer, shares
 
 # Predictions that are multiplied with the candidates at once.
 BLOCK = 1024
@@ -80,7 +80,7 @@ class Retriever:
         self.lengths = rows.norm(dim=1).to(device)  # [K]
         self.constant = mean_direction(table.rows, counts_read)  # [E]
         # of the share of each candidate in the text read
-        frequencies = log_frequencies(counts_read)[: len(rows)].astype(np.float32)
+        frequencies = np.log(shares(counts_read))[: len(rows)].astype(np.float32)
         self.log_frequency = torch.from_numpy(frequencies)  # [K]
 
     def score(

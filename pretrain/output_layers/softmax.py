@@ -23,7 +23,7 @@ from pretrain.output_layers import (
     OutputLayer,
     OutputLayerSettings,
     class_counts,
-    log_frequencies,
+    shares,
 )
 from pretrain.output_layers.retrieval import perplexity, retrieval
 
@@ -140,7 +140,7 @@ class SoftmaxScorer:
     ) -> None:
         self.candidates = candidates
         self._compares = compares
-        self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
+        self._constant = torch.from_numpy(np.log(shares(counts)))  # float64 [C]
 
     def score(
         self,
