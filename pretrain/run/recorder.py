@@ -239,5 +239,5 @@ class Recorder:
     def _print(self, text: str) -> None:
         """Print a line above the progress bar."""
         # The terminal may be closed.
-        with tqdm.external_write_mode(), suppress(OSError):
+        with suppress(OSError), tqdm.external_write_mode():
             say(text)
