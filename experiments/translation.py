@@ -2,7 +2,7 @@
 Wolf 2017, Section 5.2), factorised, ALONE (Takase and Kobayashi 2020, Section 4.1), and
 codes that are learned with the model (after Shu and Nakayama 2018, Section 5.3).
 
-    python -m experiments.translation OUT --data DIR --max-time 20m [--rows NAME…]
+    python -m experiments.translation OUT --data DIR [--updates N] [--rows NAME…]
     [--seeds 1 2] [--threads 2]
 
 DIR has {train,val}.{en,de}.gz of Multi30k, a sentence a line: English to German. All
@@ -16,11 +16,12 @@ import json
 import math
 import random
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,9 +36,10 @@ from elmoc.command_line import run_main
 from elmoc.devices import CPU, autocast, choose_precision
 from elmoc.encoders.transformer import sinusoids
 from elmoc.files.text import read_lines
+from elmoc.process import progress_bar
 from elmoc.settings import Meta
 from elmoc.word_vectors.alone import AloneConfig, AloneNetwork
-from experiments.peers.common import Clock, batches
+from experiments.peers.common import batches
 
 # Subwords of both languages; Takase and Kobayashi (2020, Section 3.2) have 32,000
 # merges, for more text.
@@ -49,6 +51,8 @@ WIDTH, HEADS, LAYERS, FEEDFORWARD = 256, 4, 3, 1024
 DROPOUT = 0.2
 SMOOTHING = 0.1
 RATE = 1e-3
+# The first part of a training, in which the rate rises.
+RISE = 0.1
 BATCH = 128
 # Subwords of a translation at most; captions have some twenty.
 LONGEST = 50
@@ -176,13 +180,7 @@ class Options:
             extra={"option": "--data", "metavar": "DIR"},
         ),
     ]
-    max_time: Annotated[
-        str,
-        Meta(
-            description="of each training, e.g. 20m",
-            extra={"option": "--max-time", "metavar": "TIME"},
-        ),
-    ]
+    updates: Annotated[int, Meta(ge=1, description="of each training")] = 1_500
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
     ] = tuple(ROWS)
@@ -303,16 +301,16 @@ def padded_batches(
             yield padded(sources), padded(targets)
 
 
-def train(model: Translator, pairs: Pairs, max_time: str, seed: int) -> int:
-    """Train until the time is over; the number of updates."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98))
+def train(model: Translator, pairs: Pairs, updates: int, seed: int) -> None:
+    """Train at a rate that rises linearly, and falls linearly."""
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, RATE, updates, RISE, anneal_strategy="linear", cycle_momentum=False
+    )
     precision = choose_precision("auto", CPU)
-    clock = Clock(max_time)
-    clock.start()
-    updates = 0
-    for source, target in padded_batches(pairs, random.Random(seed)):
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * max(clock.factor, 1e-4)
+    read = islice(padded_batches(pairs, random.Random(seed)), updates)
+    bar = progress_bar(iterable=read, total=updates, unit=" updates", desc="training")
+    for source, target in bar:
         with autocast(CPU, precision):
             scores = model(source, target[:, :-1])
         loss = F.cross_entropy(
@@ -325,11 +323,8 @@ def train(model: Translator, pairs: Pairs, max_time: str, seed: int) -> int:
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
-        updates += 1
-        clock.step(int((target[:, 1:] != PAD).sum()), loss.item())
-        if clock.is_over:
-            break
-    return updates
+        schedule.step()
+        bar.set_postfix_str(f"loss {loss.item():.3f}", refresh=False)
 
 
 def bleu_of(
@@ -373,14 +368,16 @@ def run(options: Options) -> None:
             continue
         torch.manual_seed(seed)
         model = Translator(ROWS[name], pieces).train()
-        updates = train(model, pairs, options.max_time, seed)
+        began = time.monotonic()
+        train(model, pairs, options.updates, seed)
+        minutes = (time.monotonic() - began) / 60
         bleu = bleu_of(model.eval(), tokenizer, ids["val.en"], texts["val.de"])
         result: dict[str, Any] = {
             "row": name,
             "seed": seed,
             "million_numbers": round(sum(each.kept for each in model.vectors) / 1e6, 3),
-            "updates": updates,
-            "max_time": options.max_time,
+            "updates": options.updates,
+            "minutes": round(minutes, 1),
             "bleu": round(bleu, 2),
         }
         with open(results, "a") as file:
