@@ -54,7 +54,7 @@ class GraphedEncoder:
     def __init__(
         self, encoder: DirectionEncoder, execution: Execution, words: Tensor
     ) -> None:
-        masks = _without_none(encoder.encoder.draw_dropout_masks(len(words)))
+        masks = _without_none(encoder.encoder.draw_dropout_masks(*words.shape[:2]))
         module = _Window(encoder, execution)
         # a trial that could be followed by a backward pass would bind the gradients to
         # the current stream, in which graphs cannot be recorded

@@ -173,7 +173,8 @@ class OptimiserSettings(ABC):
         Meta(
             gt=0,
             description="bound on the gradient norm of each direction (they are "
-            "separate models) and of each shared part",
+            "separate models) and of each shared part; one direction alone is one "
+            "model with what it would share",
         ),
     ] = 1.0
 

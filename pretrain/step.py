@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,12 @@ class TrainStep:
         self._gradient_norm = setup.config.optimiser.gradient_norm
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
         directions = setup.data.directions
+        # Parts that are updated behind the directions, with one bound each; one
+        # direction and what it would share are one model.
+        self._models = [[name] for name in state.shared_parts]
+        self._is_one_model = len(directions) == 1 and bool(state.shared_parts)
+        if self._is_one_model:
+            self._models = [[*directions, *state.shared_parts]]
         device = setup.execution.device
         self._groups = setup.processes.new_groups(directions, device)
         for direction, group in self._groups.items():
@@ -106,7 +113,8 @@ class TrainStep:
         """One update of one direction: loss, gradients, their norm bounded, the step of
         the optimiser; its recurrent state goes on.
 
-        Where the loss or the norm is not finite, no weight changes.
+        Where the loss or the norm is not finite, no weight changes. Where it is one
+        model with shared parts, its weights wait for `update_shared`.
 
         Returns:
             The numbers of its `DirectionStep`, float64 [3], which stay on the device,
@@ -116,14 +124,14 @@ class TrainStep:
         group = self._groups[direction]
         optimiser = state.optimisers[direction]
         encoder = state.encoder.direction(direction).encoder
-        # Masks [B, P] are drawn for all the streams, so that it does not matter which
+        # Masks are drawn for all the streams, so that it does not matter which
         # process reads which.
-        streams = len(batch.token_ids[direction]) * self._setup.processes.world_size
-        share = self._setup.processes.stream_slice(streams)
-        masks = [
-            None if mask is None else mask[share]
-            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
-        ]
+        data = self._setup.data
+        share = self._setup.processes.stream_slice(data.streams)
+        drawn = encoder.draw_dropout_masks(
+            data.streams, data.window, state.generators[direction]
+        )
+        masks = [None if mask is None else mask[share] for mask in drawn]
         set_rate(optimiser, rate)
         with self._setup.execution.autocast():
             words = state.read(batch, direction)  # [B, T, E]
@@ -140,15 +148,17 @@ class TrainStep:
         # that of the mean over all streams.
         (own.total / counted).backward()
         group.wait_for_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(
-            self._parameters[direction], self._gradient_norm
-        )
         loss = everywhere.total / counted
-        # a fused step reads it on the device and then changes nothing; the scaler
-        # of torch.amp tells it the same way
-        optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+        norm = torch.zeros_like(loss)
+        if not self._is_one_model:
+            norm = torch.nn.utils.clip_grad_norm_(
+                self._parameters[direction], self._gradient_norm
+            )
+            # a fused step reads it on the device and then changes nothing; the scaler
+            # of torch.amp tells it the same way
+            optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
         # gradients end with the window, and states are carried in float32
         if self._setup.config.train.carry_state:
             state.recurrent[direction] = output.state.map(
@@ -160,13 +170,13 @@ class TrainStep:
         self, steps: dict[str, DirectionStep], rate: float
     ) -> dict[str, DirectionStep]:
         """One update of each part that the directions share, from the sum of their
-        gradients.
+        gradients, and of a direction that is one model with them.
 
         All of them stay as they are where the loss or a norm is not finite.
 
         Returns:
             The steps, with the norm of a shared part where that is not finite, so that
-            the run stops.
+            the run stops, or with that of the one model.
         """
         state = self._state
         # the directions are done: any group of all processes will do
@@ -180,16 +190,18 @@ class TrainStep:
                 if parameter.grad.is_sparse:
                     parameter.grad = parameter.grad.coalesce()
             group.all_reduce_in_place([values_of(each) for each in parameters])
-            norm = clip_gradients(parameters, self._gradient_norm)
-            if not norm.isfinite():
+        for parts in self._models:
+            together = chain.from_iterable(self._parameters[part] for part in parts)
+            norm = clip_gradients(list(together), self._gradient_norm)
+            if self._is_one_model or not norm.isfinite():
                 steps = {
                     direction: step._replace(gradient_norm=norm.item())
                     for direction, step in steps.items()
                 }
         numbers = [step.loss + step.gradient_norm for step in steps.values()]
         finite = all(map(math.isfinite, numbers))
-        for name in state.shared_parts:
-            optimiser = state.optimisers[name]
+        for part in chain.from_iterable(self._models):
+            optimiser = state.optimisers[part]
             if finite:
                 set_rate(optimiser, rate)
                 optimiser.step()

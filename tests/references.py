@@ -107,7 +107,7 @@ def assert_of_equations(
     """
     size = stack.sizes.projection_size
     x = torch.randn(2, 4, size, dtype=torch.float64, requires_grad=True)
-    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
+    masks = stack.draw_dropout_masks(2, 4, torch.Generator().manual_seed(3))
     assert any((mask == 0).any() for mask in masks)
     found = stack(x, dropout_masks=masks).layer_states
     plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]

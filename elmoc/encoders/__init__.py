@@ -91,6 +91,10 @@ class Encoder(nn.Module, ABC):
     """
 
     masks_per_layer = 1
+    # of what the lowest layer reads
+    masks_of_inputs = 0
+    # whether each word has masks of its own, or a window the same for all its words
+    masks_each_word = False
     # whether training gains by recording a window as a CUDA graph, because it is
     # hundreds of small kernels
     graphable = False
@@ -106,21 +110,22 @@ class Encoder(nn.Module, ABC):
         return "PyTorch's own layers"
 
     def draw_dropout_masks(
-        self, batch: int, generator: torch.Generator | None = None
+        self, batch: int, time: int, generator: torch.Generator | None = None
     ) -> list[Tensor | None]:
         """The dropout masks of a window, from the lowest layer up; None where nothing
         drops, as in evaluation.
 
-        Each is [B, P]: 0 where a coordinate is dropped for the whole window, else 1 /
-        (1 − dropout).
+        Each is [B, P], or [B, T, P] with `masks_each_word`: 0 where a coordinate is
+        dropped, else 1 / (1 − dropout).
         """
         sizes = self.sizes
-        count = sizes.layers * self.masks_per_layer
+        count = self.masks_of_inputs + sizes.layers * self.masks_per_layer
         if not (self.training and sizes.dropout):
             return [None] * count
         weight = next(self.parameters())
+        words = (time,) if self.masks_each_word else ()
         keep = torch.full(
-            (batch, sizes.projection_size),
+            (batch, *words, sizes.projection_size),
             1 - sizes.dropout,
             dtype=torch.float32,
             device=weight.device,
@@ -177,7 +182,7 @@ class EncoderSizes(ABC):
             ge=0,
             lt=1,
             description="share of each layer's states that training sets to zero, "
-            "one mask a window",
+            "one mask a window (`plain_lstm`: one a word, and of its input, too)",
         ),
     ] = 0.1
     input_layer: Annotated[
@@ -204,5 +209,7 @@ class EncoderSizes(ABC):
 
 
 def dropped(states: Tensor, mask: Tensor | None) -> Tensor:
-    """States [B, T, P] times a dropout mask [B, P], where there is one."""
-    return states if mask is None else states * mask.unsqueeze(1)
+    """States [B, T, P] times a dropout mask [B, P] or [B, T, P], where there is one."""
+    if mask is None:
+        return states
+    return states * (mask if mask.ndim == states.ndim else mask.unsqueeze(1))

@@ -212,7 +212,7 @@ class LstmStack(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is an `LSTMState`."""
-        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(*inputs.shape[:2])
         layer_states = [inputs]
         new_state = []
         for index, layer in enumerate(self.layers):

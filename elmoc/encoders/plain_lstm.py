@@ -44,9 +44,13 @@ class PlainLstmSizes(EncoderSizes):
 
 
 class PlainLstm(Encoder):
-    """A stack of LSTM layers; dropout is in their outputs, not in the state that they
-    carry, with one mask a window.
+    """A stack of LSTM layers; dropout is in what each of them reads and in what the
+    highest gives, not in the states that they carry, with a mask a word (Zaremba et al.
+    2014).
     """
+
+    masks_of_inputs = 1
+    masks_each_word = True
 
     def __init__(self, sizes: PlainLstmSizes) -> None:
         super().__init__(sizes)
@@ -64,15 +68,17 @@ class PlainLstm(Encoder):
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
-        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(*inputs.shape[:2])
         layer_states = [inputs]
+        x = dropped(inputs, masks[0])
         new_state = []
         for index, layer in enumerate(self.layers):
             before = None
             if state is not None:
                 before = tuple(each.unsqueeze(0) for each in state.layers[index])
-            outputs, after = run_padded(layer, layer_states[-1], before, lengths)
-            layer_states.append(dropped(outputs, masks[index]))
+            outputs, after = run_padded(layer, x, before, lengths)
+            x = dropped(outputs, masks[index + 1])
+            layer_states.append(x)
             new_state.append(tuple(each.squeeze(0) for each in after))
         return EncoderOutput(layer_states, EncoderState(tuple(new_state)))
 

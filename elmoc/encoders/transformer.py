@@ -101,7 +101,7 @@ class Transformer(Encoder):
         """See `Encoder`; the state is empty. Padding stands at the end, where no word
         attends to it.
         """
-        masks = dropout_masks or self.draw_dropout_masks(len(inputs))
+        masks = dropout_masks or self.draw_dropout_masks(*inputs.shape[:2])
         layer_states = [inputs]
         _, time, size = inputs.shape
         x = inputs + sinusoids(time, size, inputs.device).to(inputs.dtype)

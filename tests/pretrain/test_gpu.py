@@ -104,7 +104,7 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
         for fast in (False, True)
     )
     fused.load_state_dict(plain.state_dict())
-    vectors, masks = torch.randn(4, 5, 6, device=device), plain.encoder.draw_dropout_masks(4)
+    vectors, masks = torch.randn(4, 5, 6, device=device), plain.encoder.draw_dropout_masks(4, 5)
     padded = None if lengths is None else torch.tensor(lengths, device=device)
     tops = []
     for encoder in (plain, fused):

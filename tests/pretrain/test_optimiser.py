@@ -116,6 +116,16 @@ def test_the_gradient_of_an_update_is_bounded(runs: TinyRuns, settings: dict[str
         assert norm == pytest.approx(unbounded[direction].norm().item(), rel=1e-5)
 
 
+def test_one_direction_and_what_it_would_share_have_one_bound(runs: TinyRuns) -> None:
+    settings = {**ADAPTIVE, "train__directions": ("forward",)}
+    norms, bounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e-3, **settings)
+    _, unbounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e6, **settings)
+    together = torch.cat(list(unbounded.values())).norm().item()
+    assert norms == {"forward": pytest.approx(together, rel=1e-5)}
+    for name, gradient in unbounded.items():
+        torch.testing.assert_close(bounded[name], gradient * (1e-3 / together), rtol=2e-3, atol=1e-9)
+
+
 def second_update(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, *, damaged: bool, infinite: bool = False, **settings: Any
 ) -> tuple[dict[str, float], set[str]]:

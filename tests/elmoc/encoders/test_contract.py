@@ -132,14 +132,14 @@ def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool
     encoder = encoder_of(kind, fast=fast, dropout=0.3)
     inputs, lengths = padded_batch()
     inputs.requires_grad_()
-    masks = encoder.draw_dropout_masks(len(inputs), torch.Generator().manual_seed(2))
+    masks = encoder.draw_dropout_masks(*inputs.shape[:2], torch.Generator().manual_seed(2))
     leaves = [inputs, *encoder.parameters()]
     output = encoder(inputs, lengths=lengths, dropout_masks=masks)
     loss = sum(each[row, :length].square().sum() for each in output.layer_states for row, length in enumerate(LENGTHS))
     together = torch.autograd.grad(loss, leaves)
     alone = [torch.zeros_like(each) for each in leaves]
     for row, length in enumerate(LENGTHS):
-        own = [mask[row : row + 1] for mask in masks]
+        own = [mask[row : row + 1, : length if mask.ndim == 3 else None] for mask in masks]
         output = encoder(inputs[row : row + 1, :length], dropout_masks=own)
         loss = sum(each.square().sum() for each in output.layer_states)
         for total, gradient in zip(alone, torch.autograd.grad(loss, leaves), strict=True):
@@ -155,11 +155,11 @@ def test_dropout_masks_are_honoured(kind: str, fast: bool) -> None:
     def top(masks: Sequence[Tensor | None] | None) -> Tensor:
         return encoder(inputs, dropout_masks=masks).layer_states[-1]
 
-    masks = encoder.draw_dropout_masks(len(inputs), torch.Generator().manual_seed(2))
+    masks = encoder.draw_dropout_masks(*inputs.shape[:2], torch.Generator().manual_seed(2))
     assert {value for mask in masks for value in mask.unique().tolist()} == {0.0, 2.0}
     assert torch.equal(top(masks), top(masks))
     assert not torch.equal(top(None), top(None)), "in training masks are drawn"
-    ones = [torch.ones(len(inputs), P) for _ in masks]
+    ones = [torch.ones_like(mask) for mask in masks]
     whole = top(ones)
     for index in range(len(masks)):
         changed = [mask.clone() for mask in ones]

@@ -61,7 +61,7 @@ def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout:
     encoder = direction_of(cell_clip=clips[0], projection_clip=clips[1], dropout=dropout)
     encoder = shaken(encoder).double().train()
     vectors = torch.randn(1, 4, 6, dtype=torch.float64)
-    drawn = encoder.encoder.draw_dropout_masks(1, torch.Generator().manual_seed(2))
+    drawn = encoder.encoder.draw_dropout_masks(1, 4, torch.Generator().manual_seed(2))
     states = encoder(vectors, dropout_masks=drawn).layer_states
 
     drawn = torch.Generator().manual_seed(2)

@@ -15,9 +15,12 @@ def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:
 def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None) -> list[Tensor]:
     """The L + 1 layer states of one sentence [T, P]."""
     states = [x]
+    read = x if masks is None else x * masks[0]
     for index, layer in enumerate(stack.layers):
-        outputs = torch.stack(lstm_states(layer, states[-1]))
-        states.append(outputs if masks is None else outputs * masks[index])
+        read = torch.stack(lstm_states(layer, read))
+        if masks is not None:
+            read = read * masks[index + 1]
+        states.append(read)
     return states
 
 
