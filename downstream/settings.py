@@ -9,9 +9,13 @@ from msgspec import Meta
 from downstream.inputs.options import AS_THEY_ARE, InputKind, StateSettings
 from elmoc.settings import convert, option_name
 
-# The mix's rate in small presets. Their few updates are not enough for a mix that
-# learns at the rate of all other weights.
-SMALL_MIX_RATE = 10.0
+# Of small presets. Their few updates are not enough for a mix that learns at the rate
+# of all other weights, nor for word vectors of any size.
+SMALL_INPUTS: dict[str, Any] = {
+    "mix_rate": 10.0,
+    "match_vectors": True,
+    "standardise": True,
+}
 
 
 # Larger numbers overflow in float32.
@@ -71,7 +75,7 @@ class TrainingSettings(StateSettings):
             description="centre word vectors and scale them to variance 1 over the "
             "training words"
         ),
-    ] = True
+    ] = False
     mix_l2: Annotated[
         float,
         Meta(
@@ -134,7 +138,7 @@ def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     vectors alone are the same whatever is done with layer states elsewhere.
     """
     if not kind.states:
-        return replace(settings, **{**vars(AS_THEY_ARE), "match_vectors": False})
+        return replace(settings, **vars(AS_THEY_ARE))
     if not kind.words:
-        return replace(settings, match_vectors=AS_THEY_ARE.match_vectors)
+        return replace(settings, match_vectors=False)
     return settings

@@ -101,10 +101,10 @@ class StateSettings:
             description="word vectors beside states are scaled to the states' root "
             "mean square over the training data"
         ),
-    ] = True
+    ] = False
 
 
-# All layers, unchanged, beside word vectors that match them.
+# All layers, beside word vectors, all unchanged.
 AS_THEY_ARE = StateSettings()
 
 

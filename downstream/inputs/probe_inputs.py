@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding
+from torch.nn.functional import embedding, normalize
 
 from downstream.inputs.options import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.sentence import TaskSentence
@@ -33,7 +33,9 @@ class ProbeInputs(torch.nn.Module):
         settings: how layer states are mixed.
 
     Attributes:
-        size: D, which is 2P + E, or the size of the only input.
+        sizes: of its parts: 2P, or 0 without layer states, and those of the sources of
+            word vectors.
+        size: D, their sum.
 
     Raises:
         InputError: the settings name a missing layer.
@@ -50,11 +52,11 @@ class ProbeInputs(torch.nn.Module):
         super().__init__()
         self._words = sources.words
         self._states = sources.states
-        self.size = 0
+        self.sizes = [0]
         if sources.states is not None:
             self._layers = layer_rows(settings.state_layers, sources.states.names)
             self.mix = ScalarMix(len(self._layers))
-            self.size += sources.states.width
+            self.sizes = [sources.states.width]
         if sources.words is not None:
             words = sources.words
             width = words.vectors.shape[1]
@@ -65,7 +67,8 @@ class ProbeInputs(torch.nn.Module):
             mean = torch.zeros(words.known.shape[1], width)
             self.register_buffer("mean", mean)  # [S, E]
             self.register_buffer("deviation", torch.ones(width))  # [E]
-            self.size += width
+            self.sizes += words.sizes
+        self.size = sum(self.sizes)
 
     def standardise_words(self, sentences: Sequence[TaskSentence]) -> None:
         """Centre word vectors, and scale each source's to variance 1 over the distinct
@@ -120,6 +123,11 @@ class ProbeInputs(torch.nn.Module):
             parts.append((vectors - known @ self.mean) / self.deviation)
         x = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
         return x, torch.tensor(lengths)
+
+    def with_unit_words(self, x: Tensor) -> Tensor:
+        """Inputs [B, T, D] with each word vector of each source at unit length."""
+        states, *words = x.split(self.sizes, dim=2)
+        return torch.cat([states, *(normalize(each, dim=2) for each in words)], dim=2)
 
     def _mixed(self, sentences: Sequence[TaskSentence]) -> Tensor:
         """float32 [B, T, 2P] on the device of the mix's weights."""

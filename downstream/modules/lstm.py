@@ -1,13 +1,14 @@
 """LSTMs by which task models read sentences of different lengths."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from allennlp_light.modules.augmented_lstm import AugmentedLSTMCell
 from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
-from torch.nn.functional import dropout, pad
+from torch.nn.functional import dropout, linear, pad
 from torch.nn.utils.rnn import (
     PackedSequence,
     pack_padded_sequence,
@@ -99,31 +100,93 @@ def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
     return states
 
 
+class CoupledLstm(torch.nn.Module):
+    """One direction of Lee et al.'s LSTM (2018): a word enters the cell as far as what
+    was there leaves it, the states before the first word are learned, dropout on the
+    recurrent state has one mask a sentence, and the weights of each gate begin
+    orthonormal.
+
+    Args:
+        input_size: D, of a word.
+        hidden_size: H.
+        dropout: on the recurrent state.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, dropout: float) -> None:
+        super().__init__()
+        self._sizes = [input_size, hidden_size]
+        self.dropout = dropout
+        self.gates = torch.nn.Linear(sum(self._sizes), 3 * hidden_size)
+        for gate in self.gates.weight.chunk(3):
+            torch.nn.init.orthogonal_(gate)
+        torch.nn.init.zeros_(self.gates.bias)
+        start = torch.nn.init.xavier_uniform_(torch.empty(2, hidden_size))
+        self.start = torch.nn.Parameter(start)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, D] → [B, T, H]."""
+        of_inputs, of_states = self.gates.weight.split(self._sizes, dim=1)
+        projected = linear(x, of_inputs, self.gates.bias)  # [B, T, 3H]
+        hidden, cell = self.start.unsqueeze(1).expand(-1, len(x), -1)  # [B, H] each
+        mask = dropout(torch.ones_like(hidden), self.dropout, self.training)
+        states = []
+        for step in projected.unbind(dim=1):
+            gates = step + linear(hidden * mask, of_states)
+            enter, candidate, leave = gates.chunk(3, dim=1)
+            cell = torch.lerp(cell, candidate.tanh(), enter.sigmoid())
+            hidden = cell.tanh() * leave.sigmoid()
+            states.append(hidden)
+        return torch.stack(states, dim=1)
+
+
+class CoupledBiLstm(torch.nn.Module):
+    """Both directions of `CoupledLstm`, whose arguments it has."""
+
+    def __init__(self, *, input_size: int, hidden_size: int, dropout: float) -> None:
+        super().__init__()
+        self.forwards = CoupledLstm(input_size, hidden_size, dropout)
+        self.backwards = CoupledLstm(input_size, hidden_size, dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """[B, T, D] and lengths [B] → [B, T, 2H]; what stands after the end of a
+        sentence means nothing.
+        """
+        backwards = self.backwards(reverse_padded(x, lengths))
+        return torch.cat([self.forwards(x), reverse_padded(backwards, lengths)], dim=2)
+
+
 class HighwayBiLstm(torch.nn.Module):
-    """Bidirectional LSTM layers, each but the first with a highway around it.
+    """Bidirectional LSTM layers, each but the first with a highway around it (Lee et
+    al. 2018).
 
     With y the output of a layer after dropout and x its input, the layer's result is
-    g·y + (1 − g)·x for the gate g = σ(W y + b). The highways are Lee et al.'s (2018),
-    the cells inside are PyTorch's: theirs have one gate for input and forgetting,
-    dropout on the recurrent state, learned initial states and block-orthonormal first
-    weights.
+    g·y + (1 − g)·x for the gate g = σ(W y + b).
 
     Args:
         input_size: D, of a word.
         hidden_size: H, of each direction.
         layers: their number.
         dropout: on the output of each layer.
+        coupled: whether cells are Lee et al.'s, with dropout on their recurrent states,
+            too, or PyTorch's, which are faster.
     """
 
     def __init__(
-        self, *, input_size: int, hidden_size: int, layers: int, dropout: float
+        self,
+        *,
+        input_size: int,
+        hidden_size: int,
+        layers: int,
+        dropout: float,
+        coupled: bool,
     ) -> None:
         super().__init__()
         self.output_size = 2 * hidden_size
+        cell = partial(CoupledBiLstm, dropout=dropout) if coupled else BiLstm
         # All but the first layer read what a layer gives.
         sizes = [input_size] + [self.output_size] * (layers - 1)
         self.layers = torch.nn.ModuleList(
-            BiLstm(input_size=size, hidden_size=hidden_size) for size in sizes
+            cell(input_size=size, hidden_size=hidden_size) for size in sizes
         )
         self.gates = torch.nn.ModuleList(
             torch.nn.Linear(size, size) for size in sizes[1:]

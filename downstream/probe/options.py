@@ -93,7 +93,8 @@ class ProbeOptions:
     save: Annotated[
         Path | None,
         Meta(
-            description="keep each trained probe in DIR/KIND.seedN",
+            description="keep each trained probe in DIR/KIND.seedN; a training that "
+            "was stopped goes on behind its last epoch",
             extra={"metavar": "DIR", "rare": True},
         ),
     ] = None

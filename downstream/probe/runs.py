@@ -2,6 +2,7 @@
 results.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -15,6 +16,7 @@ import torch
 from downstream.inputs.options import InputOptions, layer_rows
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
+from downstream.probe.checkpoint import Checkpoint
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.saved import RECORD, WEIGHTS, ProbeRecord, read_probe, save_probe
 from downstream.probe.splits import Split, read_splits
@@ -24,6 +26,7 @@ from downstream.results.records import Facts, Result, encoder_facts, joined
 from downstream.settings import TrainingSettings, settings_of_inputs, with_changes
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
+from elmoc.files.checksums import fingerprint
 from elmoc.version import VERSION
 from elmoc.weights import read_tensors
 
@@ -66,7 +69,7 @@ def score_probes(
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
     # A saved probe has the vocabulary of its training.
-    vocabulary = {} if saved else task.vocabulary(splits[0].examples)
+    vocabulary = {} if saved else task.vocabulary(splits[0].examples, chosen)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
     data_folder = Path(os.path.abspath(next(iter(reported.files)))).parent
@@ -163,6 +166,7 @@ def _scored(
     """
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
     reported = splits[-1]
+    checkpoint: Checkpoint | None = None
     if options.evaluate_only is None:
         # A seed gives the same weights, dropout and order of batches in any run.
         torch.manual_seed(seed)
@@ -173,6 +177,9 @@ def _scored(
         if settings.match_vectors:
             inputs.match_words(splits[0].sentences)
         probe = task.model(inputs=inputs, settings=settings, **vocabulary)
+        if options.save is not None:
+            training = fingerprint([json.dumps([facts, seed], sort_keys=True).encode()])
+            checkpoint = Checkpoint(options.save / f"{name}.checkpoint", training)
         trained = train_probe(
             task,
             probe.to(options.device),
@@ -181,6 +188,7 @@ def _scored(
             settings=settings,
             generator=np.random.default_rng(seed),
             title=name,
+            checkpoint=checkpoint,
         )
     else:
         probe, trained = _rebuilt(
@@ -216,6 +224,8 @@ def _scored(
     if options.save is not None:
         path = options.save / f"{line.inputs}.seed{seed}"
         save_probe(path, probe, vocabulary, splits[0].labels, line)
+    if checkpoint is not None:
+        checkpoint.path.unlink(missing_ok=True)
     return line
 
 

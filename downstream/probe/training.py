@@ -5,16 +5,18 @@ weights, and scores.
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from downstream.probe.checkpoint import Checkpoint
 from downstream.probe.splits import Split
 from downstream.probe.task import Probe, Task
 from downstream.settings import TrainingSettings
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.process import progress_bar
 
 # Batches are made of examples of like length within random chunks of this number of
@@ -62,6 +64,7 @@ def train_probe(
     settings: TrainingSettings,
     generator: np.random.Generator,
     title: str,
+    checkpoint: Checkpoint | None = None,
 ) -> dict[str, Any]:
     """Train `probe` and leave it with the weights of the epoch that is best by the
     task's metric on `dev`.
@@ -74,6 +77,8 @@ def train_probe(
         settings: hyper-parameters.
         generator: orders the batches; all else is drawn from torch's global generator.
         title: text before the progress bar.
+        checkpoint: is written after each epoch but the last, and where it is there,
+            the training goes on from it.
 
     Returns:
         The fields of a line of results that are about training (`dev_scores` and those
@@ -84,49 +89,120 @@ def train_probe(
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
-    epochs: list[dict[str, float]] = []
-    best_weights: dict[str, torch.Tensor] = {}
-    begin = time.perf_counter()
+    history = _History()
+    if checkpoint is not None:
+        history = _gone_on(checkpoint, probe, optimiser, generator)
     with progress_bar(
-        total=settings.epochs * count, desc=title, unit=f" {task.unit}", unit_scale=True
+        total=settings.epochs * count,
+        initial=len(history.epochs) * count,
+        desc=title,
+        unit=f" {task.unit}",
+        unit_scale=True,
     ) as progress:
-        for epoch in range(1, settings.epochs + 1):
-            epoch_begin = time.perf_counter()
-            probe.train()
+        for epoch in range(len(history.epochs) + 1, settings.epochs + 1):
+            begin = time.perf_counter()
             losses = []
             for batch in length_batches(train.lengths, settings.batch_size, generator):
                 losses.append(optimiser.update([train.examples[row] for row in batch]))
                 progress.update(len(batch))
-            seconds = time.perf_counter() - epoch_begin
+            seconds = time.perf_counter() - begin
             _, _, metrics = evaluate(task, probe, dev, settings.batch_size)
             score = metrics[task.metric]
             loss = sum(losses) / len(losses)
-            epochs.append({"loss": loss, "dev_score": score, "seconds": seconds})
+            history.seconds += time.perf_counter() - begin
+            told = {"loss": loss, "dev_score": score, "seconds": seconds}
+            history.add(told, probe)
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
-            scores = [each["dev_score"] for each in epochs]
-            # The first of equal epochs is kept: it has fitted the training data least.
-            best_epoch = 1 + scores.index(max(scores))
-            if best_epoch == epoch:
-                weights = probe.state_dict().items()
-                best_weights = {name: weight.clone() for name, weight in weights}
             progress.set_postfix_str(
-                f"epoch {epoch}, dev {score:.2f}, best {max(scores):.2f} in epoch "
-                f"{best_epoch}",
+                f"epoch {epoch}, dev {score:.2f}, best {history.best_score:.2f} in "
+                f"epoch {history.best_epoch}",
                 refresh=False,
             )
-            if epoch - best_epoch >= settings.patience:
+            if epoch - history.best_epoch >= settings.patience:
                 break
-    probe.load_state_dict(best_weights)
-    training_seconds = sum(one["seconds"] for one in epochs)
-    return {
-        "dev_scores": [max(scores)],
-        "best_epochs": [best_epoch],
-        "epochs": [len(epochs)],
-        "curves": [epochs],
-        "seconds": [time.perf_counter() - begin],
-        "examples_per_second": [len(epochs) * count / training_seconds],
+            if checkpoint is not None and epoch < settings.epochs:
+                _write(checkpoint, probe, optimiser, generator, history)
+    probe.load_state_dict(history.best_weights)
+    return history.as_results(count)
+
+
+@dataclass
+class _History:
+    """What a training has done.
+
+    epochs: loss, score of the development split and seconds of each.
+    best_weights: of the best epoch.
+    seconds: evaluations included.
+    """
+
+    epochs: list[dict[str, float]] = field(default_factory=list)
+    best_weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def best_score(self) -> float:
+        """Of the development split."""
+        return max(each["dev_score"] for each in self.epochs)
+
+    @property
+    def best_epoch(self) -> int:
+        """The first of equal ones: it has fitted the training data least."""
+        scores = [each["dev_score"] for each in self.epochs]
+        return 1 + scores.index(self.best_score)
+
+    def add(self, epoch: dict[str, float], probe: Probe[Any, Any]) -> None:
+        """An epoch has ended, which left the probe as it is."""
+        self.epochs.append(epoch)
+        if self.best_epoch == len(self.epochs):
+            weights = probe.state_dict().items()
+            self.best_weights = {name: weight.clone() for name, weight in weights}
+
+    def as_results(self, examples: int) -> dict[str, Any]:
+        """The fields of a line of results, from the examples of an epoch."""
+        training_seconds = sum(each["seconds"] for each in self.epochs)
+        return {
+            "dev_scores": [self.best_score],
+            "best_epochs": [self.best_epoch],
+            "epochs": [len(self.epochs)],
+            "curves": [self.epochs],
+            "seconds": [self.seconds],
+            "examples_per_second": [len(self.epochs) * examples / training_seconds],
+        }
+
+
+def _write(
+    checkpoint: Checkpoint,
+    probe: Probe[Any, Any],
+    optimiser: "_Optimiser",
+    generator: np.random.Generator,
+    history: _History,
+) -> None:
+    """Keep all that the next epoch depends on."""
+    state = {
+        "probe": probe.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "order": generator.bit_generator.state,
+        "history": vars(history),
     }
+    checkpoint.write(state)
+
+
+def _gone_on(
+    checkpoint: Checkpoint,
+    probe: Probe[Any, Any],
+    optimiser: "_Optimiser",
+    generator: np.random.Generator,
+) -> _History:
+    """What the training has done before; the others are put where it stopped."""
+    state = checkpoint.read()
+    if state is None:
+        return _History()
+    with reading(checkpoint.path):
+        probe.load_state_dict(state["probe"])
+        optimiser.load_state_dict(state["optimiser"])
+        generator.bit_generator.state = state["order"]
+        return _History(**state["history"])
 
 
 class _Optimiser:
@@ -154,6 +230,20 @@ class _Optimiser:
         self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             self._optimiser, mode="max", factor=0.5, patience=0, threshold=0
         )
+        self._parts: dict[str, Any] = {
+            "optimiser": self._optimiser,
+            "decay": self._decay,
+            "plateau": self.plateau,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next update depends on, but for the weights."""
+        return {name: each.state_dict() for name, each in self._parts.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        for name, each in self._parts.items():
+            each.load_state_dict(state[name])
 
     def update(self, examples: Sequence[Any]) -> float:
         """Update the weights on a batch, and return its loss.
@@ -162,6 +252,7 @@ class _Optimiser:
             InputError: the loss is not a finite number.
         """
         settings = self._settings
+        self._probe.train()
         self._optimiser.zero_grad(set_to_none=True)
         penalty = settings.mix_l2 * self._probe.inputs.mix_penalty()
         loss = self._probe.loss(examples) + penalty

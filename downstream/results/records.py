@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from downstream.inputs.options import AS_THEY_ARE
-from downstream.settings import SMALL_MIX_RATE
+from downstream.settings import SMALL_INPUTS
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path, locked
@@ -141,7 +141,10 @@ class Result:
         """The settings of layer states that differ from the preset's."""
         usual = dict(STATE_SETTINGS)
         if self.preset == "small":
-            usual["mix_rate"] = SMALL_MIX_RATE
+            usual |= {name: SMALL_INPUTS.get(name, usual[name]) for name in usual}
+        # There is nothing beside the states to match.
+        if self.inputs == "features":
+            del usual["match_vectors"]
         given = self.settings
         return {name: given[name] for name in usual if given[name] != usual[name]}
 

@@ -201,7 +201,7 @@ def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
     Its name has a hash of the encoder and the sentences, so that an encoder which was
     trained further gets another.
     """
-    contents = list(elmo.sentence_encoder.identity.values()) + list(sentences)
+    contents = list(elmo.identity.values()) + list(sentences)
     features = folder / f"{fingerprint(each.encode() for each in contents)}.h5"
     if not features.exists():
         # float16 takes half the space; probes mix the layers in float32.

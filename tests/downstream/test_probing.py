@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from downstream.__main__ import main
+from downstream.inputs.options import AS_THEY_ARE
 from downstream.results.records import Result
-from downstream.settings import SMALL_MIX_RATE, with_changes
+from downstream.settings import SMALL_INPUTS, with_changes
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
@@ -149,7 +150,8 @@ def test_help_shows_what_people_use_and_help_all_the_rest(name: str, capsys: pyt
 @pytest.mark.parametrize("name", TASKS)
 def test_no_number_is_too_absurd_to_be_refused(name: str) -> None:
     task = import_module(f"downstream.tasks.{name}.task").TASK
-    assert (task.small.mix_rate, task.published.mix_rate) == (SMALL_MIX_RATE, 1.0), "tables tell encoders by it"
+    for preset, expected in ((task.small, SMALL_INPUTS), (task.published, vars(AS_THEY_ARE))):
+        assert {each: getattr(preset, each) for each in expected} == expected, "tables tell encoders by it"
     for each in fields(task.published):
         value = getattr(task.published, each.name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):

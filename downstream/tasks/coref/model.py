@@ -2,8 +2,8 @@
 mention scores → the best spans → antecedents from coarse to fine, with higher-order
 inference → chains.
 
-Its character CNN and its second word vectors for the head attention (GloVe of a window
-of 2 words) are left out.
+Its character CNN is left out; the head attention has the word vectors of the LSTM, not
+others of a window of 2 words.
 """
 
 import re
@@ -52,10 +52,10 @@ class CorefDocument:
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
-    With a head size of 0, the head attention reads the inputs at unit length, as the
-    published model reads its word vectors: else products of two spans start far larger
-    than the other parts of a pair. Dropout comes after, as bringing to unit length
-    would undo its 1 / (1 − p).
+    With a head size of 0, as published, word vectors are brought to unit length (else
+    products of two spans start far larger than the other parts of a pair), and the head
+    attention reads them alone, or layer states of unit length where there are no word
+    vectors. Dropout comes after, as bringing to unit length would undo its 1 / (1 − p).
 
     Args:
         inputs: of a batch of sentences.
@@ -82,13 +82,16 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             hidden_size=settings.hidden_size,
             layers=settings.layers,
             dropout=settings.lstm_dropout,
+            coupled=settings.coupled,
         )
         self.heads: torch.nn.Linear | None = None
         if settings.head_size:
             self.heads = torch.nn.Linear(inputs.size, settings.head_size)
+        # Word vectors stand last.
+        self._head_columns = sum(inputs.sizes[1:]) or inputs.size
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
-            head_size=settings.head_size or inputs.size,
+            head_size=settings.head_size or self._head_columns,
             settings=settings,
         )
         self.antecedents = AntecedentScorer(
@@ -117,7 +120,8 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         if self.heads:
             heads = self.heads(self.lexical_dropout(x))
         else:
-            heads = self.lexical_dropout(normalize(x, dim=-1))
+            words = x[:, -self._head_columns :]
+            heads = self.lexical_dropout(normalize(words, dim=1))
         # How many words a span may have that begins at each word of its sentence.
         lengths = [len(sentence.words) for sentence in chosen]
         rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
@@ -179,6 +183,8 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         cut: dict[int, tuple[Tensor, Tensor]] = {}
         for rows in like_length([len(sentence.words) for sentence in sentences]):
             x, lengths = self.inputs([sentences[row] for row in rows])  # [B, T, D]
+            if self.heads is None:
+                x = self.inputs.with_unit_words(x)
             states = self.encoder(self.lexical_dropout(x), lengths)  # [B, T, 2H]
             padded = zip(rows, lengths.tolist(), states, x, strict=True)
             for row, length, state, words in padded:

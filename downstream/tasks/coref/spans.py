@@ -44,9 +44,16 @@ class CorefSettings(TrainingSettings):
             ge=0,
             le=MOST_UNITS,
             description="project the inputs to this size for the head attention (0: "
-            "only to unit length)",
+            "it reads word vectors at unit length, as the LSTM does)",
         ),
     ] = 0
+    coupled: Annotated[
+        bool,
+        Meta(
+            description="LSTM cells with one gate for input and forgetting, dropout on "
+            "the recurrent state and learned first states"
+        ),
+    ] = True
     span_width: Annotated[
         int, Meta(ge=1, le=10_000, description="most words of a span")
     ] = 30

@@ -29,7 +29,7 @@ from downstream.readers.conll2012 import (
     Document,
     read_documents,
 )
-from downstream.settings import SMALL_MIX_RATE, ReaderOptions
+from downstream.settings import SMALL_INPUTS, ReaderOptions
 from downstream.tasks.coref.json_documents import read_json_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import (
@@ -58,7 +58,9 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:
         return example.sentences
 
-    def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:
+    def vocabulary(
+        self, train: Sequence[CorefDocument], settings: CorefSettings
+    ) -> dict[str, Any]:
         """The genres, where the names of documents tell several; whether speakers are
         known.
         """
@@ -177,13 +179,14 @@ TASK = CorefTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         decay=0.87,
         epochs=20,
         patience=20,
         hidden_size=100,
         layers=1,
         head_size=100,
+        coupled=False,
         span_width=10,
         span_ratio=0.3,
         antecedents=25,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from downstream.readers.label_sets import TWO_CLASSES
 from downstream.settings import (
-    SMALL_MIX_RATE,
+    SMALL_INPUTS,
     ReaderOptions,
     Size,
     TrainingSettings,
@@ -99,7 +99,7 @@ TASK = ImdbTask(
         PUBLISHED,
         learning_rate=1e-3,
         gradient_norm=5.0,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         batch_size=32,
         decay=0.95,
         epochs=5,

@@ -1,8 +1,8 @@
 """Named entity recognition: which spans of a sentence are names, and of what type.
 
-The model is the biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout
-→ CRF over BIOUL tags, with the hyper-parameters published for ELMo on CoNLL-2003. Their
-character CNN is left out, as inputs are compared. The score is conlleval's entity F1.
+The model is the biLSTM-CRF of Peters et al. (2018): inputs, and vectors of words and
+spellings that it trains → dropout → biLSTM → dropout → CRF over BIOUL tags, with the
+hyper-parameters published for ELMo on CoNLL-2003. The score is conlleval's entity F1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.metrics import count_items, precision_recall_f1
 from downstream.modules.lstm import BiLstm
 from downstream.modules.tagging import Tags
+from downstream.modules.trained_words import TrainedWords, frequent
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
     bio_spans,
@@ -34,7 +35,8 @@ from downstream.readers.columns import (
 from downstream.readers.rows import object_rows
 from downstream.readers.tagged_rows import FEATURES, read_tagged_rows
 from downstream.settings import (
-    SMALL_MIX_RATE,
+    MOST_UNITS,
+    SMALL_INPUTS,
     Dropout,
     ReaderOptions,
     Size,
@@ -56,6 +58,16 @@ class TaggedSentence:
 class NerSettings(TrainingSettings):
     """Hyper-parameters of the tagger."""
 
+    word_size: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MOST_UNITS,
+            description="numbers of a vector of each lower-cased word, which is "
+            "trained with a CNN over its characters (0: neither)",
+        ),
+    ] = 50
+    filters: Annotated[Size, Meta(description="of the CNN over characters")] = 128
     hidden_size: Annotated[
         Size, Meta(description="units of the LSTM, each direction")
     ] = 200
@@ -72,6 +84,8 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         inputs: of a batch of sentences.
         settings: the hyper-parameters.
         types: of the entities that it can predict.
+        words: lower-cased, that get a vector of their own.
+        characters: that get one.
     """
 
     def __init__(
@@ -80,14 +94,26 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         inputs: ProbeInputs,
         settings: NerSettings,
         types: Sequence[str],
+        words: Sequence[str],
+        characters: Sequence[str],
     ) -> None:
         super().__init__()
         self.inputs = inputs
         # B begins an entity, I is inside, L is its last word, U its only one.
         self.tags = Tags(types, "BILU")
         self.dropout = torch.nn.Dropout(settings.dropout)
+        input_size = inputs.size
+        self.words: TrainedWords | None = None
+        if settings.word_size:
+            self.words = TrainedWords(
+                words,
+                characters,
+                word_size=settings.word_size,
+                filters=settings.filters,
+            )
+            input_size += self.words.output_size
         self.lstm = BiLstm(
-            input_size=inputs.size,
+            input_size=input_size,
             hidden_size=settings.hidden_size,
             layers=settings.layers,
             dropout=settings.dropout,
@@ -100,7 +126,11 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the
         CPU.
         """
-        x, lengths = self.inputs([each.sentence for each in examples])  # [B, T, D]
+        sentences = [each.sentence for each in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
+        if self.words is not None:
+            trained = self.words([sentence.words for sentence in sentences])
+            x = torch.cat([x, trained], dim=2)
         return self.output(self.dropout(self.lstm(self.dropout(x), lengths))), lengths
 
     def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
@@ -174,8 +204,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
         spans = relabelled(bio_spans(example.tags), names)
         return replace(example, tags=bio_tags(spans, len(example.tags)))
 
-    def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
-        """The entity types of `train`."""
+    def vocabulary(
+        self, train: Sequence[TaggedSentence], settings: NerSettings
+    ) -> dict[str, Any]:
+        """The entity types of `train`, and the words and characters that get vectors of
+        their own.
+        """
         tags = chain.from_iterable(example.tags for example in train)
         types = {tag[2:] for tag in tags if tag != "O"}
         if not types:
@@ -183,7 +217,14 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 "the training data holds no entity, as all its tags are O: "
                 "--column gives another column of tags"
             )
-        return {"types": sorted(types)}
+        words: list[str] = []
+        if settings.word_size:
+            words += chain.from_iterable(each.sentence.words for each in train)
+        return {
+            "types": sorted(types),
+            "words": frequent(word.lower() for word in words),
+            "characters": frequent(chain.from_iterable(words)),
+        }
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both
@@ -222,12 +263,13 @@ TASK = NerTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         batch_size=32,
         epochs=15,
         patience=5,
         hidden_size=100,
         layers=1,
         dropout=0.3,
+        word_size=0,
     ),
 )

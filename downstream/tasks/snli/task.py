@@ -28,7 +28,7 @@ from downstream.readers.label_sets import NLI
 from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.settings import (
     MOST_UNITS,
-    SMALL_MIX_RATE,
+    SMALL_INPUTS,
     Dropout,
     ReaderOptions,
     Size,
@@ -192,7 +192,9 @@ class SnliTask(ClassificationTask[SentencePair]):
     def sentences(self, example: SentencePair) -> list[TaskSentence]:
         return [example.premise, example.hypothesis]
 
-    def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
+    def vocabulary(
+        self, train: Sequence[SentencePair], settings: SnliSettings
+    ) -> dict[str, Any]:
         """SNLI's three labels, or, where there are others, the labels of `train`."""
         found = {example.label for example in train}
         return {"labels": list(NLI.names) if found <= set(NLI.names) else sorted(found)}
@@ -229,7 +231,7 @@ TASK = SnliTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         learning_rate=1e-3,
         # Seven epochs see no plateau, or see one at different times.
         halve_on_plateau=False,

@@ -37,7 +37,7 @@ from downstream.readers.conll2012 import (
     read_documents,
 )
 from downstream.settings import (
-    SMALL_MIX_RATE,
+    SMALL_INPUTS,
     ReaderOptions,
 )
 from downstream.tasks.srl.model import (
@@ -102,7 +102,9 @@ class SrlTask(Task[SrlSentence, Roles]):
         ]
         return replace(example, propositions=propositions)
 
-    def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
+    def vocabulary(
+        self, train: Sequence[SrlSentence], settings: SrlSettings
+    ) -> dict[str, Any]:
         """The roles of `train`."""
         spans = chain.from_iterable(_spans(train))
         return {"labels": sorted({span.label for span in spans})}
@@ -198,7 +200,7 @@ TASK = SrlTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         learning_rate=2e-3,
         optimiser="adam",
         decay=0.9,

@@ -22,7 +22,7 @@ from downstream.readers.label_sets import FIVE_CLASSES, LabelSet
 from downstream.readers.labelled_rows import read_labelled_rows
 from downstream.readers.rows import beginning
 from downstream.settings import (
-    SMALL_MIX_RATE,
+    SMALL_INPUTS,
     ReaderOptions,
     TrainingSettings,
 )
@@ -162,7 +162,7 @@ TASK = Sst5Task(
     # Smaller layers and two epochs, for a CPU.
     small=replace(
         PUBLISHED,
-        mix_rate=SMALL_MIX_RATE,
+        **SMALL_INPUTS,
         decay=0.95,
         epochs=2,
         patience=2,

@@ -101,6 +101,17 @@ def test_both_is_states_then_vectors(features: Path) -> None:
     assert [each.numel() for each in ProbeInputs(sources).mix_parameters()] == [states.layers, 1], "and the scale"
 
 
+def test_word_vectors_at_unit_length(features: Path) -> None:
+    words = WordTable("random:3:5", "random:4:2", sentences=SENTENCES)
+    inputs = ProbeInputs(InputSources(words=words, states=FeatureStates(features, sentences=SENTENCES)))
+    x, lengths = inputs(SENTENCES)
+    states, *vectors = inputs.with_unit_words(x).split([12, 5, 2], dim=2)
+    assert torch.equal(states, x[..., :12])
+    for unit, whole in zip(vectors, x[..., 12:].split([5, 2], dim=2), strict=True):
+        torch.testing.assert_close(unit.norm(dim=2), valid_mask(lengths, x.device).float())
+        torch.testing.assert_close(unit * whole.norm(dim=2, keepdim=True), whole)
+
+
 def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\nc 5 1\nfar 100 100\n")
     train = [TaskSentence(("a", "b", "none"), "f", 1), TaskSentence(("c", "a"), "f", 2)]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
-from downstream.modules.lstm import AlternatingLstm, HighwayBiLstm, padded_bilstm
+from downstream.modules.lstm import AlternatingLstm, CoupledLstm, HighwayBiLstm, padded_bilstm
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -26,16 +26,50 @@ def test_padded_sentences_give_what_packed_ones_give(dtype: torch.dtype, layers:
         torch.testing.assert_close(ours, theirs, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
-def test_highways() -> None:
+def plain_coupled(lstm: CoupledLstm, x: Tensor, mask: Tensor) -> Tensor:
+    """Lee et al.'s cell (2018), word by word and gate by gate: [T, D] → [T, H]."""
+    hidden, cell = lstm.start
+    states = []
+    for word in x:
+        read = torch.cat([word, mask * hidden])
+        enter, candidate, leave = (lstm.gates.weight @ read + lstm.gates.bias).view(3, -1)
+        cell = (1 - enter.sigmoid()) * cell + enter.sigmoid() * candidate.tanh()
+        hidden = leave.sigmoid() * cell.tanh()
+        states.append(hidden)
+    return torch.stack(states)
+
+
+def test_coupled_cells_are_those_of_the_equations() -> None:
     torch.manual_seed(0)
-    encoder = HighwayBiLstm(input_size=3, hidden_size=2, layers=3, dropout=0.0)
+    lstm = CoupledLstm(3, 4, dropout=0.5).double()
+    for gate in lstm.gates.weight.chunk(3):
+        torch.testing.assert_close((gate @ gate.T).float(), torch.eye(4))
+    x = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(1)
+    states = lstm(x)
+    torch.manual_seed(1)
+    masks = torch.nn.functional.dropout(torch.ones(2, 4, dtype=torch.float64), 0.5)
+    plain = torch.stack([plain_coupled(lstm, row, mask) for row, mask in zip(x, masks, strict=True)])
+    assert set(masks.unique().tolist()) == {0.0, 2.0}
+    leaves = [x, *lstm.parameters()]
+    own, theirs = (torch.autograd.grad((each**2).sum(), leaves) for each in (states, plain))
+    torch.testing.assert_close((states, own), (plain, theirs))
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_highways(coupled: bool) -> None:
+    torch.manual_seed(0)
+    encoder = HighwayBiLstm(input_size=3, hidden_size=2, layers=3, dropout=0.0, coupled=coupled)
     lengths = [4, 1, 7, 3]
     sentences = [torch.randn(length, 3) for length in lengths]
     together = encoder(torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), torch.tensor(lengths))
     for row, sentence in zip(together, sentences, strict=True):
         x = sentence.unsqueeze(0)
         for number, layer in enumerate(encoder.layers):
-            y = layer.lstm(x)[0]
+            if coupled:
+                y = torch.cat([layer.forwards(x), layer.backwards(x.flip(1)).flip(1)], dim=2)
+            else:
+                y = layer.lstm(x)[0]
             if number:
                 share = encoder.gates[number - 1](y).sigmoid()
                 y = share * y + (1 - share) * x

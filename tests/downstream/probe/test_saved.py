@@ -1,13 +1,16 @@
 """Saved probes: kept, scored on other data, and refused where inputs or files are others."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from downstream.__main__ import main
+from downstream.probe.training import evaluate
 from downstream.results.records import Result
+from elmoc.errors import InputError
 from elmoc.files.checksums import FileChecksum
 from safetensors.torch import load_file, save_file
 from tests.downstream.conftest import columns, words_of, write_random_features
@@ -47,6 +50,44 @@ def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
         assert written == (tmp_path / "first" / f"ner.{kind}.seed1.dev.conll").read_bytes()
         called = run_probe("ner", ProbeData(test=[ten]), inputs, ProbeOptions(evaluate_only=probe))
         assert (called.mean, called.lines[0].as_json()) == ({kind: line["mean"]}, line)
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimiser": "adadelta", "halve_on_plateau": True, "decay": 0.9}])
+def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(
+    tmp_path: Path, ten: Path, inputs: InputOptions, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(folder: str, seed: int = 1) -> dict[str, Any]:
+        chosen = TINY | {"epochs": 5, "patience": 5, "word_size": 3, "filters": 4} | settings
+        options = ProbeOptions(inputs="both", seeds=f"{seed}-{seed}", settings=chosen, save=tmp_path / folder)
+        [line] = run_probe("ner", ProbeData(train=[ten], dev=[ten]), inputs, options).lines
+        curve = [{**epoch, "seconds": 0} for epoch in line.curves[0]]
+        return {"scores": line.scores, "curve": curve, "mixes": line.mixes, "best": line.best_epochs}
+
+    def evaluate_thrice(*given: Any) -> Any:
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return evaluate(*given)
+
+    calls: list[Any] = []
+    whole = train("whole")
+    monkeypatch.setattr("downstream.probe.training.evaluate", evaluate_thrice)
+    with pytest.raises(KeyboardInterrupt):
+        train("stopped")
+    checkpoint = tmp_path / "stopped" / "ner.both.seed1.checkpoint"
+    kept = checkpoint.read_bytes()
+    assert train("stopped") == whole
+    assert len(calls) == 3 + 3, "the third epoch is run again"
+    assert not checkpoint.exists()
+    weights = [load_file(tmp_path / name / "both.seed1/probe.safetensors") for name in ("whole", "stopped")]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])
+    of_another = tmp_path / "stopped" / "ner.both.seed2.checkpoint"
+    of_another.write_bytes(kept)
+    assert train("stopped", 2) == train("whole", 2), "a checkpoint of another training is not read"
+    checkpoint.write_bytes(kept[:-30])
+    with pytest.raises(InputError, match=re.escape(str(checkpoint))):
+        train("stopped")
 
 
 def test_data_with_a_label_that_training_had_not_and_another_column(

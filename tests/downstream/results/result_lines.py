@@ -7,8 +7,9 @@ from typing import Any
 
 from downstream.results.records import STATE_SETTINGS
 from downstream.results.rows import Row, compared_rows
+from downstream.settings import SMALL_INPUTS
 
-SETTINGS = STATE_SETTINGS | {"learning_rate": 0.001, "hidden_size": 200, "mix_rate": 10.0, "train_fraction": 1.0}
+SETTINGS = STATE_SETTINGS | SMALL_INPUTS | {"learning_rate": 0.001, "hidden_size": 200, "train_fraction": 1.0}
 
 WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
 BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75

@@ -76,8 +76,8 @@ def test_chains_are_read_through_a_document(tmp_path: Path) -> None:
     assert first.speakers == ["A"] * 9 + ["B"] * 3
     assert [document.genre for document in documents] == ["bn", "academic", ""]
     assert TASK.sentences(first) == first.sentences
-    assert TASK.vocabulary(documents) == {"genres": ["academic", "bn"], "speakers": True}
-    assert TASK.vocabulary([second]) == {"genres": [], "speakers": False}, "one genre tells nothing"
+    assert TASK.vocabulary(documents, TASK.small) == {"genres": ["academic", "bn"], "speakers": True}
+    assert TASK.vocabulary([second], TASK.small) == {"genres": [], "speakers": False}, "one genre tells nothing"
 
 
 def test_chains_stand_in_the_order_in_which_the_official_scorer_numbers_them(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def tiny_probe(documents: list[CorefDocument], **changes: float) -> CorefProbe:
     words = WordTable("random:1:6", sentences=[sentence for document in documents for sentence in document.sentences])
     settings = CorefSettings(**{**TASK.small.__dict__, "hidden_size": 4, "feed_forward_size": 5, **changes})
     inputs = ProbeInputs(InputSources(words=words, states=None))
-    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(documents))
+    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(documents, settings))
     assert isinstance(probe, CorefProbe)
     return probe
 
@@ -165,7 +165,7 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     assert probe.heads.out_features == 3
     losses = {round(probe.loss(documents).item(), 4) for _ in range(20)}
     assert len(losses) == 3, "three windows of two sentences of four"
-    whole = tiny_probe(documents, head_size=0)
+    whole = tiny_probe(documents, head_size=0, coupled=True)
     seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
     whole.spans.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
     whole.eval().loss(documents)

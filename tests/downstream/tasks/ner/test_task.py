@@ -46,7 +46,8 @@ def probe_of(examples: list[TaggedSentence]) -> NerProbe:
     torch.manual_seed(3)
     words = WordTable("random:1:6", sentences=[example.sentence for example in examples])
     inputs = ProbeInputs(InputSources(words=words, states=None))
-    probe = TASK.model(inputs=inputs, settings=replace(TASK.published, hidden_size=4), **TASK.vocabulary(examples))
+    settings = replace(TASK.published, hidden_size=4)
+    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(examples, settings))
     assert isinstance(probe, NerProbe)
     with torch.no_grad():
         probe.crf.transitions.normal_()

@@ -1,0 +1,48 @@
+"""Checkpoints: a training that was stopped goes on behind its last whole epoch, and
+ends as if nothing had stopped it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmoc.errors import reading
+from elmoc.files.writing import atomic_path
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file in which a training keeps its state.
+
+    path: of the file.
+    training: equal for trainings that do the same.
+    """
+
+    path: Path
+    training: str
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Replace what is there by tensors and plain values."""
+        random = [torch.get_rng_state(), torch.cuda.get_rng_state_all()]
+        with atomic_path(self.path) as partial:
+            torch.save(state | {"training": self.training, "random": random}, partial)
+
+    def read(self) -> dict[str, Any] | None:
+        """What this training has written, whose random state is set again; None where
+        there is nothing of it.
+
+        Raises:
+            InputError: the file is damaged or foreign.
+        """
+        if not self.path.exists():
+            return None
+        with reading(self.path):
+            state: dict[str, Any] = torch.load(self.path, weights_only=True)
+            if state["training"] != self.training:
+                return None
+        on_cpu, on_gpus = state["random"]
+        torch.set_rng_state(on_cpu)
+        torch.cuda.set_rng_state_all(on_gpus)
+        return state
