@@ -5,7 +5,6 @@ The sets, their homes and what is done with their files are in `parts/task_sets.
 """
 
 import sys
-import tarfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -64,8 +63,8 @@ class TaskDataCommand:
     source: Annotated[
         Path,
         Meta(
-            description="what was downloaded: a file, a .zip or .tar archive, or a "
-            "folder of them, as they are or unpacked",
+            description="what was downloaded: a file, a .zip archive, or a folder of "
+            "them, as they are or unpacked",
             extra={"option": "--from", "metavar": "DOWNLOADED"},
         ),
     ]
@@ -112,7 +111,7 @@ def convert_task_data(name: Name, source: Path, out: Path) -> None:
 
 
 def open_downloads(source: Path, stack: ExitStack) -> Files:
-    """Open what was downloaded: a file, a .zip or .tar archive, or a folder of them.
+    """Open what was downloaded: a file, a .zip archive, or a folder of them.
 
     Args:
         source: of the files.
@@ -128,10 +127,6 @@ def open_downloads(source: Path, stack: ExitStack) -> Files:
                 zipped = stack.enter_context(ZipFile(path))
                 for name in zipped.namelist():
                     files[f"{path}/{name}"] = partial(zipped.open, name)
-            elif path.name.endswith((".tar", ".tar.gz", ".tgz")):
-                tar = stack.enter_context(tarfile.TarFile.open(path))
-                for member in tar:
-                    files[f"{path}/{member.name}"] = partial(tar.extractfile, member)
             else:
                 files[path.as_posix()] = partial(open_binary, path)
     return files

@@ -13,7 +13,6 @@ Letters: n words and pieces, E width of the model's states.
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,8 +43,6 @@ _PART_WORDS = 1 << 14
 # Words to which the map from pieces is fitted, and the share that tells how near it is.
 _FITTED_WORDS = 50_000
 _APART = 20
-# Words by which the speed is told.
-_TRIAL_WORDS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +133,9 @@ class Teacher:
             raise InputError(f"{name} has layers 0 to {count}, not all of --layers")
         self.size = int(model.config.hidden_size)
         shown = ", ".join(map(str, self.layers))
-        self.about = f"{_plain_name(name)} ({licence_of(name)}), layers {shown}"
+        # Without the path of its directory.
+        plain_name = Path(os.path.abspath(name)).name if os.path.isdir(name) else name
+        self.about = f"{plain_name} ({licence_of(name)}), layers {shown}"
         weights = torch.cat([each.flatten()[:64] for each in model.parameters()])
         self._sample = weights.detach().float().cpu().numpy().tobytes()
 
@@ -187,7 +186,7 @@ def make_teacher_vectors(
     out: Path | str,
     options: TeacherOptions = TeacherOptions(),
 ) -> None:
-    """Make the file of word vectors of a teacher. Its speed and size are told before.
+    """Make the file of word vectors of a teacher. Its size is told before.
 
     An interrupted call goes on where it was: parts that are done are beside `out`.
 
@@ -203,6 +202,8 @@ def make_teacher_vectors(
         InputError: the file exists or is being made, or the corpus or the model cannot
             be used.
     """
+    from elmoc.word_vectors.pieces import divide
+
     out = Path(out)
     if out.suffix != ".safetensors":
         raise InputError(f"{out} must be named .safetensors, as it is opened by that")
@@ -211,38 +212,27 @@ def make_teacher_vectors(
         words_of.require_words()
         lexicon = words_of.lexicon[: options.words]
         teacher = Teacher(model, options)
-        items = _items(teacher, lexicon)
-        rows = _read_all(teacher, items, out)
+        # The pieces of each word, then every piece by itself.
+        divided = divide(teacher.tokenizer, lexicon)
+        items = [ids[:_MOST_PIECES] for ids in divided] + teacher.pieces
+        parts = out.with_name(f".{out.name}.parts")
+        # Parts of another model, or of other words, are not gone on with.
+        rows = _read_all(teacher, items, parts / teacher.name_of(items))
         counts = words_of.counts[: options.words]
         vectors = taught_vectors(lexicon, counts, items, rows, teacher)
         with atomic_path(out, checksum=True) as partial_file:
             vectors.write(partial_file)
-        remove(_parts(out))
+        remove(parts)
     say(f"{out}: {human_bytes(out.stat().st_size)}, {teacher.about}")
 
 
-def _items(teacher: Teacher, words: Sequence[str]) -> list[list[int]]:
-    """The pieces of each word, then every piece by itself."""
-    from elmoc.word_vectors.pieces import divide
-
-    divided = divide(teacher.tokenizer, words)
-    return [ids[:_MOST_PIECES] for ids in divided] + teacher.pieces
-
-
-def _parts(out: Path) -> Path:
-    return out.with_name(f".{out.name}.parts")
-
-
-def _read_all(teacher: Teacher, items: list[list[int]], out: Path) -> np.ndarray:
-    """float16 [n, E], the vectors of all items, read part by part."""
+def _read_all(teacher: Teacher, items: list[list[int]], folder: Path) -> np.ndarray:
+    """float16 [n, E], the vectors of all items, read part by part into a folder."""
     order = sorted(range(len(items)), key=lambda row: len(items[row]))
-    # Parts of another model, or of other words, are not gone on with.
-    folder = _parts(out) / teacher.name_of(items)
     folder.mkdir(parents=True, exist_ok=True)
     size = len(items) * teacher.size * 2
     say(
-        f"{len(items):,} words and pieces, about {_words_per_second(teacher, items):,} "
-        f"a second; at most {human_bytes(size)}; {teacher.about}"
+        f"{len(items):,} words and pieces, at most {human_bytes(size)}; {teacher.about}"
     )
     rows = np.empty((len(items), teacher.size), dtype=np.float16)
     bar = progress_bar(total=len(items), unit=" words", desc="teacher")
@@ -264,16 +254,6 @@ def _read_all(teacher: Teacher, items: list[list[int]], out: Path) -> np.ndarray
                 save_array(path, some)
             rows[chosen] = some
     return rows
-
-
-def _words_per_second(teacher: Teacher, items: Sequence[Sequence[int]]) -> int:
-    """How fast the teacher reads, by a sample of the items."""
-    sample = sorted(items[:: -(-len(items) // _TRIAL_WORDS)], key=len)
-    # The first batch waits for memory.
-    list(teacher.read(sample[-1:]))
-    began = time.perf_counter()
-    list(teacher.read(sample))
-    return round(len(sample) / (time.perf_counter() - began))
 
 
 def taught_vectors(
@@ -325,11 +305,6 @@ def taught_vectors(
         about=teacher.about,
         counts=counts,
     )
-
-
-def _plain_name(model: str) -> str:
-    """The name of a model, without the path of its directory."""
-    return Path(os.path.abspath(model)).name if os.path.isdir(model) else model
 
 
 def licence_of(model: str) -> str:

@@ -1,6 +1,6 @@
 """Encoding: the steps from tokenised sentences to layer states.
 
-`ElmoC` is made of a `SentenceEncoder`. Feature dumps, modules and adapters for other
+`ElmoC` is a `SentenceEncoder`. Feature dumps, modules and adapters for other
 libraries call its steps themselves: choose layers, look words up, encode.
 Letters: B sentences of a batch, T time, L layers, P projection, n words of a sentence,
 M units (words or subwords) of all sentences, E width of a word vector.
@@ -84,16 +84,16 @@ class SentenceEncoder:
                 f"pooling is {', '.join(POOLINGS)}, for models that read subwords "
                 f"alone; not {pooling!r}"
             )
-        self._directory = directory
-        self._word_vectors = word_vectors
-        encoder = directory.encoder
-        self.layers = encoder.config.sizes.layers + 1
-        self.width = encoder.width
+        self.directory = directory
+        self.word_vectors = word_vectors
+        self.encoder = directory.encoder
+        self.layers = self.encoder.config.sizes.layers + 1
+        self.width = self.encoder.width
         self.precision = precision
         self.pooling = pooling
-        self.fingerprint = encoder.fingerprint()
+        self.fingerprint = self.encoder.fingerprint()
         # Weights are packed for the products of inference once, here.
-        self._inference = InferenceEncoder(encoder, precision=precision)
+        self._inference = InferenceEncoder(self.encoder, precision=precision)
         self.device = self._inference.device
         self._rows = WordRows(directory.transform, word_vectors)
         self.unknown_words = self._rows.unknown
@@ -103,17 +103,17 @@ class SentenceEncoder:
         """The names of everything that layer states depend on, as attributes of a
         feature file: this release, weights, word vectors and precision.
         """
-        settings = self._directory.encoder.config.to_dict() | {"dropout": None}
+        settings = self.directory.encoder.config.to_dict() | {"dropout": None}
         names = {
             "elmoc": VERSION,
             "model": self.fingerprint,
             # Weights do not tell clips, residual connections, or heads; dropout is for
             # training alone.
             "settings": fingerprint([repr(settings).encode()]),
-            "word_vectors": self._word_vectors.fingerprint,
+            "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,
             "pooling": self.pooling,
-            "packed_from": self._directory.packed_from,
+            "packed_from": self.directory.packed_from,
         }
         # Models of words, and those that are not packed, keep the names that they had
         # before there were others.
@@ -228,7 +228,7 @@ class SentenceEncoder:
         Raises:
             InputError: the encoder has no state to carry.
         """
-        sizes = self._directory.encoder.config.sizes
+        sizes = self.directory.encoder.config.sizes
         if not sizes.carries_state:
             raise InputError(
                 f"the encoder ({sizes.description}) carries nothing from one sentence "
@@ -284,9 +284,9 @@ class SentenceEncoder:
         own = states.clone(memory_format=torch.contiguous_format)
         if not all_finite(own.cpu().numpy()):
             raise InputError(
-                f"{self._directory.path or 'this model'} gives layer states that are "
+                f"{self.directory.path or 'this model'} gives layer states that are "
                 "not finite: numbers of it, or of its word vectors "
-                f"({self._word_vectors.origin}), are too large"
+                f"({self.word_vectors.origin}), are too large"
             )
         return own
 

@@ -15,10 +15,9 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
 from elmoc.devices import Device, checked_device, choose_precision
-from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.model_directory import (
     ModelDirectory,
     model_files,
@@ -32,7 +31,7 @@ from elmoc.sharing.trainings import training_words
 from elmoc.word_vectors.sources import WordVectors
 
 
-class ElmoC:
+class ElmoC(SentenceEncoder):
     """A trained encoder with its word vectors: tokenised sentences in, layer states
     out.
 
@@ -42,7 +41,6 @@ class ElmoC:
     i]` belongs to the i-th token. States that are not finite are an `InputError`.
 
     encoder: the trained encoder; its weights must not change.
-    sentence_encoder: the steps of embedding, for dumps and adapters.
     layers: L + 1, the context-independent layer 0 included.
     width: 2P, the width of a layer state.
     device: where the encoder computes.
@@ -61,17 +59,7 @@ class ElmoC:
         precision: Precision = "float32",
         pooling: str | None = None,
     ) -> None:
-        inner = SentenceEncoder(directory, word_vectors, precision, pooling)
-        self.directory = directory
-        self.word_vectors = word_vectors
-        self.encoder = directory.encoder
-        self.sentence_encoder = inner
-        self.layers = inner.layers
-        self.width = inner.width
-        self.device = inner.device
-        self.precision = inner.precision
-        self.unknown_words = inner.unknown_words
-        self.fingerprint = inner.fingerprint
+        super().__init__(directory, word_vectors, precision, pooling)
         with reading(f"the training record of {directory.path or 'this model'}"):
             self.training_words = training_words(directory.training)
 
@@ -178,9 +166,8 @@ class ElmoC:
             batch_size: sentences a batch at most.
             progress: called after each batch with its number of words.
         """
-        inner = self.sentence_encoder
-        return inner.encode(
-            inner.look_up(sentences),
+        return self.encode(
+            self.look_up(sentences),
             batch_words=batch_words,
             batch_size=batch_size,
             progress=progress,
@@ -199,9 +186,7 @@ class ElmoC:
             yield from self.embed_batch(buffer, batch_size=batch_size)
 
     def embed_documents(
-        self,
-        documents: Sequence[Sequence[Sequence[str]]],
-        carried: CarriedState | None = None,
+        self, documents: Sequence[Sequence[Sequence[str]]]
     ) -> list[list[Tensor]]:
         """Layer states with the state carried on from each sentence of a document to
         the next, in both directions.
@@ -211,16 +196,11 @@ class ElmoC:
 
         Args:
             documents: lists of sentences.
-            carried: with one document alone, the states before it, which become those
-                after it; by default documents are read from zero state.
 
         Raises:
-            InputError: the encoder has no state to carry, or the states before several
-                documents are given.
+            InputError: the encoder has no state to carry.
         """
-        if carried is not None and len(documents) > 1:
-            raise InputError("a carried state is that of one document: give one alone")
-        return self.sentence_encoder.encode_documents(documents, carried=carried)
+        return self.encode_documents(documents)
 
     def __repr__(self) -> str:
         sizes = self.encoder.config.sizes
@@ -244,7 +224,7 @@ class ElmoC:
             self.directory,
             self.word_vectors,
             self.precision,
-            self.sentence_encoder.pooling,
+            self.pooling,
         )
 
 
@@ -254,5 +234,5 @@ def with_encoder(model: ElmoC, encoder: BidirectionalEncoder, **others: Any) -> 
         replace(model.directory, encoder=encoder, **others),
         model.word_vectors,
         model.precision,
-        model.sentence_encoder.pooling,
+        model.pooling,
     )

@@ -82,11 +82,10 @@ class LayerStates(nn.Module):
             )
 
     def _names(self) -> str:
-        inner = self._elmo.sentence_encoder
-        encoder = inner.fingerprint if self.encoder is None else "trained on"
+        encoder = self._elmo.fingerprint if self.encoder is None else "trained on"
         return (
             f"encoder {encoder}, word vectors {self._elmo.word_vectors.fingerprint}, "
-            f"pooling {inner.pooling}"
+            f"pooling {self._elmo.pooling}"
         )
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
@@ -97,21 +96,21 @@ class LayerStates(nn.Module):
             [B, T + 2], true where there is none.
         """
         place = self.get_buffer("_place")
-        inner = self._elmo.sentence_encoder
-        rows = inner.look_up(sentences)
+        rows = self._elmo.look_up(sentences)
         if not rows.ids:
             states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
             return states, place.new_zeros(0, 2, dtype=torch.bool)
         # [L + 1, n + 2, 2P] each
         if self.encoder is None:
             self._elmo = self._elmo.to(place.device)
-            inner = self._elmo.sentence_encoder
-            read = inner.encode(rows, boundaries=True, device=place.device)
+            read = self._elmo.encode(rows, boundaries=True, device=place.device)
         else:
             vectors, lengths = rows.padded()
             padded = self.encoder(vectors.to(place), lengths.to(place.device))
             read = [
-                inner.words_of(rows, index, padded[index, :, :length], boundaries=True)
+                self._elmo.words_of(
+                    rows, index, padded[index, :, :length], boundaries=True
+                )
                 for index, length in enumerate(lengths.tolist())
             ]
         turned = [each.transpose(0, 1) for each in read]

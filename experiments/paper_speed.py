@@ -50,7 +50,7 @@ STREAMS = 64
 GIGABYTES = 12.0
 BATCHES = 4
 WARM_UP = 1
-UPDATES = 3
+UPDATES = 9
 # Of the made-up text: more than the batches read.
 TOKENS = 1_000_000
 

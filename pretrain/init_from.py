@@ -104,9 +104,6 @@ def initialise_from(
             }
         )
     say(f"going on from {path}")
-    same = kept.transform and kept.transform.same_as(data.targets.transform)
-    if data.reads_targets and not same:
-        say("its targets may have had another transform")
     return model
 
 

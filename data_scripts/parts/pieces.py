@@ -382,8 +382,7 @@ def _next_sentence(ids: np.ndarray, place: int) -> int:
     """Where the first sentence begins at a place of a piece or behind it; its end, if
     none does.
     """
-    for start in range(place, len(ids), BLOCK_WORDS):
-        begins = np.flatnonzero(ids[start : start + BLOCK_WORDS] == _BEGIN_ID)
-        if len(begins):
-            return start + int(begins[0])
-    return len(ids)
+    rest = ids[place:]
+    # one by one, since a sentence ends soon, and a piece is long
+    starts = (index for index, each in enumerate(rest) if each == _BEGIN_ID)
+    return place + next(starts, len(rest))

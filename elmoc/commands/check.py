@@ -84,7 +84,7 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
     from elmoc.settings import convert
 
     if path.is_file():
-        return [partial(_check_file, path, is_named=True)]
+        return [partial(_check_file, path)]
     # Hidden files are no part of what we write.
     checks: dict[Path, Check] = {
         file: partial(_check_file, file)
@@ -110,17 +110,11 @@ def _open(path: Path, vectors: str | None) -> list[str]:
     """Open a directory, of which a file may be missing, or be of another version, and
     check the word vectors of a model, which may be elsewhere.
     """
-    from elmoc.corpus import Corpus
     from elmoc.model_directory import open_model_vectors, read_model_directory
-    from elmoc.word_vectors.table import VectorTable
 
     model = path / "model" if (path / "checkpoints").is_dir() else path
-    if (path / "corpus.json").exists():
-        corpus = Corpus(path)
-        for record in sorted((path / "vectors").glob("*.json")):
-            VectorTable(corpus, record.stem)
-    # Other directories, of results or a probe, are no more than their files.
-    elif (model / "config.json").exists() or not any(path.glob("[!.]*")):
+    # Other directories, of a corpus, results or a probe, are no more than their files.
+    if (model / "config.json").exists() or not any(path.glob("[!.]*")):
         directory = read_model_directory(model, check_files=False)
         origin = Path(open_model_vectors(directory, vectors).origin)
         source = directory.word_vectors
@@ -132,27 +126,11 @@ def _open(path: Path, vectors: str | None) -> list[str]:
     return []
 
 
-def _check_file(file: Path, *, is_named: bool = False) -> list[str]:
-    """Check a file by the checksum beside it; without one, read its structure.
-
-    Args:
-        file: of any kind.
-        is_named: whether the user has named it, and not its directory: then it is a
-            feature file, or word vectors.
-    """
-    from elmoc.features.reader import FeatureFile
-    from elmoc.files.checksums import check_archive, check_beside
-    from elmoc.word_vectors.opening import open_word_vectors
+def _check_file(file: Path) -> list[str]:
+    """Check a file by the checksum beside it."""
+    from elmoc.files.checksums import check_beside
 
     if file.suffix == ".xxh3":
         beside = file.with_suffix("")
         return [] if beside.exists() else [f"{beside} is missing: {file.name} is there"]
-    if check_beside(file):
-        return []
-    if file.suffix == ".pt":
-        check_archive(file)
-    elif is_named and file.suffix in (".bin", ".vec", ".safetensors"):
-        open_word_vectors(file)
-    elif is_named or file.suffix == ".h5":
-        FeatureFile(file).check()
-    return [f"{file} has no checksum: at most its structure was read"]
+    return [] if check_beside(file) else [f"{file} has no checksum: it was not read"]

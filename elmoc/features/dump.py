@@ -26,7 +26,7 @@ from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.layouts import Entry, FeatureShape
 from elmoc.features.options import DumpOptions
 from elmoc.features.reader import LAYOUTS, FeatureFile
-from elmoc.files.writing import atomic_path, locked, refuse_existing
+from elmoc.files.writing import atomic_path, locked
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar, wait_for_all
 from elmoc.settings import checked
@@ -82,9 +82,7 @@ def dump_features(
         for source, output in files:
             output = Path(output)
             if is_first:
-                stack.enter_context(locked(output))
-                if not options.resume:
-                    refuse_existing(output)
+                stack.enter_context(locked(output, new=not options.resume))
                 if parts_of(output) and not options.resume:
                     raise InputError(
                         f"{output} was begun by a command that did not end: give that "
@@ -166,7 +164,7 @@ class Dump:
         self._rank, self._world_size = _rank_and_world_size()
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
         self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
-        self._chosen = model.sentence_encoder.choose_layers(options.layers)
+        self._chosen = model.choose_layers(options.layers)
         self._shape = FeatureShape(
             layers=len(self._chosen.names),
             width=model.width,
@@ -186,7 +184,7 @@ class Dump:
         """A hash of all that an output depends on, with the hash of its input."""
         options = self._options
         content = [
-            self._model.sentence_encoder.identity,
+            self._model.identity,
             self._chosen.names,
             [options.dtype, options.layout, options.sentence_map],
             [options.carry_state, options.boundaries],
@@ -255,7 +253,6 @@ class Dump:
         Returns:
             The parts of all processes, in order, and the hash of all that was read.
         """
-        encoder = self._model.sentence_encoder
         folder = parts_folder(self.output)
         paths: list[Path] = []
         digest = xxhash.xxh3_64()
@@ -290,7 +287,7 @@ class Dump:
                 if is_own:
                     # Also of a part that is there: the last bits of a word's vector
                     # depend on the words that are looked up with it.
-                    rows = encoder.look_up(each.tokens for each in sentences)
+                    rows = self._model.look_up(each.tokens for each in sentences)
                 if not is_own or _is_whole(path):
                     progress.update(count_words(sentences))
                     continue
@@ -318,7 +315,7 @@ class Dump:
         """
         if self._options.carry_state:
             return (each.numpy() for each in self._carried_states(sentences, progress))
-        states = self._model.sentence_encoder.encode(
+        states = self._model.encode(
             rows,
             batch_words=self._options.batch_words,
             batch_size=self._options.batch_size,
@@ -340,7 +337,7 @@ class Dump:
                 documents.append([])
             documents[-1].append(sentence.tokens)
         encode = partial(
-            self._model.sentence_encoder.encode_documents,
+            self._model.encode_documents,
             batch_words=self._options.batch_words,
             batch_size=self._options.batch_size,
             progress=progress,
@@ -396,7 +393,7 @@ class Dump:
         """Copy the parts into the output, and remove them."""
         options = self._options
         attributes: dict[str, object] = {
-            **self._model.sentence_encoder.identity,
+            **self._model.identity,
             "layers": self._chosen.names,
             "carry_state": options.carry_state,
             "input": self.survey.fingerprint,

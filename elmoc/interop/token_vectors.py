@@ -33,7 +33,7 @@ def token_vectors(
         layers: see `SentenceEncoder.choose_layers`; several are concatenated.
         batch_size: sentences a batch at most.
     """
-    _, select = model.sentence_encoder.choose_layers(layers)
+    _, select = model.choose_layers(layers)
     words = []
     bounds = []
     for sentence in sentences:

@@ -113,7 +113,7 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
         uses: of a word.
         layer: as `SentenceEncoder.choose_layers` takes it; of several layers the mean.
     """
-    _, select = elmo.sentence_encoder.choose_layers(layer)
+    _, select = elmo.choose_layers(layer)
     states = elmo.embed_sentences(use.tokens for use in uses)
     vectors = []
     with progress_bar(

@@ -15,7 +15,6 @@ import numpy as np
 
 from elmoc.errors import reading
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.compression import require_file
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.word_vectors.fasttext_file import (
     BAD_DICTIONARY,
@@ -50,7 +49,6 @@ class FastTextVectors:
 
     def __init__(self, path: Path | str) -> None:
         self.origin = os.path.abspath(path)
-        require_file(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.header = read_header(self._content)

@@ -70,7 +70,7 @@ class JoinedVectors(StoredVectors):
         *,
         origin: str = file_name,
     ) -> None:
-        self.parts = parts
+        self.parts: Sequence[Any] = parts
         self.scales = [float(scale) for scale in scales]
         self.origin = origin
         self.widths = [part.size for part in parts]
@@ -94,12 +94,12 @@ class JoinedVectors(StoredVectors):
         )
 
     def description(self) -> dict[str, Any]:
-        parts = [part.description() for part in self._stored()]
+        parts = [part.description() for part in self.parts]
         return super().description() | {"parts": parts, "scales": self.scales}
 
     def tensors(self) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
-        for number, part in enumerate(self._stored()):
+        for number, part in enumerate(self.parts):
             tensors |= prefixed(part.tensors(), f"{number}.")
         return tensors
 
@@ -110,12 +110,6 @@ class JoinedVectors(StoredVectors):
         """See `StoredVectors`; `parts` are vectors already."""
         scales = convert(info["scales"], list[Scale], where=origin)
         return cls(info["parts"], scales, origin=origin)
-
-    def _stored(self) -> list[StoredVectors]:
-        """The parts, all of which have to be of kinds that go with a model."""
-        parts = [part for part in self.parts if isinstance(part, StoredVectors)]
-        assert len(parts) == len(self.parts), "a source has no file to go with a model"
-        return parts
 
     @cached_property
     def fingerprint(self) -> str:

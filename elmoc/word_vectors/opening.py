@@ -5,14 +5,13 @@ directories record.
 import json
 import os
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmoc.errors import InputError, reading
-from elmoc.files.compression import compression, open_binary, require_file
+from elmoc.files.compression import compression, open_binary
 from elmoc.files.records import check_version
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.fasttext_file import BEGINNING, MAX_SIZE
@@ -86,8 +85,7 @@ def open_word_vectors(
         start = file.read(_SAMPLE_BYTES)
     if start.startswith(BEGINNING) and compression(origin) is None:
         return FastTextVectors(origin)
-    is_text = b"\0" not in start or start.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    if start.startswith(BEGINNING) or not is_text:
+    if start.startswith(BEGINNING) or b"\0" in start:
         raise InputError(
             f"{origin} is neither text nor a fastText .bin file as it is: unpack it; "
             "of a binary file of word2vec, gensim's `save_word2vec_format` makes text"
@@ -142,7 +140,6 @@ def read_stored(path: Path | str) -> "StoredVectors":
     # It imports PyTorch, which other vectors can do without.
     from elmoc.weights import read_tensors
 
-    require_file(path)
     with reading(path):
         metadata, tensors = read_tensors(path)
         info = json.loads(metadata["elmoc"])

@@ -4,10 +4,9 @@ written and opened.
     vectors/NAME.npy        [V, E] float16 or float32, transformed, in the order of the
                             lexicon
     vectors/NAME.json       `TableRecord`; written last
-    vectors/NAME.post.npz   mean and matrix of the transform, where it has any
+    vectors/NAME.post.npz   the transform: vectors of `<s>` and `</s>`, mean, matrix
 """
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -24,7 +23,7 @@ from elmoc.word_vectors.sources import TransformKind, VectorSource, WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-vectors"
-VERSION = 2
+VERSION = 3
 Dtype = Literal["float16", "float32"]
 
 
@@ -40,7 +39,6 @@ class TableRecord:
     zero_rows: Annotated[int, Meta(ge=0)]
     vectors: VectorSource
     lexicon_fingerprint: str
-    boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum]
 
 
@@ -73,10 +71,8 @@ class VectorTable:
         self.zero_rows = record.zero_rows
         self.source = record.vectors
         self.size = self.source.size
-        files = [self.path]
-        if self.source.post_processing != "none":
-            files.append(self.path.with_suffix(".post.npz"))
-        for file in files:
+        transform_file = self.path.with_suffix(".post.npz")
+        for file in (self.path, transform_file):
             with reading(description):
                 checksum = record.checksums[file.name]
             checksum.check_ends(file)
@@ -88,15 +84,10 @@ class VectorTable:
         )
         if not all_finite(self.rows):
             raise InputError(f"{self.path} holds numbers that are not finite")
-        arrays = {}
-        if len(files) > 1:
-            with reading(files[1]), np.load(files[1]) as stored:
-                arrays = dict(stored)
-        # A number that is too large for float32 becomes infinite, and is refused.
-        with reading(description), np.errstate(over="ignore"):
-            boundary = np.array(record.boundary_vectors, np.float32)
-            check_array("boundary_vectors", boundary, np.float32, (2, self.size))
-            self.transform = VectorTransform(boundary, **arrays)
+        with reading(transform_file), np.load(transform_file) as stored:
+            self.transform = VectorTransform(**stored)
+            boundary = self.transform.boundary
+            check_array("boundary vectors", boundary, np.float32, (2, self.size))
 
 
 def write_vector_table(
@@ -124,23 +115,18 @@ def write_vector_table(
     description = corpus.path / "vectors" / f"{name}.json"
     rows_file = description.with_suffix(".npy")
     transform_file = description.with_suffix(".post.npz")
-    arrays = transform.arrays
-    boundary = arrays.pop("boundary")
     with locked(description):
-        # Files get their names where the stack ends, all of them after the last byte.
-        with ExitStack() as stack:
-            partial = stack.enter_context(atomic_path(rows_file))
-            with open(partial, "wb") as file:
+        # Files get their names where the block ends, all of them after the last byte.
+        with atomic_path(rows_file) as own, atomic_path(transform_file) as other:
+            with open(own, "wb") as file:
                 np.save(file, rows)
-            checksums = {rows_file.name: FileChecksum.of(partial)}
-            if arrays:
-                partial = stack.enter_context(atomic_path(transform_file))
-                with open(partial, "wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
-                checksums[transform_file.name] = FileChecksum.of(partial)
+            with open(other, "wb") as file:
+                np.savez(file, **transform.arrays)  # type: ignore[arg-type]
+            checksums = {
+                rows_file.name: FileChecksum.of(own),
+                transform_file.name: FileChecksum.of(other),
+            }
             remove(description)
-        if not arrays:
-            transform_file.unlink(missing_ok=True)
         write_record(
             description,
             TableRecord(
@@ -148,7 +134,6 @@ def write_vector_table(
                 zero_rows=int((~rows.any(axis=1)).sum()),
                 vectors=VectorSource.of(vectors, post_processing),
                 lexicon_fingerprint=corpus.lexicon_fingerprint,
-                boundary_vectors=boundary.tolist(),
                 checksums=checksums,
             ),
             format=FORMAT,

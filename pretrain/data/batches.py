@@ -83,18 +83,14 @@ class Batch:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
         """The batch with a function of each of its tensors."""
-        inputs = function(self.input_vectors)
         targets = self.target_vectors
-        if targets is not None:
-            # where one table serves both, its rows are copied once
-            targets = inputs if targets is self.input_vectors else function(targets)
         return Batch(
             token_ids={name: function(ids) for name, ids in self.token_ids.items()},
             vector_rows={
                 name: function(rows) for name, rows in self.vector_rows.items()
             },
-            input_vectors=inputs,
-            target_vectors=targets,
+            input_vectors=function(self.input_vectors),
+            target_vectors=None if targets is None else function(targets),
             candidates={
                 name: each.map(function) for name, each in self.candidates.items()
             },
@@ -111,8 +107,7 @@ class BatchMaker:
 
     Args:
         inputs: the table [V, E] that the encoder reads.
-        targets: the table of the targets, which may be the same; None: no output layer
-            reads target vectors.
+        targets: the table of the targets; None: no output layer reads target vectors.
         sampler: of the candidates, where windows have any.
     """
 
@@ -125,10 +120,7 @@ class BatchMaker:
     ) -> None:
         self.sampler = sampler
         self.inputs = rows_of(inputs)  # [V, E]
-        self.targets = None
-        if targets is not None:
-            same = targets.path == inputs.path
-            self.targets = self.inputs if same else rows_of(targets)
+        self.targets = None if targets is None else rows_of(targets)
 
     def batch(self, window: Window) -> Batch:
         """The batch of a window, in main memory."""
@@ -139,10 +131,8 @@ class BatchMaker:
             parts += [each.ids for each in window.candidates.values()]
         distinct, inverse = np.unique(np.concatenate(parts), return_inverse=True)
         index = torch.from_numpy(distinct.astype(np.int64))
-        inputs = torch.index_select(self.inputs, 0, index)
-        targets = inputs if self.targets is self.inputs else None
-        if targets is None and self.targets is not None:
-            targets = torch.index_select(self.targets, 0, index)
+        inputs = self.inputs.index_select(0, index)
+        targets = None if self.targets is None else self.targets.index_select(0, index)
         # rows of these vectors: of the words, then of the candidates of each direction
         rows, *own = np.split(inverse, np.cumsum([len(part) for part in parts[:-1]]))
         if targets is None:

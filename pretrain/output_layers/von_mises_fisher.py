@@ -10,7 +10,6 @@ device.
 """
 
 import math
-from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -24,31 +23,11 @@ def log_partition(squared: Tensor, size: int) -> Tensor:
     """log(C_m(0)/C_m(κ)) from κ², float64 of any shape, and m: log of the mean of exp(ŷ
     · w) over all directions w.
 
-    Its derivative by κ² is I_{v+1}(κ) / (2 κ I_v(κ)), which has no singularity.
+    That is log(I_v(κ) κ^−v) less its limit at κ = 0: from the uniform expansion of a
+    large order, then down to v by I_{v−1}(κ) − I_{v+1}(κ) = 2v I_v(κ)/κ. All steps are
+    smooth in κ², so that autograd's derivative is as exact.
     """
-    return cast("Tensor", _LogPartition.apply(squared, size))
-
-
-class _LogPartition(torch.autograd.Function):
-    @staticmethod
-    def forward(context: Any, squared: Tensor, size: int) -> Tensor:
-        value, ratio = log_partition_and_ratio(squared, size / 2 - 1)
-        context.save_for_backward(ratio)
-        return value
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (ratio,) = context.saved_tensors
-        return gradient * ratio / 2, None
-
-
-def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
-    """log(I_v(κ) κ^−v) less its limit at κ = 0, and I_{v+1}(κ)/(κ I_v(κ)), from κ²; the
-    order v is at least −1/2.
-
-    Both from the uniform expansion of a large order, then down to v by I_{v−1}(κ) −
-    I_{v+1}(κ) = 2v I_v(κ)/κ.
-    """
+    order = size / 2 - 1
     lifted = order + max(0, math.ceil(LEAST_ORDER - order))
     root, rest = _by_expansion(squared, lifted)
     next_root, next_rest = _by_expansion(squared, lifted + 1)
@@ -61,7 +40,7 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
         lifted -= 1
         ratio = 1 / (2 * (lifted + 1) + squared * ratio)
         value = value - torch.log(2 * (lifted + 1) * ratio)
-    return value, ratio
+    return value
 
 
 def _by_expansion(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:

@@ -139,11 +139,7 @@ def run_steps(steps: Sequence[Step]) -> Any:
             continue
         say("")
         say(f"── {place}: {step.title}")
-        try:
-            result = step.run()
-        except KeyboardInterrupt:
-            say(f"stopped in {place}: give the same command again, and it goes on")
-            raise
+        result = step.run()
     say(f"── all {len(steps)} steps are done")
     return result
 

@@ -159,15 +159,18 @@ class Recorder:
             metric = MACRO + metric
             values[metric] = score
         self._log.write("evaluation", state.update, state.words, values)
-        for line in table_rows(
+        rows = table_rows(
             values,
             unit=self._setup.data.corpus.unit,
             words=state.words,
             seconds=state.seconds,
             loss=self._loss,
             with_heading=not self._has_heading,
-        ):
-            self._print(line)
+        )
+        # Above the progress bar; the terminal may be closed.
+        with suppress(OSError), tqdm.external_write_mode():
+            for line in rows:
+                say(line)
         self._has_heading = True
         # Later evaluations may lack a number: the best model so far stays.
         if state.best_update is None and math.isnan(score):
@@ -235,9 +238,3 @@ class Recorder:
             return
         self._bar.close()
         self._log.close()
-
-    def _print(self, text: str) -> None:
-        """Print a line above the progress bar."""
-        # The terminal may be closed.
-        with suppress(OSError), tqdm.external_write_mode():
-            say(text)

@@ -78,13 +78,13 @@ for part in ("train", "dev"):
 
 @pytest.fixture
 def downloads(tmp_path: Path) -> Path:
-    """A folder of zip and tar archives, files and a folder."""
+    """A folder of zip archives, files and a folder."""
     folder = tmp_path / "downloads"
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     for each in {*folder.iterdir()} - {folder / "raw"}:
-        shutil.make_archive(str(each), "gztar" if each.name == "btc" else "zip", each)
+        shutil.make_archive(str(each), "zip", each)
         shutil.rmtree(each)
     return folder
 

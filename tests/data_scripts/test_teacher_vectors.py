@@ -62,7 +62,7 @@ def test_a_stopped_call_goes_on(small_corpus: Corpus, model: Path, tmp_path: Pat
 
     def stops(teacher: Teacher, items: list[list[int]]):
         calls.append(len(items))
-        if len(calls) == 5:
+        if len(calls) == 3:
             raise KeyboardInterrupt
         return read(teacher, items)
 
@@ -86,7 +86,7 @@ def test_the_command_reads_frequent_words_alone_and_refuses(
     out = tmp_path / "frequent.safetensors"
     assert main([str(small_corpus.path), str(model), str(out), "--words", "30"]) == 0
     said = capsys.readouterr().out
-    assert "a second; at most" in said
+    assert "at most" in said
     frequent = open_word_vectors(out)
     assert len(frequent.hashes) == 30
     words = small_corpus.lexicon[:30]

@@ -1,7 +1,6 @@
 """Checks: sound directories pass, damage anywhere in a file is found and named, and what has no checksum is said."""
 
 import shutil
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import torch
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
+from elmoc.files.writing import atomic_path
 from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.fasttext import FastTextVectors
@@ -70,25 +70,26 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     (run / "checkpoints").mkdir(parents=True)
     shutil.copytree(model_path, run / "model")
     checkpoint = run / "checkpoints" / "000000007.pt"
-    with zipfile.ZipFile(checkpoint, "w") as archive:
-        archive.writestr("data", bytes(1000))
+    checkpoint.write_bytes(bytes(1000))
     assert main(["check", str(model_path), str(run)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"{model_path}: sound\n{run}: 1 unchecked\n    {checkpoint} has no checksum")
+    with atomic_path(checkpoint, checksum=True) as partial:
+        partial.write_bytes(bytes(1000))
     flip_a_bit_in_the_middle(checkpoint)
     assert "000000007.pt" in error_line(main(["check", str(run)]))
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-40])
+    checkpoint.write_bytes(bytes(960))
     assert "000000007.pt" in error_line(main(["check", str(run)]))
     card = run / "model" / "README.md"
     card.write_text(card.read_text().replace("For you to say", "CC BY 4.0"))
-    checkpoint.rename(checkpoint.with_name(".hidden"))
+    checkpoints = checkpoint.parent.rename(run / ".hidden")
     assert main(["check", str(run)]) == 0
     assert capsys.readouterr().out == f"{run}: sound\n", "its card is its user's to change"
-    checkpoint.with_name(".hidden").rename(checkpoint)
+    checkpoints.rename(checkpoint.parent)
     card.unlink()  # of a copy, as the output layers may be
     flip_a_bit_in_the_middle(run / "model" / "model.safetensors")
     assert "and 1 more" in error_line(main(["check", str(run)]))
-    checkpoint.unlink()
+    shutil.rmtree(checkpoint.parent)
     assert "model.safetensors" in error_line(main(["check", str(run)]))
     (run / "model" / "heads.safetensors").write_bytes(b"")
     assert "heads.safetensors" in error_line(main(["check", str(run)]))

@@ -59,7 +59,7 @@ def test_a_config_with_anything_wrong_in_it_is_refused_or_read(tmp_path: Path, w
         edit_config(path, damage)
         try:
             model = ElmoC.from_pretrained(path)
-            assert model.sentence_encoder.identity["packed_from"] if model.directory.packed_from else True
+            assert model.identity["packed_from"] if model.directory.packed_from else True
             assert repr(model)
             model.save_pretrained(tmp_path / "copy")
         except InputError as error:

@@ -146,7 +146,7 @@ def test_a_packed_model_is_small_and_near_and_names_its_parent(original: Path, p
     before, after = ElmoC.from_pretrained(original / "model"), ElmoC.from_pretrained(packed)
     for mine, theirs in zip(before.embed_batch(SENTENCES), after.embed_batch(SENTENCES), strict=True):
         assert torch.nn.functional.cosine_similarity(mine, theirs, dim=-1).mean() > 0.9
-    said = after.sentence_encoder.identity
+    said = after.identity
     assert said["packed_from"] == before.fingerprint
     assert said["model"] != before.fingerprint
     assert said["word_vectors"] != before.word_vectors.fingerprint

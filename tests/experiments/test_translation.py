@@ -33,13 +33,10 @@ def test_padding_and_later_words_are_not_seen_and_all_vectors_are_trained(name: 
 def test_a_run_learns_to_copy_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translation, "SUBWORDS", 300)
     monkeypatch.setattr(translation, "BATCH", 16)
-    # Over after fifty updates, whatever the machine.
-    monkeypatch.setattr(translation.Clock, "factor", 1.0)
-    monkeypatch.setattr(translation.Clock, "is_over", property(lambda clock: clock.words > 6000))
     lines = "".join(f"a b c d {'e f' if row % 2 else 'g h'}\n" for row in range(200))
     for name in ("train.en", "train.de", "val.en", "val.de"):
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(lines.encode()))
-    options = Options(tmp_path / "out", tmp_path, "1s", rows=("tied, three ways",), seeds=(1,), threads=1)
+    options = Options(tmp_path / "out", tmp_path, updates=60, rows=("tied, three ways",), seeds=(1,), threads=1)
     for _ in range(2):
         run(options)
     (result,) = map(json.loads, (tmp_path / "out/results.jsonl").read_text().splitlines())

@@ -101,7 +101,7 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        names, _ = self.elmo.sentence_encoder.choose_layers(self._layers)
+        names, _ = self.elmo.choose_layers(self._layers)
         return len(names) * self.elmo.width
 
     def __call__(self, doc: Doc) -> Doc:

@@ -40,7 +40,7 @@ def test_layers_by_name_and_index(model: ElmoC) -> None:
 @pytest.mark.parametrize("layers", ["bottom", [], ["top", 0], [True], [3], [0, -1]])
 def test_layers_that_are_none_or_that_the_model_lacks(layers: Any, model: ElmoC) -> None:
     with pytest.raises(InputError):
-        model.sentence_encoder.choose_layers(layers)
+        model.choose_layers(layers)
 
 
 def test_a_token_with_blanks_gets_the_mean_over_its_words_and_one_of_blanks_alone_zeros(model: ElmoC) -> None:

@@ -37,7 +37,7 @@ def test_other_versions_foreign_and_missing_files(fasttext_file: Path, tmp_path:
     assert FastTextVectors(fasttext_file).size == 4
     for head in (struct.pack("<2i", 793712314, 13), struct.pack("<2i", 793712314, 10), b"PK\3\4____"):
         refused(path, head + data[8:])
-    with pytest.raises(InputError):
+    with pytest.raises(FileNotFoundError):
         FastTextVectors(tmp_path / "none.bin")
 
 

@@ -147,4 +147,4 @@ def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path:
             torch.testing.assert_close(
                 torch.from_numpy(features[0]), elmo.embed(["the", "other"]), rtol=1e-4, atol=1e-5
             )
-    assert ElmoC.from_pretrained(model).sentence_encoder.identity["pooling"] == "first"
+    assert ElmoC.from_pretrained(model).identity["pooling"] == "first"

@@ -96,13 +96,6 @@ def test_rows_that_are_not_finite_are_refused(corpus: Corpus, dtype: str) -> Non
     refused(corpus, "t.npy")
 
 
-def test_a_table_without_a_transform_takes_away_the_old_one(corpus: Corpus) -> None:
-    write_table(corpus, "whiten")
-    write_table(corpus, "none")
-    assert VectorTable(corpus, "t").transform.mean is None
-    assert {path.name for path in (corpus.path / "vectors").glob("t*")} == {"t.npy", "t.json", "t.json.xxh3"}
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -110,8 +103,6 @@ def test_a_table_without_a_transform_takes_away_the_old_one(corpus: Corpus) -> N
         lambda info: info["vectors"].update(size=0),
         lambda info: info.pop("checksums"),
         lambda info: info["vectors"].update(post_processing="bleach"),
-        lambda info: info["boundary_vectors"].pop(),
-        lambda info: info["boundary_vectors"][1].__setitem__(0, 1e39),
     ],
 )
 def test_a_description_that_does_not_fit(corpus: Corpus, change: Callable[[dict[str, Any]], object]) -> None:
