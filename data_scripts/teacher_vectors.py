@@ -40,9 +40,8 @@ _MOST_PIECES = 64
 _BATCH_PIECES = 8192
 # Words of a part, the least that is not done again when the work goes on.
 _PART_WORDS = 1 << 14
-# Words to which the map from pieces is fitted, and the share that tells how near it is.
+# Words to which the map from pieces is fitted.
 _FITTED_WORDS = 50_000
-_APART = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,8 +262,7 @@ def taught_vectors(
     rows: np.ndarray,
     teacher: Teacher,
 ) -> "CompactVectors":
-    """The vectors of words and pieces as a file has them. How near other strings come
-    is printed, by words that the map was not fitted to.
+    """The vectors of words and pieces as a file has them.
 
     Args:
         lexicon: the words, of which the first rows are.
@@ -273,8 +271,6 @@ def taught_vectors(
         rows: float16 [n, E], of the items.
         teacher: that has read them.
     """
-    import torch
-
     from elmoc.word_vectors.coded_rows import PlainRows
     from elmoc.word_vectors.compact import CompactVectors
     from elmoc.word_vectors.pieces import Pieces, fit_composition
@@ -283,21 +279,9 @@ def taught_vectors(
     words = rows[:number]
     pieces = PlainRows(rows[number:])
     several = [row for row in range(number) if len(items[row]) > 1]
-    # Every twentieth is kept apart.
-    apart = several[::_APART]
-    others = sorted(set(several) - set(apart))
-    fitted = others[:: max(1, len(others) // _FITTED_WORDS)]
+    fitted = several[:: max(1, len(several) // _FITTED_WORDS)]
     composition = fit_composition([items[row] for row in fitted], pieces, words[fitted])
     composed = Pieces(teacher.tokenizer_file, pieces, composition)
-    if apart:
-        made = composed.vectors([lexicon[row] for row in apart])
-        read = words[apart].astype(np.float32)
-        # Around the mean, which all words share.
-        mean = read.mean(axis=0)
-        near = torch.cosine_similarity(
-            torch.from_numpy(made - mean), torch.from_numpy(read - mean)
-        ).mean()
-        say(f"words of several pieces, composed of these: mean cosine {near:.3f}")
     return CompactVectors.of_words(
         lexicon,
         PlainRows(words),

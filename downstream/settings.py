@@ -139,6 +139,4 @@ def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     """
     if not kind.states:
         return replace(settings, **vars(AS_THEY_ARE))
-    if not kind.words:
-        return replace(settings, match_vectors=False)
     return settings

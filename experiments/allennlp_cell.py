@@ -5,14 +5,13 @@ The cell is `allennlp_light`'s. Layer normalisation and the clip of the projecti
 which it has no place, are put behind its projection.
 """
 
-from collections.abc import Callable
 from copy import deepcopy
 
 import torch
 from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
 from torch import Tensor, nn
 
-from elmoc.encoders.bidirectional import BidirectionalEncoder, reverse_padded
+from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.recurrence import LSTMState
 
@@ -40,42 +39,6 @@ def allennlp_cell(
         behind.append(layer.norm)
     cell.state_projection = nn.Sequential(cell.state_projection, *behind)
     return cell
-
-
-def allennlp_states(
-    encoder: BidirectionalEncoder,
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """A function that computes what `encoder` does: word vectors [B, T, E], lengths [B]
-    → states [B, L + 1, T, 2P].
-    """
-    sizes = encoder.config.sizes
-    cells = {}
-    for name in encoder.directions:
-        layers = encoder.direction(name).encoder.layers
-        cells[name] = [allennlp_cell(layer, sizes) for layer in layers]
-
-    @torch.inference_mode()
-    def states(vectors: Tensor, lengths: Tensor) -> Tensor:
-        # In the order that the cell needs.
-        lengths, order = lengths.sort(descending=True)
-        sides = []
-        for direction, stack in cells.items():
-            read = vectors[order]
-            if direction == "backward":
-                read = reverse_padded(read, lengths)
-            layers = [encoder.direction(direction).input_layer(read)]
-            for index, cell in enumerate(stack):
-                outputs, _ = cell(layers[-1], lengths.tolist())
-                if sizes.residual and index > 0:
-                    outputs = outputs + layers[-1]
-                layers.append(outputs)
-            if direction == "backward":
-                layers = [reverse_padded(each, lengths) for each in layers]
-            sides.append(torch.stack(layers, 1))
-        joined = torch.cat(sides, -1)
-        return torch.empty_like(joined).index_copy_(0, order, joined)
-
-    return states
 
 
 class AllenNLPLayer(nn.Module):

@@ -22,7 +22,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.process import keep_freed_memory, wait_without_spinning
-from experiments.allennlp_cell import allennlp_states
+from experiments.allennlp_cell import allennlp_encoder
 
 SIZES = {"paper": LstmSizes(), "small": LstmSizes(projection_size=256, cell_size=1024)}
 SENTENCES = 1024
@@ -86,7 +86,8 @@ def main() -> None:
     # By name, the words that are read, and the call.
     runs: dict[str, tuple[int, Callable[[], object]]] = {}
     vectors, middle_lengths = padded(middle)
-    states = allennlp_states(encoder)
+    # New layers are in training mode, where the cell has dropout.
+    states = allennlp_encoder(encoder).eval().requires_grad_(False)
     runs["allennlp_light, batches of 64"] = (
         words_of(middle),
         lambda: states(vectors.to(DEVICE), middle_lengths.to(DEVICE)).cpu(),

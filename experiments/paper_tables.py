@@ -245,16 +245,13 @@ def make_tables(options: Options) -> None:
     )
 
 
-def main() -> int:
-    """Make Tables 2 and 3."""
-    return run_main(
-        Options,
-        make_tables,
-        None,
-        prog="python -m experiments.paper_tables",
-        description="Make Tables 2 and 3 of the paper in miniature.",
-    )
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        run_main(
+            Options,
+            make_tables,
+            None,
+            prog="python -m experiments.paper_tables",
+            description="Make Tables 2 and 3 of the paper in miniature.",
+        )
+    )

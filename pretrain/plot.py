@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
-from elmoc.looking.figures import figure_format, save_figure
+from elmoc.looking.figures import FigureName, save_figure
 from pretrain.evaluation import CONSTANT
 from pretrain.run.directory import read_metrics
 
@@ -36,7 +36,9 @@ class PlotCommand:
     run: Annotated[
         list[str], Meta(description="a run directory, or several to be compared")
     ]
-    output: Annotated[Path, Meta(description="the .png, .pdf or .svg file to write")]
+    output: Annotated[
+        FigureName, Meta(description="the .png, .pdf or .svg file to write")
+    ]
 
 
 def plot(runs: Sequence[str], output: Path | str) -> None:
@@ -52,7 +54,6 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
     # Matplotlib is of an extra.
     from matplotlib.figure import Figure
 
-    figure_format(output)
     evaluations = {run: read_metrics(run, "evaluation") for run in runs}
     for run, lines in evaluations.items():
         if not lines:

@@ -20,7 +20,7 @@ import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, count, groupby, islice, pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from data_scripts.parts.tokenising import Tokeniser
+from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -282,12 +283,19 @@ def _numbered_blocks(
     document = -1
     for part in piece.parts:
         tokeniser = tokenisers.get(part.path)
-        for words, sentences in _blocks(_sentences(part, tokeniser, rows)):
+        found = _sentences(part, tokeniser, rows)
+        for sentences in buffered(found, len, most=BLOCK_WORDS):
+            # Written out, since it is a tenth of the time of a corpus.
+            words: list[str] = []
+            for sentence in sentences:
+                words.append(BEGIN)
+                words += sentence
+                words.append(END)
             known = len(local_ids)
             numbers = map(local_ids.__getitem__, words)
             ids = np.fromiter(numbers, dtype=ID_DTYPE, count=len(words))
             new_words = list(islice(reversed(local_ids), len(local_ids) - known))
-            has_mark = np.count_nonzero(ids <= _END_ID) > 2 * sentences
+            has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(sentences)
             if has_mark or any("\0" in word for word in new_words):
                 again = _sentences(part, tokeniser, RowCount())
                 line = " ".join(next(each for each in again if _has_mark(each)))
@@ -321,26 +329,6 @@ def _sentences(
     # Any number of blank lines is one end.
     for has_words, each in groupby(map(str.split, chain(lines, [""])), key=bool):
         yield from each if has_words else [[]]
-
-
-def _blocks(sentences: Iterable[list[str]]) -> Iterator[tuple[list[str], int]]:
-    """Yield the words of sentences in blocks, `<s>` and `</s>` around each sentence,
-    and the number of sentences in each block.
-    """
-    words: list[str] = []
-    number = 0
-    # Written out, since it is a tenth of the time of a corpus.
-    for sentence in sentences:
-        words.append(BEGIN)
-        words += sentence
-        words.append(END)
-        number += 1
-        if len(words) >= BLOCK_WORDS:
-            yield words, number
-            words = []
-            number = 0
-    if words:
-        yield words, number
 
 
 def _has_mark(sentence: list[str]) -> bool:

@@ -151,8 +151,7 @@ def _scored(
     facts: Facts,
     seed: int,
 ) -> Result:
-    """The line of results of one probe, which is trained, or read where it is saved,
-    and scored; the probe and its predictions are written.
+    """The line of results of one probe, which is trained or read, scored and written.
 
     Args:
         task: of the probe.
@@ -167,19 +166,13 @@ def _scored(
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
     reported = splits[-1]
     checkpoint: Checkpoint | None = None
+    if options.save is not None:
+        training = fingerprint([json.dumps([facts, seed], sort_keys=True).encode()])
+        checkpoint = Checkpoint(options.save / f"{name}.checkpoint", training)
     if options.evaluate_only is None:
         # A seed gives the same weights, dropout and order of batches in any run.
         torch.manual_seed(seed)
-        inputs = ProbeInputs(sources, settings)
-        # Words are matched to states as they are when they are standardised.
-        if settings.standardise:
-            inputs.standardise_words(splits[0].sentences)
-        if settings.match_vectors:
-            inputs.match_words(splits[0].sentences)
-        probe = task.model(inputs=inputs, settings=settings, **vocabulary)
-        if options.save is not None:
-            training = fingerprint([json.dumps([facts, seed], sort_keys=True).encode()])
-            checkpoint = Checkpoint(options.save / f"{name}.checkpoint", training)
+        probe = _new_probe(task, sources, settings, splits[0], vocabulary)
         trained = train_probe(
             task,
             probe.to(options.device),
@@ -212,7 +205,7 @@ def _scored(
             "figures": {metric: [value] for metric, value in metrics.items()},
             "mixes": [probe.inputs.mix_weights()],
             "items": len(counts),
-            "counts": [[_short(row) for row in counts.tolist()]],
+            "counts": [counts.tolist()],
         }
     )
     say(
@@ -227,6 +220,25 @@ def _scored(
     if checkpoint is not None:
         checkpoint.path.unlink(missing_ok=True)
     return line
+
+
+def _new_probe(
+    task: Task[Any, Any],
+    sources: InputSources,
+    settings: TrainingSettings,
+    train: Split,
+    vocabulary: Facts,
+) -> Probe[Any, Any]:
+    """A probe with random weights, whose word vectors are scaled by the training
+    data.
+    """
+    inputs = ProbeInputs(sources, settings)
+    # Words are matched to states as they are when they are standardised.
+    if settings.standardise:
+        inputs.standardise_words(train.sentences)
+    if settings.match_vectors:
+        inputs.match_words(train.sentences)
+    return task.model(inputs=inputs, settings=settings, **vocabulary)
 
 
 def _rebuilt(
@@ -281,8 +293,3 @@ def _rebuilt(
         )
         probe.load_state_dict(read_tensors(path / WEIGHTS)[1])
     return probe.to(now.device), vars(now)
-
-
-def _short(numbers: Sequence[float]) -> list[int | float]:
-    """Counts as a line of results has them; most of them are whole numbers."""
-    return [int(one) if one == int(one) else round(one, 6) for one in numbers]

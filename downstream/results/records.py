@@ -142,9 +142,6 @@ class Result:
         usual = dict(STATE_SETTINGS)
         if self.preset == "small":
             usual |= {name: SMALL_INPUTS.get(name, usual[name]) for name in usual}
-        # There is nothing beside the states to match.
-        if self.inputs == "features":
-            del usual["match_vectors"]
         given = self.settings
         return {name: given[name] for name in usual if given[name] != usual[name]}
 

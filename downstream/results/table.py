@@ -2,7 +2,6 @@
 worth on every task?
 """
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,11 +90,8 @@ def show_results(options: TableOptions) -> None:
 
 
 def tables_as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Tables, and notes as wide as the widest table below them."""
-    texts = [text_table(table) for table in tables]
-    width = max(len(line) for line in "\n".join(texts).splitlines())
-    wrapped = [textwrap.fill(note, width, subsequent_indent="  ") for note in notes]
-    return "\n\n".join(texts) + "\n\n" + "\n".join(wrapped)
+    """Tables, and notes below them."""
+    return "\n\n".join([*map(text_table, tables), *notes])
 
 
 def result_tables(rows: Sequence[Row]) -> list[Table]:

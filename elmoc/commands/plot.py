@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from elmoc.commands import WordOptions
 from elmoc.errors import say
+from elmoc.looking.figures import FigureName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +16,7 @@ class Options(WordOptions):
     """The picture."""
 
     output: Annotated[
-        str | None,
+        FigureName | None,
         Meta(
             description="the .png, .pdf or .svg to write, by default WORD.png",
             extra={"option": "-o", "metavar": "FILE"},
@@ -26,14 +27,11 @@ class Options(WordOptions):
 def run(options: Options) -> None:
     """Draw the uses."""
     from elmoc.files.writing import locked
-    from elmoc.looking.figures import figure_format
     from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
 
     output = options.output or f"{options.word}.png"
-    # An ending without a format is told before the text is read.
-    figure_format(output)
     with locked(output):
         uses, count = find_uses(
             options.corpus,

@@ -8,8 +8,6 @@ by a full disk perhaps, would end every process that loads it.
 import contextlib
 import ctypes
 import os
-import platform
-import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -108,7 +106,9 @@ def _fingerprint(source: Path, command: list[str]) -> str:
     parts = [path.read_text() for path in files] + command
     parts += [
         _run(command, ["--version"]).stdout,
-        processor(),
+        # the instruction sets of this processor, as macros: a library compiled for
+        # another may not run on it
+        _run(command, ["-march=native", "-dM", "-E", "-x", "c++", os.devnull]).stdout,
         repr((FLAGS, COMMON_FLAGS)),
     ]
     return fingerprint(part.encode() for part in parts)
@@ -146,18 +146,6 @@ def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProces
         errors="replace",
         timeout=_COMPILER_SECONDS,
     )
-
-
-def processor() -> str:
-    """The instruction sets of this processor: a library compiled for another may not
-    run on it.
-    """
-    described = Path("/proc/cpuinfo")
-    if not described.exists():
-        return f"{platform.machine()} {platform.processor()}"
-    # x86 calls them flags, ARM Features
-    sets = re.findall(r"(?m)^(?:flags|Features).*", described.read_text())
-    return platform.machine() + "".join(sorted(set(sets)))
 
 
 def cache_path() -> Path:

@@ -1,27 +1,14 @@
 """Figures: how matplotlib's pictures are written whole or not at all."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from elmoc.errors import InputError
+from msgspec import Meta
+
 from elmoc.files.writing import atomic_path
 
-FORMATS = ("png", "pdf", "svg")
-
-
-def figure_format(path: Path | str) -> str:
-    """The format of a figure by the ending of its file's name, one of `FORMATS`.
-
-    Raises:
-        InputError: the ending is none of them.
-    """
-    ending = Path(path).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise InputError(
-            f"{path}: figures are written as .png, .pdf or .svg: give a name with one "
-            "of these endings"
-        )
-    return ending
+# The name of a figure's file.
+FigureName = Annotated[str, Meta(pattern=r"\.(png|pdf|svg)$")]
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
@@ -33,4 +20,4 @@ def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
         dpi: pixels an inch of a PNG.
     """
     with atomic_path(path) as partial:
-        figure.savefig(partial, format=figure_format(path), dpi=dpi)
+        figure.savefig(partial, format=Path(path).suffix[1:], dpi=dpi)

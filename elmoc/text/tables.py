@@ -1,9 +1,7 @@
 """Tables: rows of comma- or tab-separated text, whose first line names the columns."""
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -70,10 +68,7 @@ def _read_cells(path: AnyPath, separator: str) -> Iterator[tuple[int, list[str]]
     # A cell may be a book.
     csv.field_size_limit(max(MAX_LINE_BYTES, csv.field_size_limit()))
     lines = (f"{line}\n" for line in read_lines(path))
-    file = os.stat(path)
-    are_text = _marks_are_text(
-        os.fspath(path), separator, (file.st_size, file.st_mtime_ns)
-    )
+    are_text = _marks_are_text(path, separator)
     quoting: Any = csv.QUOTE_NONE if are_text else csv.QUOTE_MINIMAL
     table = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     cells: list[str] | None = []
@@ -97,9 +92,7 @@ def unquoted(cell: str) -> str:
     return inner.replace('""', '"') if is_quoted and has_pairs else cell
 
 
-# A table is opened several times, and this reads all of it.
-@lru_cache(100)
-def _marks_are_text(path: str, separator: str, version: tuple[int, int]) -> bool:
+def _marks_are_text(path: AnyPath, separator: str) -> bool:
     """Whether quotation marks enclose no cells (`unquoted` finds the others): tabs
     divide all lines into as many cells as the first, which has no marks around them.
 

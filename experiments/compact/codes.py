@@ -36,10 +36,8 @@ def codes(options: Options) -> None:
     for cell, paper in CODES.items():
         lines = learn_codes(options, cell)
         size = bytes_a_word(options.out / f"codes{cell}.safetensors", WORDS)
-        print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}")
-        # The first line is of the words, and the last ones of the codes.
-        for line in lines[2:] + lines[:1]:
-            print(f"       {line}")
+        # The last line tells the loss.
+        print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {lines[-1]}")
 
 
 if __name__ == "__main__":

@@ -285,12 +285,13 @@ def tune(options: Options) -> None:
         print(name, rate, seed, record["curves"], flush=True)
 
 
-def main() -> None:
-    """`python -m experiments.peers.fine_tuned …`."""
-    prog = "python -m experiments.peers.fine_tuned"
-    description = "Fine-tune a BERT on three tasks, at each rate with each seed."
-    sys.exit(run_main(Options, tune, None, prog=prog, description=description))
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        run_main(
+            Options,
+            tune,
+            None,
+            prog="python -m experiments.peers.fine_tuned",
+            description="Fine-tune a BERT on three tasks, at each rate with each seed.",
+        )
+    )

@@ -231,12 +231,13 @@ def write(options: Options) -> None:
     write_features(path, options.sentences, encode, attributes)
 
 
-def main() -> None:
-    """`python -m experiments.peers.pretrained …`."""
-    prog = "python -m experiments.peers.pretrained"
-    description = "Write the states of a frozen Hugging Face model as features."
-    sys.exit(run_main(Options, write, None, prog=prog, description=description))
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        run_main(
+            Options,
+            write,
+            None,
+            prog="python -m experiments.peers.pretrained",
+            description="Write the states of a frozen Hugging Face model as features.",
+        )
+    )

@@ -108,12 +108,13 @@ def write(options: Options) -> None:
             file.write(f"{word} {numbers}\n")
 
 
-def main() -> None:
-    """`python -m experiments.peers.static_vectors …`."""
-    prog = "python -m experiments.peers.static_vectors"
-    description = "Write static word vectors of a Hugging Face model."
-    sys.exit(run_main(Options, write, None, prog=prog, description=description))
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        run_main(
+            Options,
+            write,
+            None,
+            prog="python -m experiments.peers.static_vectors",
+            description="Write static word vectors of a Hugging Face model.",
+        )
+    )

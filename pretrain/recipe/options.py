@@ -1,6 +1,5 @@
 """Options of a recipe: what can be said about the way from text to a model."""
 
-import shlex
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -8,23 +7,6 @@ from msgspec import Meta
 
 from elmoc.settings import value_from_text
 from elmoc.text.options import RawTextOptions
-
-
-def options_in(text: str) -> dict[str, Any]:
-    """The options of a command as a dictionary: `--minn 2 --max-n=5` is
-    {"minn": 2, "max_n": 5}.
-
-    Raises:
-        ValueError: the text is not pairs of an option and its value, or a quote is not
-            closed.
-    """
-    # `--minn=2` is `--minn 2`.
-    words = shlex.split(text.replace("=", " "))
-    names = words[::2]
-    if len(words) % 2 or not all(name.startswith("--") for name in names):
-        raise ValueError(f"{text} is not pairs of --OPTION and VALUE")
-    options = zip(names, map(value_from_text, words[1::2]), strict=True)
-    return {name[2:].replace("-", "_"): value for name, value in options}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +25,8 @@ class ContentOptions(RawTextOptions):
         dict[str, Any] | None,
         Meta(
             description="options of data_scripts.train_fasttext, e.g. "
-            "'--minn 2 --maxn 5' for a language of many endings",
-            extra={"metavar": "OPTIONS", "parse": options_in},
+            "'{minn = 2, maxn = 5}' for a language of many endings",
+            extra={"metavar": "OPTIONS", "parse": value_from_text},
         ),
     ] = None
     teacher: Annotated[

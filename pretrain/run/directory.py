@@ -14,7 +14,6 @@ of `TrainState.to_dict`, and other fields of `Checkpoint`.
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import Any, Literal
 import msgspec
 import torch
 
-from elmoc.errors import InputError, reading, say
+from elmoc.errors import InputError, reading
 from elmoc.files.checksums import (
     check_archive,
     check_beside,
@@ -170,29 +169,16 @@ class RunDirectory:
     def last_checkpoint(self) -> Checkpoint | None:
         """The newest checkpoint, or None where the run was killed before its first.
 
-        Where the newest are damaged it is the one before them: the run goes on to the
-        same end.
-
         Raises:
-            InputError: all are damaged.
+            InputError: it is damaged. Without its file, the run goes on from the one
+                before it, to the same end.
         """
-        problems: list[str] = []
-        for path in reversed(self.checkpoint_paths()):
-            try:
-                state = read_checkpoint(path)
-                with reading(path):
-                    checkpoint = msgspec.convert(
-                        state | {"path": path, "state": state}, Checkpoint
-                    )
-            except InputError as error:
-                problems.append(str(error))
-                continue
-            for problem in problems:
-                say(f"warning: {problem}: going on from {path}", file=sys.stderr)
-            return checkpoint
-        if problems:
-            raise InputError(problems[0])
-        return None
+        path = max(self.checkpoint_paths(), default=None)
+        if path is None:
+            return None
+        state = read_checkpoint(path)
+        with reading(path):
+            return msgspec.convert(state | {"path": path, "state": state}, Checkpoint)
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""

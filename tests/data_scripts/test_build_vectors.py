@@ -36,7 +36,7 @@ def test_rows_are_the_lexicon_in_order(small_corpus: Corpus, workers: str, dtype
     table = VectorTable(small_corpus, "t")
     assert table.rows.dtype == dtype
     assert np.array_equal(table.rows, RandomVectors(seed=7, size=12).lookup(small_corpus.lexicon).astype(dtype))
-    assert sorted(path.name for path in table.path.parent.iterdir()) == ["t.json", "t.json.xxh3", "t.npy"]
+    assert sorted(path.name for path in table.path.parent.iterdir()) == ["t.json", "t.json.xxh3", "t.npy", "t.post.npz"]
 
 
 def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> None:

@@ -6,10 +6,7 @@ import h5py
 import pytest
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
-from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.features.sentences import write_lines
-from tests.tiny import tiny_model
 
 # an escape of a terminal, a bell, a mark that turns the direction of text, a C1 control, a line separator's kin
 STEERING = "\x1b[31m\x07\u202e\x9b1m\u2066"
@@ -51,12 +48,3 @@ def test_commands(
     assert printed
     bars = [line for line in printed.splitlines() if "%|" not in line]
     assert not set("".join(bars)) & set(hostile) - set("[31m")
-
-
-def test_words_without_a_vector(hostile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "v.vec").write_text("2 6\nthe 1 0 0 0 0 0\nleft 0 1 0 0 0 0\n")
-    write_model_directory(tmp_path / "m", tiny_model(vectors=open_word_vectors(str(tmp_path / "v.vec"))))
-    assert main(["dump-features", str(tmp_path / "m"), f"t{hostile}.txt", "o.h5"]) == 0
-    printed = capsys.readouterr().out
-    assert "bank\\x1b[31m" in printed
-    assert not set(printed) & set(hostile) - set("[31m")

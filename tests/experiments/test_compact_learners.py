@@ -9,13 +9,9 @@ import experiments.compact.learners.learning as learning
 import numpy as np
 import pytest
 import torch
-from data_scripts.build_vectors import main as build_vectors
-from elmoc.corpus import Corpus
-from elmoc.word_vectors.coded_rows import hash_words
 from elmoc.word_vectors.opening import open_word_vectors
-from elmoc.word_vectors.table import VectorTable
 from experiments.compact.learners.__main__ import main
-from experiments.compact.learners.codes import CodeLearner, gumbel_noise
+from experiments.compact.learners.codes import CodeLearner
 from experiments.compact.learners.learning import squared_distance
 from torch import Tensor
 
@@ -80,19 +76,14 @@ def test_the_code_learner_is_its_plain_twin() -> None:
     for weight in learner.parameters():
         torch.nn.init.normal_(weight)
     vectors = torch.randn(7, 5, dtype=torch.float64)
-    noise = gumbel_noise((7, 3, 4), torch.Generator().manual_seed(2)).double()
-    made, choices = learner(vectors, noise)
+    torch.manual_seed(2)
+    noise = -torch.empty(7, 3, 4, dtype=torch.float64).exponential_().log()
+    torch.manual_seed(2)
+    made, choices = learner(vectors)
     torch.testing.assert_close(choices.sum(dim=2), torch.ones(7, 3, dtype=torch.float64))
     assert_same_gradients(squared_distance(vectors, made), plain_codes(learner, vectors, noise), learner)
-    cold, _ = learner(vectors, 1e6 * torch.nn.functional.one_hot(learner.encode(vectors), 4).double())
-    torch.testing.assert_close(learner.codebooks[torch.arange(3), learner.encode(vectors)].sum(dim=1), cold)
-
-
-def test_gumbel_noise_chooses_by_softmax() -> None:
-    chances = torch.tensor([0.5, 0.3, 0.2])
-    noise = gumbel_noise((20_000, 3), torch.Generator().manual_seed(1))
-    found = torch.bincount((chances.log() + noise).argmax(dim=1), minlength=3) / 20_000
-    torch.testing.assert_close(found, chances, atol=0.02, rtol=0)
+    likeliest = learner.log_scores(vectors).argmax(dim=2)
+    assert torch.equal(learner.encode(vectors), likeliest)
 
 
 @pytest.mark.parametrize("command", [CODES, ALONE, (*ALONE, "--filter", "binary", "--fixed-base")])
@@ -111,7 +102,6 @@ def test_the_error_that_is_told_is_that_of_the_file(
     distance = np.mean([math.sqrt(each) for each in squares])
     assert numbers == pytest.approx([np.mean(squares), np.square(rows).sum() / 40, centred, distance], rel=1e-3)
     assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
-    assert "words with the hash of another: 0" in told
     # Codes are kept of the words alone; ALONE makes a vector of any string.
     assert vectors.lookup(["unheard-of"]).any() == (command is not CODES)
 
@@ -123,34 +113,6 @@ def test_the_same_seed_makes_the_same_file(tmp_path: Path, table: list[str], com
         assert run(command, table, out, *more) == 0
     assert one.read_bytes() == other.read_bytes()
     assert one.read_bytes() != another.read_bytes()
-
-
-def test_words_with_the_hash_of_another_are_counted(
-    tmp_path: Path, table: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def few_hashes(words: list[str]) -> np.ndarray:
-        return hash_words([word[:2] for word in words])  # w0 to w9: thirty of forty words are not the first
-
-    for module in ("compact", "alone", "coded_rows"):
-        monkeypatch.setattr(f"elmoc.word_vectors.{module}.hash_words", few_hashes)
-    for command in (CODES, ALONE):
-        out = tmp_path / f"{command[0]}.safetensors"
-        assert run(command, table, out) == 0
-        assert "words with the hash of another: 30" in capsys.readouterr().out
-        vectors = open_word_vectors(out).lookup(WORDS)
-        np.testing.assert_allclose(vectors[10:20], np.tile(vectors[1], (10, 1)), rtol=1e-6)
-
-
-def test_the_words_of_a_corpus_get_a_table_of_it(tmp_path: Path, tiny_corpus: Corpus) -> None:
-    out = tmp_path / "out.safetensors"
-    given = ["random:1:8", str(out), "--words", str(tiny_corpus.path / "lexicon.txt"), "--most", "9"]
-    assert main([*CODES[:1], *given, *CODES[1:]]) == 0
-    found = open_word_vectors(out).lookup(tiny_corpus.lexicon)
-    assert found.any(axis=1).tolist() == [row < 9 for row in range(tiny_corpus.types)]
-    assert build_vectors([str(tiny_corpus.path), str(out), "--name", "coded", "--workers", "1"]) == 0
-    coded = VectorTable(tiny_corpus, "coded")
-    np.testing.assert_array_equal(coded.rows[2:], found.astype(np.float16)[2:])  # <s> and </s> have vectors anyway
-    assert coded.source.fingerprint == open_word_vectors(out).fingerprint
 
 
 def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:

@@ -22,10 +22,10 @@ from msgspec import Meta
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.inputs.sentence import TaskSentence
+from downstream.inputs.sentence import TaskSentence, make_sentence
 from downstream.modules.lstm import BiLstm
 from downstream.readers.label_sets import NLI
-from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
+from downstream.readers.labelled_rows import read_labelled_rows
 from downstream.settings import (
     MOST_UNITS,
     SMALL_INPUTS,
@@ -39,6 +39,8 @@ from downstream.tasks.classification import (
     Classifier,
     Probabilities,
 )
+from elmoc.errors import InputError
+from elmoc.text.tokenizer import tokenise_sentence
 
 # How weights start, as published, by a part of their names: the first one counts. Of an
 # LSTM's two biases, one is 1 at the forget gate.
@@ -48,6 +50,19 @@ _STARTS = {
     "bias_hh": lstm_hidden_bias,
     "bias": torch.nn.init.zeros_,
 }
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """Two sentences and the label of the pair.
+
+    texts: the two as the file has them.
+    """
+
+    premise: TaskSentence
+    hypothesis: TaskSentence
+    label: str
+    texts: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +201,22 @@ class SnliTask(ClassificationTask[SentencePair]):
     def read(
         self, path: Path, options: ReaderOptions, *, training: bool
     ) -> list[SentencePair]:
-        """Read labelled rows; pairs without a gold label are left out."""
-        return read_sentence_pairs(path)
+        """Read labelled rows; pairs without a gold label are left out. Tokenised text
+        stays nearly as it is.
+        """
+        pairs = []
+        for row in read_labelled_rows(path, NLI):
+            words = list(map(tokenise_sentence, row.texts))
+            if not (all(words) and len(row.label.split()) == 1):
+                raise InputError(
+                    f"{path}, line {row.line}: a label of one word and two sentences "
+                    "are needed"
+                )
+            premise, hypothesis = [
+                make_sentence(each, file=path, line=row.line) for each in words
+            ]
+            pairs.append(SentencePair(premise, hypothesis, row.label, row.texts))
+        return pairs
 
     def sentences(self, example: SentencePair) -> list[TaskSentence]:
         return [example.premise, example.hypothesis]

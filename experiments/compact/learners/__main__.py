@@ -15,7 +15,6 @@ from experiments.compact.learners.options import CompactOptions
 
 def learn_and_write(options: CompactOptions) -> None:
     """Learn, write and report what the options ask for."""
-    from elmoc.word_vectors.coded_rows import hash_words
     from experiments.compact.learners.alone import learn_alone
     from experiments.compact.learners.codes import learn_codes
     from experiments.compact.learners.learning import read_rows, reconstruction
@@ -34,8 +33,6 @@ def learn_and_write(options: CompactOptions) -> None:
     size = human_bytes(out.stat().st_size)
     say(f"{out}: {len(words):,} words, {size} (as float32 {human_bytes(rows.nbytes)})")
     say(reconstruction(words, rows, vectors))
-    hashes = set(hash_words(words).tolist())
-    say(f"words with the hash of another: {len(words) - len(hashes)}")
 
 
 main = partial(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from elmoc.word_vectors.alone import ZEROS, AloneConfig, AloneNetwork, AloneVectors
 from experiments.compact.learners.learning import learn, squared_distance
@@ -47,8 +47,8 @@ def learn_alone(
     def error_of(batch: Tensor) -> Tensor:
         return squared_distance(vectors[batch], network(numbers[batch]))
 
-    def loss(generator: Generator) -> Tensor:
-        return error_of(torch.randint(len(words), (BATCH,), generator=generator))
+    def loss() -> Tensor:
+        return error_of(torch.randint(len(words), (BATCH,)))
 
     @torch.no_grad()
     def error() -> float:
@@ -61,6 +61,5 @@ def learn_alone(
         error,
         steps=options.epochs * math.ceil(len(words) / BATCH),
         learning_rate=options.learning_rate or LEARNING_RATE,
-        seed=options.seed,
     )
     return AloneVectors.of_network(network)

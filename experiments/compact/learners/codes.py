@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
@@ -51,11 +51,11 @@ class CodeLearner(nn.Module):
         scores = F.softplus(self.scores(torch.tanh(self.hidden(vectors))))
         return (scores + LEAST_SCORE).log().view(-1, *self.codebooks.shape[:2])
 
-    def forward(self, vectors: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors [n, E] and noise G [n, M, K] → reconstructions [n, E], and the
-        choices d [n, M, K], with the paper's temperature of 1.
+    def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors [n, E] → reconstructions [n, E], and the choices d [n, M, K], with
+        noise that is drawn, and the paper's temperature of 1.
         """
-        choices = (self.log_scores(vectors) + noise).softmax(dim=2)
+        choices = F.gumbel_softmax(self.log_scores(vectors), dim=2)
         return choices.flatten(1) @ self.codebooks.flatten(0, 1), choices
 
     @torch.no_grad()
@@ -65,11 +65,6 @@ class CodeLearner(nn.Module):
         """
         blocks = vectors.split(ENCODED)
         return torch.cat([self.log_scores(block).argmax(dim=2) for block in blocks])
-
-
-def gumbel_noise(shape: tuple[int, ...], generator: Generator) -> Tensor:
-    """− log(− log U), of a uniform U: − log of an exponential number."""
-    return -torch.empty(shape).exponential_(generator=generator).log()
 
 
 def learn_codes(
@@ -93,10 +88,9 @@ def learn_codes(
     validated = vectors[torch.randperm(len(vectors))[:ENCODED]]
     books = torch.arange(options.codebooks)
 
-    def loss(generator: Generator) -> Tensor:
-        batch = vectors[torch.randint(len(vectors), (BATCH,), generator=generator)]
-        shape = (len(batch), options.codebooks, options.entries)
-        made, _ = learner(batch, gumbel_noise(shape, generator))
+    def loss() -> Tensor:
+        batch = vectors[torch.randint(len(vectors), (BATCH,))]
+        made, _ = learner(batch)
         return squared_distance(batch, made)
 
     @torch.no_grad()
@@ -110,7 +104,6 @@ def learn_codes(
         error,
         steps=options.steps,
         learning_rate=options.learning_rate or LEARNING_RATE,
-        seed=options.seed,
     )
     coded = CodedRows(
         "summed",

@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from elmoc.errors import InputError, say
 from elmoc.files.text import read_lines
@@ -20,9 +20,6 @@ from experiments.compact.learners.options import CompactOptions
 # Steps of a part, after which the error is measured (Shu and Nakayama 2018, Section
 # 5.1).
 PART = 1_000
-# Between the seeds of the parts of two runs: PyTorch's generator takes the last 32 bits
-# of a seed alone.
-SEEDS_APART = 15_485_863
 
 
 def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
@@ -48,34 +45,30 @@ def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
 
 def learn(
     model: nn.Module,
-    loss: Callable[[Generator], Tensor],
+    loss: Callable[[], Tensor],
     error: Callable[[], float],
     *,
     steps: int,
     learning_rate: float,
-    seed: int,
 ) -> None:
     """Minimise a loss by Adam, and leave the model with the weights of the part that
     has the least error.
 
     Args:
         model: whose parameters with gradients are trained.
-        loss: of a batch, a scalar. It draws all that is random from the generator; each
-            part has its own generator.
+        loss: of a batch, a scalar.
         error: of the model with its present weights.
         steps: updates.
         learning_rate: of Adam.
-        seed: of the generators.
     """
     optimiser = torch.optim.Adam(model.parameters(), learning_rate)
     least = error()
     best = deepcopy(model.state_dict())
     with progress_bar(total=steps, desc="learning", unit=" steps") as bar:
         for done in range(0, steps, PART):
-            generator = Generator().manual_seed(seed * SEEDS_APART + done)
             for _ in range(min(PART, steps - done)):
                 optimiser.zero_grad(set_to_none=True)
-                loss(generator).backward()
+                loss().backward()
                 optimiser.step()
                 bar.update()
             found = error()

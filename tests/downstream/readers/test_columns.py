@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from downstream.__main__ import main
 from downstream.tasks.ner.task import TASK, NerReaderOptions, TaggedSentence
 from elmoc.errors import InputError
 
@@ -222,15 +221,3 @@ def test_what_people_leave_in_their_columns(
     errors = capsys.readouterr().err
     assert said.format(tmp_path / "c") in errors
     assert bool(errors) == bool(said)
-
-
-def test_what_is_printed_from_files_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    label = "B-\x1b[31m\u202ePER"
-    path = tmp_path / "x\x1b[2J.conll"
-    path.write_text(f"1 Ada {label}\n2 met O\n\n1 Byron {label}\n2 . O\n")
-    arguments = ["ner", "--train", path, "--dev", path, "--vectors", "random:1:4", "--seeds", "1", "--epochs", "1"]
-    arguments += ["--hidden-size", "4", "--layers", "1", "--results", tmp_path / "r.jsonl", "--name", "a\x1bb"]
-    assert main(list(map(str, arguments))) == 0
-    assert main(["table", str(tmp_path / "r.jsonl")]) == 0
-    printed = capsys.readouterr()
-    assert not {"\x1b", "\u202e"} & {*printed.out, *printed.err.replace("\x1b[A", "")}

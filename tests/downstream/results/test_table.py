@@ -93,7 +93,6 @@ def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseli
         ner_line("vectors", WORSE),
         ner_line("both", BETTER),
         *(ner_line("both", right, settings=each) for each, right in zip(changed, (BETTER, WORSE), strict=True)),
-        ner_line("features", BETTER, settings=SETTINGS | {"match_vectors": False}),
     )
     assert [(row.dataset, row.encoder, row.gains["both"].points) for row in rows] == [
         ("novels test", "small", 37.5),

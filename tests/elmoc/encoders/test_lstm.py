@@ -38,12 +38,6 @@ def shaken(
     return encoder
 
 
-@pytest.fixture
-def encoder() -> BidirectionalEncoder:
-    torch.manual_seed(0)
-    return shaken(BidirectionalEncoder(SMALL)).eval()
-
-
 def test_paper_size_has_the_papers_number_of_parameters() -> None:
     with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig())

@@ -30,7 +30,7 @@ from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
 from pretrain.recipe.make import Recipe, Step, run_steps
-from pretrain.recipe.options import RecipeOptions, options_in
+from pretrain.recipe.options import RecipeOptions
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.pretrain.conftest import TinyRuns
@@ -105,7 +105,7 @@ def test_text_becomes_a_model_with_a_card(
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
     assert recipe(*texts, out, *options) == 1
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
-    others = ("--targets=white", "--fasttext=--dim 8")
+    others = ("--targets=white", "--fasttext={dim = 8}")
     for wrong in ("--set=encoder.layers=0", "--max-time=soon", "--set=data.corpus=other", *others):
         assert recipe(*texts, out, *options, wrong) == 1
     assert not jobs_here, "what cannot be is found before anything is made"
@@ -161,7 +161,7 @@ def test_own_vectors_are_trained(
     left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
     options = ["--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
     (tmp_path / "apart.txt").write_text("w1 w2 w3\n" * 40)
-    for fasttext, status in (("--mixn 2", 1), ("--minn 2 --maxn 5", 0), ("--minn 3", 1)):
+    for fasttext, status in (("{mixn = 2}", 1), ("{minn = 2, maxn = 5}", 0), ("{minn = 3}", 1)):
         own = ["--config", tmp_path / "tiny.toml", "--fasttext", fasttext]
         assert recipe(*texts, out, *own, *options) == status, "a mistake can be mended until there are vectors"
     assert ElmoC.from_pretrained(out).word_vectors.origin == str(out / "vectors.bin")
@@ -350,13 +350,6 @@ def test_rows_of_raw_text_and_a_corpus_directory_become_models(
     assert [module for module, _ in jobs_here] == ["data_scripts.build_vectors"] * 2 + ["pretrain"]
     fingerprints = [VectorTable(Corpus(each), "input").source.fingerprint for each in (corpus, run.path / "corpus")]
     assert len(set(fingerprints)) == 2, "it has tables of its own"
-
-
-def test_options_of_fasttext_are_read_from_a_text() -> None:
-    assert options_in("--minn 2 --max-n=5 --name 'a b'") == {"minn": 2, "max_n": 5, "name": "a b"}
-    for wrong in ("2 --minn", "--minn", "minn 2"):
-        with pytest.raises(ValueError, match=wrong):
-            options_in(wrong)
 
 
 def test_a_damaged_record_of_a_recipe_is_named(texts: list[str], tmp_path: Path, error_line: Fails) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from downstream.readers.sentence_pairs import LONGEST, SentencePair
-from downstream.tasks.snli.task import TASK
+from downstream.tasks.snli.task import TASK, SentencePair
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [
@@ -74,13 +73,6 @@ def test_snli_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert examples[0].texts == ["He can't; he said “no”.", "It's (maybe) 5% of -LRB-."]
     assert "4 rows without a gold label" in capsys.readouterr().err
     assert [sentence.words[0] for sentence in TASK.sentences(examples[1])] == ["A", '"']
-
-
-def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "long.tsv", f"{HEADING}neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
-    examples = read(path)
-    assert [len(sentence.words) for pair in examples for sentence in TASK.sentences(pair)] == [LONGEST, 1, 1, LONGEST]
-    assert "1 sentence cut to 300 words" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

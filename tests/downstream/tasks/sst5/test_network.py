@@ -2,7 +2,6 @@
 
 from dataclasses import fields, replace
 
-import numpy as np
 import torch
 from downstream.tasks.sst5.network import BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.task import TASK
@@ -21,11 +20,6 @@ def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
 def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max())
-    return powers / powers.sum()
 
 
 def plain_logits(model: BiattentiveClassifier, x: Tensor) -> Tensor:

@@ -25,11 +25,3 @@ def test_a_line_that_is_no_tree(tmp_path: Path, fails: Callable[..., str], line:
     path = tmp_path / "trees.txt"
     path.write_text(f"(2 fine)\n\n{line}\n", encoding="utf-8")
     assert f"{path}, line 3" in fails("sentences", "sst5", path)
-
-
-def test_a_chain_of_thirty_thousand_nodes_is_refused_at_once() -> None:
-    deep = "(2 (2 a) " * 30_000 + "(2 b)" + ")" * 30_000
-    with pytest.raises(ValueError, match="100,000 words"):
-        parse_tree(deep)
-    words, nodes = parse_tree("(2 (2 a) " * 400 + "(2 b)" + ")" * 400)
-    assert (len(words), len(nodes)) == (401, 801)
