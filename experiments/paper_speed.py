@@ -2,12 +2,14 @@
 by encoder, over CONT.
 
     python -m experiments.paper_speed 4|5 [GIGABYTES]
+    torchrun --nproc_per_node N -m experiments.paper_speed S3
 
 Sizes are those of the small twins, the text is made up (Li et al. 2019, Section 5.2).
 Every row makes updates in turn with the continuous output layer: Table 4 with one
 stream (S1), Table 5 with the same streams for all. Then, for Table 4, streams are
 doubled as long as an update takes no more than GIGABYTES (12, as their GPUs): the
-largest batch (S2). Ratios are of the time for as many words; docs/results.md has them
+largest batch (S2). S3 has processes that exchange their gradients, each with as many
+streams as Table 5. Ratios are of the time for as many words; docs/results.md has them
 beside the paper's.
 """
 
@@ -34,6 +36,7 @@ from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, load_config
 from pretrain.describe import first_batches, measure
+from pretrain.distributed.processes import Processes, connect
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
@@ -42,7 +45,7 @@ from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
 # The vocabulary of One Billion Word is the 800K of Table 4.
-TYPES = {"": 793_471, "800K": 793_471, "2000K": 2_000_000}
+TYPES = {"": 793_471, "40K": 40_000, "800K": 793_471, "2000K": 2_000_000}
 # Li et al. 2019, Section 5.2.1.
 SUBWORDS = 32_000
 UNITS_OF_A_WORD = 1.1
@@ -79,8 +82,10 @@ def output_layers() -> list[Row]:
         Row("CONTRASTIVE", "", ContrastiveSettings()),
         Row("FIXED", "", FixedSettings(samples=sampled.samples)),
         Row("SUBWORD", "", FullSoftmaxSettings(types=SUBWORDS), UNITS_OF_A_WORD),
+        Row("ADAPTIVE", "40K", adaptive),
         Row("ADAPTIVE", "800K", adaptive),
         Row("ADAPTIVE", "2000K", adaptive),
+        Row("SAMPLED", "40K", sampled),
         Row("SAMPLED", "800K", sampled),
         Row("SAMPLED", "2000K", sampled),
     ]
@@ -116,9 +121,14 @@ def encoders(elmo: EncoderSizes) -> dict[str, Column]:
 
 
 def setup_of(
-    config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
+    config: RunConfig,
+    row: Row,
+    column: Column,
+    corpus: Path,
+    streams: int,
+    processes: Processes = Processes(),  # noqa: B008 (it is frozen)
 ) -> TrainingSetup:
-    """The training of a row."""
+    """The training of a row; `streams` are those of all processes."""
     train = replace(
         config.train,
         streams=streams,
@@ -133,7 +143,7 @@ def setup_of(
         encoder=column.sizes,
         output_layer=row.settings,
     )
-    return set_up(changed)
+    return set_up(changed, processes=processes)
 
 
 def update_of(setup: TrainingSetup, rate: float) -> tuple[Callable, int]:
@@ -157,6 +167,7 @@ def compare(
     column: Column,
     corpora: tuple[Path, Path],
     streams: int,
+    processes: Processes,
 ) -> tuple[float, float, int]:
     """Make updates of two rows in turn.
 
@@ -165,7 +176,7 @@ def compare(
         and the second row's parameters.
     """
     setups = [
-        setup_of(config, row, column, corpus, streams)
+        setup_of(config, row, column, corpus, streams, processes)
         for row, corpus in zip(rows, corpora, strict=True)
     ]
     first, _ = update_of(setups[0], config.schedule.base)
@@ -228,20 +239,16 @@ def largest_batch(batches: Sequence[tuple[int, float, int]]) -> str:
     return f"{batches[0][2] / 1e9:.1f} GB; {streams} streams {seconds:.1f} s"
 
 
-def main() -> None:
-    """Print a line a row: Table 4 for ELMo's encoder, Table 5 for every encoder at
-    800K.
+def print_table(table: str, processes: Processes) -> None:
+    """Print a line a row: Table 4 or S3 for ELMo's encoder, Table 5 for every encoder
+    at 800K.
     """
-    wait_without_spinning()
-    keep_freed_memory()
     config = twin("elmo_c")
     rows = output_layers()
     columns = {"ELMo": Column(config.encoder)}
-    streams = 1
-    is_fifth = sys.argv[1] == "5"
-    if is_fifth:
+    streams = 1 if table == "4" else STREAMS * processes.world_size
+    if table == "5":
         columns = encoders(config.encoder)
-        streams = STREAMS
         rows = [row for row in rows if row.vocabulary in ("", "800K")]
     most = 1e9 * (float(sys.argv[2]) if sys.argv[2:] else GIGABYTES)
     tables = {config.data.input_vectors, config.data.target_vectors}
@@ -257,7 +264,7 @@ def main() -> None:
         for (name, column), row in product(columns.items(), rows):
             texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
             seconds, ratio, count = compare(
-                config, (rows[0], row), column, texts, streams
+                config, (rows[0], row), column, texts, streams, processes
             )
             label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
             print(
@@ -266,11 +273,14 @@ def main() -> None:
                 end="   ",
                 flush=True,
             )
-            if not is_fifth:
+            if table == "4":
                 batches = growing_batches(config, row, column, texts[1], most)
                 print(largest_batch(list(batches)), end="")
             print(flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    wait_without_spinning()
+    keep_freed_memory()
+    with connect() as processes_here:
+        print_table(sys.argv[1], processes_here)
