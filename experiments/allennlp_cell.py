@@ -73,8 +73,6 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     for name in other.directions:
         stack = other.direction(name).encoder
         sizes = encoder.config.sizes
-        # No masks from here: the cells draw theirs.
-        stack.dropout = 0.0
         layers = [AllenNLPLayer(layer, sizes) for layer in stack.layers]
         stack.layers = nn.ModuleList(layers)
     return other

@@ -243,6 +243,7 @@ def print_table(table: str, processes: Processes) -> None:
     """Print a line a row: Table 4 or S3 for ELMo's encoder, Table 5 for every encoder
     at 800K.
     """
+    assert table in ("4", "5", "S3"), "there is no such table"
     config = twin("elmo_c")
     rows = output_layers()
     columns = {"ELMo": Column(config.encoder)}

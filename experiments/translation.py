@@ -52,7 +52,7 @@ DROPOUT = 0.2
 SMOOTHING = 0.1
 RATE = 1e-3
 # The first part of a training, in which the rate rises.
-RISE = 0.1
+RISE = 0.3
 BATCH = 128
 # Subwords of a translation at most; captions have some twenty.
 LONGEST = 50
@@ -305,7 +305,12 @@ def train(model: Translator, pairs: Pairs, updates: int, seed: int) -> None:
     """Train at a rate that rises linearly, and falls linearly."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, RATE, updates, RISE, anneal_strategy="linear", cycle_momentum=False
+        optimiser,
+        max_lr=RATE,
+        total_steps=updates,
+        pct_start=RISE,
+        anneal_strategy="linear",
+        cycle_momentum=False,
     )
     precision = choose_precision("auto", CPU)
     read = islice(padded_batches(pairs, random.Random(seed)), updates)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from allennlp_light.nn.util import get_mask_from_sequence_lengths
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, normalize
@@ -201,5 +202,4 @@ class PaddedMix(torch.autograd.Function):
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:
     """bool [B, T]: true inside the sentences, whose `lengths` are [B]."""
-    places = torch.arange(int(lengths.max()), device=device)
-    return places < lengths.to(device).unsqueeze(1)
+    return get_mask_from_sequence_lengths(lengths.to(device), int(lengths.max()))

@@ -101,9 +101,9 @@ def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
 
 
 class CoupledLstm(torch.nn.Module):
-    """One direction of Lee et al.'s LSTM (2018): a word enters the cell as far as what
-    was there leaves it, the states before the first word are learned, dropout on the
-    recurrent state has one mask a sentence, and the weights of each gate begin
+    """One direction of Lee et al.'s LSTM (2018): one gate divides the cell between the
+    new word and what was there, the states before the first word are learned, dropout
+    on the recurrent state has one mask a sentence, and the weights of each gate begin
     orthonormal.
 
     Args:
@@ -148,9 +148,10 @@ class CoupledBiLstm(torch.nn.Module):
         self.backwards = CoupledLstm(input_size, hidden_size, dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """[B, T, D] and lengths [B] → [B, T, 2H]; what stands after the end of a
-        sentence means nothing.
+        """[B, T, D] and lengths [B] (on any device) → [B, T, 2H]; what stands after the
+        end of a sentence means nothing.
         """
+        lengths = lengths.to(x.device)
         backwards = self.backwards(reverse_padded(x, lengths))
         return torch.cat([self.forwards(x), reverse_padded(backwards, lengths)], dim=2)
 

@@ -11,8 +11,8 @@ from allennlp_light.modules.seq2vec_encoders.cnn_encoder import CnnEncoder
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-# Rows of every table: of padding, of what training never had, and of both ends of a
-# spelling; then come those of words, or of characters.
+# Rows of every table: of padding, of what training has once or never, and of both ends
+# of a spelling; then come those of words, or of characters.
 _PADDING, _UNKNOWN, _END, _FIRST = range(4)
 # Those of ELMo's tagger (Peters et al. 2018).
 CHARACTER_SIZE = 16
@@ -59,15 +59,16 @@ class TrainedWords(torch.nn.Module):
         """Words of B sentences, T at most → float32 [B, T, D]."""
         distinct = list(dict.fromkeys(chain.from_iterable(sentences)))
         spellings = [self._spelling(word) for word in distinct]
-        letters = pad_sequence(spellings, batch_first=True, padding_value=_PADDING)
-        letters = letters.to(self.words.weight.device)  # [n, letters]
+        letters = pad_sequence(spellings, batch_first=True, padding_value=_PADDING).to(
+            self.words.weight.device
+        )  # [n, letters]
         rows = [self._words.get(word.lower(), _UNKNOWN) for word in distinct]
         vectors = [
             self.words(torch.tensor(rows, device=letters.device)),
             self.cnn(self.characters(letters), letters != _PADDING),
         ]
-        table = torch.nn.functional.pad(torch.cat(vectors, dim=1), (0, 0, 0, 1))
         # The last row, of zeros, is that of padding.
+        table = torch.nn.functional.pad(torch.cat(vectors, dim=1), (0, 0, 0, 1))
         row_of = {word: row for row, word in enumerate(distinct)}
         places = [torch.tensor([row_of[word] for word in each]) for each in sentences]
         padded = pad_sequence(places, batch_first=True, padding_value=len(distinct))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from elmoc.errors import reading
+from elmoc.errors import reading, say
 from elmoc.files.writing import atomic_path
 
 
@@ -23,11 +23,13 @@ class Checkpoint:
     path: Path
     training: str
 
-    def write(self, state: dict[str, Any]) -> None:
+    def write(self, **state: Any) -> None:
         """Replace what is there by tensors and plain values."""
-        random = [torch.get_rng_state(), torch.cuda.get_rng_state_all()]
+        # Asked for their states, GPUs that nobody uses would be set up.
+        on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        state |= {"training": self.training, "random": [torch.get_rng_state(), on_gpus]}
         with atomic_path(self.path) as partial:
-            torch.save(state | {"training": self.training, "random": random}, partial)
+            torch.save(state, partial)
 
     def read(self) -> dict[str, Any] | None:
         """What this training has written, whose random state is set again; None where
@@ -39,10 +41,12 @@ class Checkpoint:
         if not self.path.exists():
             return None
         with reading(self.path):
-            state: dict[str, Any] = torch.load(self.path, weights_only=True)
+            state: dict[str, Any] = torch.load(
+                self.path, map_location="cpu", weights_only=True
+            )
             if state["training"] != self.training:
+                say(f"{self.path} is of another training: this one starts anew")
                 return None
-        on_cpu, on_gpus = state["random"]
-        torch.set_rng_state(on_cpu)
-        torch.cuda.set_rng_state_all(on_gpus)
+            torch.set_rng_state(state["random"][0])
+            torch.cuda.set_rng_state_all(state["random"][1])
         return state

@@ -93,8 +93,8 @@ class ProbeOptions:
     save: Annotated[
         Path | None,
         Meta(
-            description="keep each trained probe in DIR/KIND.seedN; a training that "
-            "was stopped goes on behind its last epoch",
+            description="keep each trained probe in DIR/KIND.seedN; the training that "
+            "was stopped goes on behind its last epoch, those before it are run again",
             extra={"metavar": "DIR", "rare": True},
         ),
     ] = None

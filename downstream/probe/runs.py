@@ -165,10 +165,7 @@ def _scored(
     """
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
     reported = splits[-1]
-    checkpoint: Checkpoint | None = None
-    if options.save is not None:
-        training = fingerprint([json.dumps([facts, seed], sort_keys=True).encode()])
-        checkpoint = Checkpoint(options.save / f"{name}.checkpoint", training)
+    checkpoint = _checkpoint(options, name, facts | {"seed": seed})
     if options.evaluate_only is None:
         # A seed gives the same weights, dropout and order of batches in any run.
         torch.manual_seed(seed)
@@ -220,6 +217,18 @@ def _scored(
     if checkpoint is not None:
         checkpoint.path.unlink(missing_ok=True)
     return line
+
+
+def _checkpoint(options: ProbeOptions, name: str, facts: Facts) -> Checkpoint | None:
+    """The checkpoint of a training that is described by facts; None where no probe is
+    kept.
+    """
+    if options.save is None:
+        return None
+    # Files of data are told apart by their contents, wherever they are.
+    told = json.dumps(facts | {"data": None, "dataset": None}, sort_keys=True)
+    training = fingerprint([told.encode()])
+    return Checkpoint(options.save / f"{name}.checkpoint", training)
 
 
 def _new_probe(

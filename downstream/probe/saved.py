@@ -19,7 +19,7 @@ from elmoc.files.writing import atomic_directory
 from elmoc.weights import contiguous
 
 FORMAT = "elmoc-probe"
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 RECORD = "probe.json"
 WEIGHTS = "probe.safetensors"
 

@@ -122,7 +122,12 @@ def train_probe(
             if epoch - history.best_epoch >= settings.patience:
                 break
             if checkpoint is not None and epoch < settings.epochs:
-                _write(checkpoint, probe, optimiser, generator, history)
+                checkpoint.write(
+                    probe=probe.state_dict(),
+                    optimiser=optimiser.state_dict(),
+                    order=generator.bit_generator.state,
+                    history=vars(history),
+                )
     probe.load_state_dict(history.best_weights)
     return history.as_results(count)
 
@@ -169,23 +174,6 @@ class _History:
             "seconds": [self.seconds],
             "examples_per_second": [len(self.epochs) * examples / training_seconds],
         }
-
-
-def _write(
-    checkpoint: Checkpoint,
-    probe: Probe[Any, Any],
-    optimiser: "_Optimiser",
-    generator: np.random.Generator,
-    history: _History,
-) -> None:
-    """Keep all that the next epoch depends on."""
-    state = {
-        "probe": probe.state_dict(),
-        "optimiser": optimiser.state_dict(),
-        "order": generator.bit_generator.state,
-        "history": vars(history),
-    }
-    checkpoint.write(state)
 
 
 def _gone_on(

@@ -8,7 +8,7 @@ from msgspec import Meta
 from elmoc.files.writing import atomic_path
 
 # The name of a figure's file.
-FigureName = Annotated[str, Meta(pattern=r"\.(png|pdf|svg)$")]
+FigureName = Annotated[str, Meta(pattern=r"(?i)\.(png|pdf|svg)$")]
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:

@@ -1,5 +1,5 @@
-"""Compositional codes (Shu and Nakayama 2018, Table 2 and Figure 3): losses by the
-number and size of codebooks, and how evenly codewords are used.
+"""Compositional codes (Shu and Nakayama 2018, Table 2): losses by the number and size
+of codebooks.
 
     python -m experiments.compact.codes OUT --vectors FILE --words LEXICON --data DIR
 """

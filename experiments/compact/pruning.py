@@ -4,7 +4,8 @@ smallest numbers become zero, and the others are trained on, again and again.
 
     python -m experiments.compact.pruning OUT --vectors FILE --words LEXICON --data DIR
 
-OUT is that of `experiments.compact.imdb`, whose division of the reviews is read.
+OUT is that of `experiments.compact.imdb`, whose division of the reviews is read. Every
+word has a vector here, whether LEXICON has it or not.
 """
 
 from dataclasses import replace

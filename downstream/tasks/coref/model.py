@@ -100,7 +100,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             genres=len(genres),
             settings=settings,
         )
-        # The LSTM keeps PyTorch's start.
+        # The LSTM has a start of its own.
         for part in (self.spans, self.antecedents):
             for module in part.modules():
                 if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources, WordTable
+from downstream.inputs.sources import FeatureStates, InputSources, WordTable
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.spans import CorefSettings
 from downstream.tasks.coref.task import TASK
+from tests.downstream.conftest import write_random_features
 from torch import Tensor
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
@@ -148,14 +149,29 @@ def test_written_chains_are_read_back(tmp_path: Path) -> None:
     assert written.read_text() == text
 
 
-def tiny_probe(documents: list[CorefDocument], **changes: float) -> CorefProbe:
+def tiny_probe(documents: list[CorefDocument], sources: InputSources | None = None, **changes: float) -> CorefProbe:
     torch.manual_seed(0)
     words = WordTable("random:1:6", sentences=[sentence for document in documents for sentence in document.sentences])
     settings = CorefSettings(**{**TASK.small.__dict__, "hidden_size": 4, "feed_forward_size": 5, **changes})
-    inputs = ProbeInputs(InputSources(words=words, states=None))
+    inputs = ProbeInputs(sources or InputSources(words=words, states=None))
     probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(documents, settings))
     assert isinstance(probe, CorefProbe)
     return probe
+
+
+def test_heads_are_word_vectors_at_unit_length_beside_states(ten: Path, tmp_path: Path) -> None:
+    documents = read(ten)[:2]
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    write_random_features(tmp_path / "f.h5", list({each.words: list(each.words) for each in sentences}.values()))
+    words = WordTable("random:1:6", "random:2:3", sentences=sentences)
+    states = FeatureStates(tmp_path / "f.h5", sentences=sentences)
+    probe = tiny_probe(documents, InputSources(words=words, states=states), head_size=0, lexical_dropout=0.0)
+    seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
+    probe.spans.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
+    probe.eval().loss(documents[:1])
+    rows = [probe.inputs([each])[0] for each in documents[0].sentences]
+    expected = torch.cat([probe.inputs.with_unit_words(each)[0, :, 12:] for each in rows]) / 2**0.5
+    torch.testing.assert_close(seen[0][1], expected)
 
 
 def test_training_reads_windows_of_a_document(ten: Path) -> None:
