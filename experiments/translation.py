@@ -124,7 +124,9 @@ class Codes(Vectors):
 
     def __init__(self, pieces: Sequence[str]) -> None:
         super().__init__()
-        self.scores = normal(len(pieces), CODEBOOKS, CODEWORDS, deviation=1.0)
+        # With 1 in place of 5, noise chooses other codewords in every update, and the
+        # loss stays that of chance.
+        self.scores = normal(len(pieces), CODEBOOKS, CODEWORDS, deviation=5.0)
         deviation = (WIDTH * CODEBOOKS) ** -0.5
         self.codebooks = normal(CODEBOOKS, CODEWORDS, WIDTH, deviation=deviation)
         bits = len(pieces) * CODEBOOKS * math.log2(CODEWORDS)
