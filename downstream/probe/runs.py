@@ -69,7 +69,7 @@ def score_probes(
         # It raises for a layer that is not there.
         layer_rows(chosen.state_layers, sources.states.names)
     # A saved probe has the vocabulary of its training.
-    vocabulary = {} if saved else task.vocabulary(splits[0].examples, chosen)
+    vocabulary = {} if saved else task.vocabulary(splits[0].examples)
     reported = splits[-1]
     # Data is named by its folder, as in `wnut17/dev.conll`.
     data_folder = Path(os.path.abspath(next(iter(reported.files)))).parent

@@ -117,9 +117,9 @@ class Task(ABC, Generic[Example, Prediction]):
         """The example with other names of some labels: label → its name."""
         return example
 
-    def vocabulary(self, train: Sequence[Example], settings: Any) -> dict[str, Any]:
+    def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
         """Facts of the training data that the model needs (label sets), as JSON can
-        hold them: arguments of `model`, of which `settings` is one, too.
+        hold them: arguments of `model`.
         """
         return {}
 

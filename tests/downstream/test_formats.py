@@ -34,7 +34,7 @@ def test_the_example_of_a_format_is_read(
     (tmp_path / "file").write_text(FORMATS[task][name], encoding="utf-8")
     reader = replace(known.reader, **{key: int(value) for key, value in options.items()})
     examples = known.read(tmp_path / "file", reader, training=True)
-    assert isinstance(known.vocabulary(examples, known.small), dict)
+    assert isinstance(known.vocabulary(examples), dict)
     words = [" ".join(each.words) for example in examples for each in known.sentences(example)]
     capsys.readouterr()
     assert main(["sentences", task, str(tmp_path / "file"), *(f"--{key}={options[key]}" for key in options)]) == 0

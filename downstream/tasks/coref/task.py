@@ -58,9 +58,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     def sentences(self, example: CorefDocument) -> list[TaskSentence]:
         return example.sentences
 
-    def vocabulary(
-        self, train: Sequence[CorefDocument], settings: CorefSettings
-    ) -> dict[str, Any]:
+    def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:
         """The genres, where the names of documents tell several; whether speakers are
         known.
         """

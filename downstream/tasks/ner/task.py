@@ -204,9 +204,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
         spans = relabelled(bio_spans(example.tags), names)
         return replace(example, tags=bio_tags(spans, len(example.tags)))
 
-    def vocabulary(
-        self, train: Sequence[TaggedSentence], settings: NerSettings
-    ) -> dict[str, Any]:
+    def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types of `train`, and the words and characters that get vectors of
         their own.
         """
@@ -217,9 +215,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 "the training data holds no entity, as all its tags are O: "
                 "--column gives another column of tags"
             )
-        words: list[str] = []
-        if settings.word_size:
-            words += chain.from_iterable(each.sentence.words for each in train)
+        words = [word for each in train for word in each.sentence.words]
         return {
             "types": sorted(types),
             "words": frequent(word.lower() for word in words),

@@ -221,9 +221,7 @@ class SnliTask(ClassificationTask[SentencePair]):
     def sentences(self, example: SentencePair) -> list[TaskSentence]:
         return [example.premise, example.hypothesis]
 
-    def vocabulary(
-        self, train: Sequence[SentencePair], settings: SnliSettings
-    ) -> dict[str, Any]:
+    def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
         """SNLI's three labels, or, where there are others, the labels of `train`."""
         found = {example.label for example in train}
         return {"labels": list(NLI.names) if found <= set(NLI.names) else sorted(found)}

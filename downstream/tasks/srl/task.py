@@ -102,9 +102,7 @@ class SrlTask(Task[SrlSentence, Roles]):
         ]
         return replace(example, propositions=propositions)
 
-    def vocabulary(
-        self, train: Sequence[SrlSentence], settings: SrlSettings
-    ) -> dict[str, Any]:
+    def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
         spans = chain.from_iterable(_spans(train))
         return {"labels": sorted({span.label for span in spans})}

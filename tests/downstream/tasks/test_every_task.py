@@ -104,7 +104,7 @@ def test_the_contract_of_a_task(name: str, data: Path, tmp_path: Path) -> None:
     sentences = [sentence for example in training for sentence in task.sentences(example)]
     assert {(each.file, each.line > 0) for each in sentences} == {(str(data), True)}
     assert all(word and not set(word) & set(" \t\n") for each in sentences for word in each.words)
-    vocabulary = task.vocabulary(training, task.published)
+    vocabulary = task.vocabulary(training)
     assert json.loads(json.dumps(vocabulary)) == vocabulary
 
     inputs = ProbeInputs(InputSources(words=WordTable("random:1:6", sentences=sentences), states=None))
@@ -153,7 +153,7 @@ def test_each_dropout_acts_in_training_alone(name: str, data: Path) -> None:
     sentences = [sentence for example in examples for sentence in task.sentences(example)]
     torch.manual_seed(1)
     inputs = ProbeInputs(InputSources(words=WordTable("random:1:6", sentences=sentences), states=None))
-    probe = task.model(inputs=inputs, settings=settings, **task.vocabulary(examples, settings))
+    probe = task.model(inputs=inputs, settings=settings, **task.vocabulary(examples))
     chances = {each: getattr(module, "p", getattr(module, "dropout", 0.0)) for each, module in probe.named_modules()}
     dropouts = [each for each, chance in chances.items() if isinstance(chance, float) and chance > 0]
     published = [getattr(task.published, each.name) for each in fields(task.published) if "dropout" in each.name]

@@ -77,8 +77,8 @@ def test_chains_are_read_through_a_document(tmp_path: Path) -> None:
     assert first.speakers == ["A"] * 9 + ["B"] * 3
     assert [document.genre for document in documents] == ["bn", "academic", ""]
     assert TASK.sentences(first) == first.sentences
-    assert TASK.vocabulary(documents, TASK.small) == {"genres": ["academic", "bn"], "speakers": True}
-    assert TASK.vocabulary([second], TASK.small) == {"genres": [], "speakers": False}, "one genre tells nothing"
+    assert TASK.vocabulary(documents) == {"genres": ["academic", "bn"], "speakers": True}
+    assert TASK.vocabulary([second]) == {"genres": [], "speakers": False}, "one genre tells nothing"
 
 
 def test_chains_stand_in_the_order_in_which_the_official_scorer_numbers_them(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def tiny_probe(documents: list[CorefDocument], sources: InputSources | None = No
     words = WordTable("random:1:6", sentences=[sentence for document in documents for sentence in document.sentences])
     settings = CorefSettings(**{**TASK.small.__dict__, "hidden_size": 4, "feed_forward_size": 5, **changes})
     inputs = ProbeInputs(sources or InputSources(words=words, states=None))
-    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(documents, settings))
+    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(documents))
     assert isinstance(probe, CorefProbe)
     return probe
 

@@ -47,7 +47,7 @@ def probe_of(examples: list[TaggedSentence]) -> NerProbe:
     words = WordTable("random:1:6", sentences=[example.sentence for example in examples])
     inputs = ProbeInputs(InputSources(words=words, states=None))
     settings = replace(TASK.published, hidden_size=4)
-    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(examples, settings))
+    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(examples))
     assert isinstance(probe, NerProbe)
     with torch.no_grad():
         probe.crf.transitions.normal_()

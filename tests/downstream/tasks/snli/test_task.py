@@ -101,7 +101,7 @@ def test_bad_input(tmp_path: Path, fails: Callable[..., str], text: str, line: s
 def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path) -> None:
     def labels(*found: str) -> list[str]:
         path = written(tmp_path / "pairs.tsv", HEADING + "".join(f"{label}\ta\tb\n" for label in found))
-        return TASK.vocabulary(read(path), TASK.small)["labels"]
+        return TASK.vocabulary(read(path))["labels"]
 
     assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
     assert labels("not_entailment", "entailment") == ["entailment", "not_entailment"]

@@ -91,7 +91,7 @@ def test_reading(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert sentences[2].sentence.line == 31
     assert "4 sentences without a predicate" in capsys.readouterr().err
-    assert TASK.vocabulary(sentences, TASK.small) == {
+    assert TASK.vocabulary(sentences) == {
         "labels": ["ARG0", "ARG1", "ARG2", "ARGM-TMP", "C-ARG1", "C-V", "R-ARG1", "V"]
     }
 
