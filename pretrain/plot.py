@@ -49,7 +49,7 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
     its panel.
 
     Raises:
-        InputError: a run has no evaluation yet, or figures have no such ending.
+        InputError: a run has no evaluation yet.
     """
     # Matplotlib is of an extra.
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from elmoc.files.writing import atomic_path
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class ProbeCheckpoint:
     """The file in which a training keeps its state.
 
     path: of the file.

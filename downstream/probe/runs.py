@@ -16,7 +16,7 @@ import torch
 from downstream.inputs.options import InputOptions, layer_rows
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, open_sources
-from downstream.probe.checkpoint import Checkpoint
+from downstream.probe.checkpoint import ProbeCheckpoint
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.saved import RECORD, WEIGHTS, ProbeRecord, read_probe, save_probe
 from downstream.probe.splits import Split, read_splits
@@ -219,7 +219,9 @@ def _scored(
     return line
 
 
-def _checkpoint(options: ProbeOptions, name: str, facts: Facts) -> Checkpoint | None:
+def _checkpoint(
+    options: ProbeOptions, name: str, facts: Facts
+) -> ProbeCheckpoint | None:
     """The checkpoint of a training that is described by facts; None where no probe is
     kept.
     """
@@ -228,7 +230,7 @@ def _checkpoint(options: ProbeOptions, name: str, facts: Facts) -> Checkpoint | 
     # Files of data are told apart by their contents, wherever they are.
     told = json.dumps(facts | {"data": None, "dataset": None}, sort_keys=True)
     training = fingerprint([told.encode()])
-    return Checkpoint(options.save / f"{name}.checkpoint", training)
+    return ProbeCheckpoint(options.save / f"{name}.checkpoint", training)
 
 
 def _new_probe(

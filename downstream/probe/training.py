@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from downstream.probe.checkpoint import Checkpoint
+from downstream.probe.checkpoint import ProbeCheckpoint
 from downstream.probe.splits import Split
 from downstream.probe.task import Probe, Task
 from downstream.settings import TrainingSettings
@@ -64,7 +64,7 @@ def train_probe(
     settings: TrainingSettings,
     generator: np.random.Generator,
     title: str,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: ProbeCheckpoint | None = None,
 ) -> dict[str, Any]:
     """Train `probe` and leave it with the weights of the epoch that is best by the
     task's metric on `dev`.
@@ -101,6 +101,7 @@ def train_probe(
     ) as progress:
         for epoch in range(len(history.epochs) + 1, settings.epochs + 1):
             begin = time.perf_counter()
+            probe.train()
             losses = []
             for batch in length_batches(train.lengths, settings.batch_size, generator):
                 losses.append(optimiser.update([train.examples[row] for row in batch]))
@@ -177,7 +178,7 @@ class _History:
 
 
 def _gone_on(
-    checkpoint: Checkpoint,
+    checkpoint: ProbeCheckpoint,
     probe: Probe[Any, Any],
     optimiser: "_Optimiser",
     generator: np.random.Generator,
@@ -240,7 +241,6 @@ class _Optimiser:
             InputError: the loss is not a finite number.
         """
         settings = self._settings
-        self._probe.train()
         self._optimiser.zero_grad(set_to_none=True)
         penalty = settings.mix_l2 * self._probe.inputs.mix_penalty()
         loss = self._probe.loss(examples) + penalty

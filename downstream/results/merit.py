@@ -184,6 +184,7 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
     if not found:
         return None
     first = next(iter(found))
+    width = 7 if len(found) > 1 else 6
     lines = []
     for name, merit in found.items():
         above = figure_of_merit(of_encoders[name], less=of_encoders[first])
@@ -198,8 +199,9 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
         ]
         if above and name != first:
             cells[-1] = f"{above.value:+.2f} ± {above.error:.2f} ({len(above.shares)})"
-        lines.append(cells)
+        # A single encoder is above no other.
+        lines.append(cells[:width])
     headers = ["encoder", "data sets", "figure of merit", "standard error"]
     headers += ["by items", "by seeds", f"− {first} (data sets of both)"]
     title = "Figure of merit: mean of (both − vectors) / the paper's gain"
-    return Table(title, headers, lines, right=headers[1:])
+    return Table(title, headers[:width], lines, right=headers[1:])
