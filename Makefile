@@ -64,7 +64,7 @@ test-all: $(VENV)/installed
 	$(RUN) -m pytest $(PARALLEL)
 
 test-integrations: $(INTEGRATIONS)/installed
-	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py)
+	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py test_sklearn.py)
 
 check: $(VENV)/installed
 	$(RUN) -m ruff format --check .
@@ -80,8 +80,8 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 $(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(INTEGRATIONS)
-	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair]' pytest \
-		pytest-timeout
+	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair,sklearn]' pandas \
+		pytest pytest-timeout
 	@touch $@
 
 $(PEERS)/installed: setup.cfg pyproject.toml constraints-peers.txt

@@ -9,6 +9,7 @@ from elmoc.command_line import chosen_command, run_main
 # What each subcommand does; `import-elmo` is in `elmoc.commands.import_elmo`.
 COMMANDS = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
+    "embed": "write one vector for each raw text (NumPy, Parquet or JSON lines)",
     "inspect": "say what a feature file holds, and check it",
     "import-elmo": "make a model directory of original ELMo weights (bilm-tf, "
     "AllenNLP) or an ELMoForManyLangs model",
@@ -16,6 +17,7 @@ COMMANDS = {
     "it is one",
     "neighbours": "list the uses of a word in a text that are nearest to a given one",
     "plot": "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)",
+    "spacy-config": "write a config that trains a spaCy pipeline on a model's vectors",
     "check": "read a corpus, run, model or feature file whole, and say what is damaged",
     "pack": "make one small model directory of a model and its word vectors",
 }

@@ -12,6 +12,7 @@ from typing import get_args
 import torch
 
 from elmoc.errors import InputError, shortened
+from elmoc.kernels.compiling import has_compiler
 from elmoc.settings import Precision
 
 # The accelerators that training and inference have run on. PyTorch knows others, such
@@ -97,7 +98,9 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
             f"{', '.join(get_args(Precision))}"
         )
     if precision == "auto":
-        return "bf16" if has_bf16(device) else "float32"
+        # Without compiled kernels PyTorch's own bf16 is slower than its float32.
+        is_fast = device.type != "cpu" or has_compiler()
+        return "bf16" if is_fast and has_bf16(device) else "float32"
     if precision == "bf16" and not has_bf16(device):
         raise InputError(
             f"precision bf16 needs bf16 instructions, which {device} does not have: "

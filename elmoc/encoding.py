@@ -61,8 +61,8 @@ class SentenceEncoder:
     width: 2P, the width of a layer state.
     device: where the encoder computes.
     precision: of the factors of matrix products, `float32` or `bf16`.
-    pooling: how states of subwords become the state of a word, one of `POOLINGS`; None
-        where the model reads words.
+    subword_pooling: how states of subwords become the state of a word, one of
+        `POOLINGS`; None where the model reads words.
     unknown_words: the first word types met until now that have no vector, and are read
         as zeros.
     fingerprint: names the weights of the encoder.
@@ -73,16 +73,18 @@ class SentenceEncoder:
         directory: ModelDirectory,
         word_vectors: WordVectors,
         precision: Precision,
-        pooling: str | None,
+        subword_pooling: str | None,
     ) -> None:
         self._subwords = None
         if isinstance(word_vectors, SubwordVectors):
             self._subwords = word_vectors.subwords
-            pooling = pooling or POOLINGS[0]
-        if pooling and (pooling not in POOLINGS or self._subwords is None):
+            subword_pooling = subword_pooling or POOLINGS[0]
+        if subword_pooling and (
+            subword_pooling not in POOLINGS or self._subwords is None
+        ):
             raise InputError(
-                f"pooling is {', '.join(POOLINGS)}, for models that read subwords "
-                f"alone; not {pooling!r}"
+                f"subword_pooling is {', '.join(POOLINGS)}, for models that read "
+                f"subwords alone; not {subword_pooling!r}"
             )
         self.directory = directory
         self.word_vectors = word_vectors
@@ -90,7 +92,7 @@ class SentenceEncoder:
         self.layers = self.encoder.config.sizes.layers + 1
         self.width = self.encoder.width
         self.precision = precision
-        self.pooling = pooling
+        self.subword_pooling = subword_pooling
         self.fingerprint = self.encoder.fingerprint()
         # Weights are packed for the products of inference once, here.
         self._inference = InferenceEncoder(self.encoder, precision=precision)
@@ -112,7 +114,7 @@ class SentenceEncoder:
             "settings": fingerprint([repr(settings).encode()]),
             "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,
-            "pooling": self.pooling,
+            "pooling": self.subword_pooling,
             "packed_from": self.directory.packed_from,
         }
         # Models of words, and those that are not packed, keep the names that they had
@@ -273,8 +275,8 @@ class SentenceEncoder:
             boundaries: see `encode`.
         """
         words = read[:, 1:-1]
-        if rows.bounds is not None and self.pooling is not None:
-            words = pooled(words, rows.bounds[index], self.pooling)
+        if rows.bounds is not None and self.subword_pooling is not None:
+            words = pooled(words, rows.bounds[index], self.subword_pooling)
         if boundaries:
             words = torch.cat([read[:, :1], words, read[:, -1:]], dim=1)
         return words

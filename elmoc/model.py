@@ -9,8 +9,9 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
@@ -28,6 +29,7 @@ from elmoc.model_directory import (
 from elmoc.settings import Precision
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.trainings import training_words
+from elmoc.text_vectors import TextPooling, TextStates, pooled_texts, text_states
 from elmoc.word_vectors.sources import WordVectors
 
 
@@ -57,9 +59,9 @@ class ElmoC(SentenceEncoder):
         directory: ModelDirectory,
         word_vectors: WordVectors,
         precision: Precision = "float32",
-        pooling: str | None = None,
+        subword_pooling: str | None = None,
     ) -> None:
-        super().__init__(directory, word_vectors, precision, pooling)
+        super().__init__(directory, word_vectors, precision, subword_pooling)
         with reading(f"the training record of {directory.path or 'this model'}"):
             self.training_words = training_words(directory.training)
 
@@ -70,9 +72,9 @@ class ElmoC(SentenceEncoder):
         *,
         vectors: str | None = None,
         device: Device = "cpu",
-        precision: Precision = "float32",
+        precision: Precision = "auto",
         revision: str | None = None,
-        pooling: str | None = None,
+        subword_pooling: str | None = None,
     ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
@@ -85,9 +87,9 @@ class ElmoC(SentenceEncoder):
             precision: of the factors of matrix products: `float32`, `bf16`, or `auto`
                 (bf16 where the device has it).
             revision: of a model on a hub.
-            pooling: how the state of a word is made, where the model reads subwords:
-                the state of its `first` unit (the default) or its `last`, or the `mean`
-                of all.
+            subword_pooling: how the state of a word is made, where the model reads
+                subwords: the state of its `first` unit (the default) or its `last`, or
+                the `mean` of all.
 
         Raises:
             InputError: directory or word vectors are missing or damaged, or the word
@@ -105,7 +107,10 @@ class ElmoC(SentenceEncoder):
         directory = read_model_directory(path, fast=True, output_layers=False)
         directory.encoder.to(chosen)
         return cls(
-            directory, open_model_vectors(directory, vectors), precision, pooling
+            directory,
+            open_model_vectors(directory, vectors),
+            precision,
+            subword_pooling,
         )
 
     def save_pretrained(
@@ -185,6 +190,59 @@ class ElmoC(SentenceEncoder):
         ):
             yield from self.embed_batch(buffer, batch_size=batch_size)
 
+    @overload
+    def embed_texts(
+        self,
+        texts: Iterable[str],
+        *,
+        pooling: TextPooling = "mean",
+        batch_size: int = BATCH_SIZE,
+        show_progress: bool = False,
+    ) -> np.ndarray: ...
+
+    @overload
+    def embed_texts(
+        self,
+        texts: Iterable[str],
+        *,
+        pooling: None,
+        batch_size: int = BATCH_SIZE,
+        show_progress: bool = False,
+    ) -> list[TextStates]: ...
+
+    def embed_texts(
+        self,
+        texts: Iterable[str],
+        *,
+        pooling: TextPooling | None = "mean",
+        batch_size: int = BATCH_SIZE,
+        show_progress: bool = False,
+    ) -> np.ndarray | list[TextStates]:
+        """One vector for each raw text, float32 [N, 2P], or the states of its words.
+
+        A text is divided into sentences and words as the text of the model was
+        (`elmoc/text/tokenizer.py`). One without words is zeros.
+
+        Args:
+            texts: N strings, of any number of sentences each.
+            pooling: of the words of a text, `mean` or `max`, of the mean over the
+                layers; None leaves the words as they are, as a `TextStates` each.
+            batch_size: sentences a batch at most.
+            show_progress: whether a bar counts the texts.
+
+        Raises:
+            InputError: a text is no string, or spaces do not divide it into words.
+        """
+        if pooling is None:
+            return list(
+                text_states(
+                    self, texts, batch_size=batch_size, show_progress=show_progress
+                )
+            )
+        return pooled_texts(
+            self, texts, pooling, batch_size=batch_size, show_progress=show_progress
+        )
+
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]]
     ) -> list[list[Tensor]]:
@@ -224,7 +282,7 @@ class ElmoC(SentenceEncoder):
             self.directory,
             self.word_vectors,
             self.precision,
-            self.pooling,
+            self.subword_pooling,
         )
 
 
@@ -234,5 +292,5 @@ def with_encoder(model: ElmoC, encoder: BidirectionalEncoder, **others: Any) -> 
         replace(model.directory, encoder=encoder, **others),
         model.word_vectors,
         model.precision,
-        model.pooling,
+        model.subword_pooling,
     )

@@ -85,7 +85,7 @@ class LayerStates(nn.Module):
         encoder = self._elmo.fingerprint if self.encoder is None else "trained on"
         return (
             f"encoder {encoder}, word vectors {self._elmo.word_vectors.fingerprint}, "
-            f"pooling {self._elmo.pooling}"
+            f"pooling {self._elmo.subword_pooling}"
         )
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:

@@ -95,6 +95,7 @@ class TrainingSetup:
             "learning_rate": self.config.schedule.base,
             "precision": self.execution.precision,
             "units_of_a_word": corpus.record.settings.get("units_of_a_word"),
+            "keep": corpus.record.settings.get("keep"),
             "started_from": self.started_from,
         }
         return {

@@ -48,7 +48,7 @@ class Options(ModelOptions):
             "hardware has it"
         ),
     ] = "auto"
-    pooling: Annotated[
+    subword_pooling: Annotated[
         Literal["first", "last", "mean"] | None,
         Meta(
             description="for a model that reads subwords: the features of a word are "
@@ -79,7 +79,7 @@ def run(options: Options) -> None:
             vectors=options.vectors,
             device=str(device),
             precision=options.precision,
-            pooling=options.pooling,
+            subword_pooling=options.subword_pooling,
         )
         if launched["rank"] == 0:
             say(f"matrix products in {model.precision} on {model.device}")

@@ -5,6 +5,7 @@ place of an `ElmoC`.
     many_langs        the directories of ELMoForManyLangs, read
     imported          a model of another tool on its way into a model directory
     flair, spacy      embeddings for flair's taggers, a component of spaCy's pipelines
+    sklearn           a transformer of raw texts for scikit-learn's pipelines
     token_vectors     the vectors that both adapters give to tokens
 
 Models are imported and exported by commands of `elmoc`. A user of flair or spaCy

@@ -21,6 +21,7 @@ from elmoc.batches import BATCH_SIZE
 from elmoc.errors import InputError
 from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import ElmoC
+from elmoc.settings import Precision
 
 
 @register_embeddings
@@ -36,6 +37,7 @@ class ElmocEmbeddings(TokenEmbeddings):
             `average`, or a list of indices.
         vectors: where the word vectors are now, when they are not where they were in
             training.
+        precision: of the factors of matrix products.
         batch_size: sentences a batch at most.
     """
 
@@ -45,13 +47,17 @@ class ElmocEmbeddings(TokenEmbeddings):
         *,
         layers: str | Sequence[int] = "all",
         vectors: str | None = None,
+        precision: Precision = "auto",
         batch_size: int = BATCH_SIZE,
     ) -> None:
         self._model = str(model)
         self._vectors = vectors
         self._batch_size = batch_size
         self._layers = layers if isinstance(layers, str) else list(layers)
-        self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=flair.device)
+        self._precision: Precision = precision
+        self._elmo = ElmoC.from_pretrained(
+            model, vectors=vectors, device=flair.device, precision=precision
+        )
         vectors_name = self._elmo.word_vectors.fingerprint
         self._fingerprint = f"{self._elmo.fingerprint} {vectors_name}"
         names, _ = self._elmo.choose_layers(layers)
@@ -72,6 +78,7 @@ class ElmocEmbeddings(TokenEmbeddings):
             "model": self._model,
             "layers": self._layers,
             "vectors": self._vectors,
+            "precision": self._precision,
             "batch_size": self._batch_size,
             "fingerprint": self._fingerprint,
         }

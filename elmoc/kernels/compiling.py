@@ -9,10 +9,13 @@ import contextlib
 import ctypes
 import os
 import shlex
+import shutil
 import subprocess
+import sys
+from functools import lru_cache
 from pathlib import Path
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, say
 from elmoc.files.checksums import check_beside, fingerprint
 from elmoc.files.writing import atomic_path, locked
 
@@ -49,6 +52,11 @@ def default_compiler() -> str:
     return os.environ.get("CXX", "").strip() or "c++"
 
 
+def has_compiler() -> bool:
+    """Whether the command of the C++ compiler is there."""
+    return shutil.which(default_compiler().split()[0]) is not None
+
+
 def load_library(source: Path, compiler: str) -> ctypes.CDLL:
     """The library of a C++ file, compiled for this processor unless that was done
     before.
@@ -67,7 +75,7 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
         folder = library.parent.stat()
         # its libraries run as this user
         if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
-            raise KernelBuildError(
+            raise InputError(
                 f"others may write to {library.parent}: `chmod go-w` it, or set "
                 "XDG_CACHE_HOME"
             )
@@ -85,9 +93,19 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
         ValueError,
         subprocess.SubprocessError,
     ) as error:
-        raise KernelBuildError(
-            f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
-        ) from None
+        problem = f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
+        _warn(problem)
+        raise KernelBuildError(problem) from None
+
+
+@lru_cache
+def _warn(problem: str) -> None:
+    """Say once what stands in the way, and what helps."""
+    say(
+        f"warning: {problem}: PyTorch computes instead, several times slower. A C++ "
+        "compiler (on Debian and Ubuntu: the package g++) is the remedy",
+        file=sys.stderr,
+    )
 
 
 def _kept(library: Path) -> ctypes.CDLL | None:
@@ -119,12 +137,13 @@ def build(source: Path, command: list[str], library: Path) -> None:
     one does this, and the others wait.
 
     Raises:
-        KernelBuildError: the compiler takes none of the flags.
+        InputError: the compiler takes none of the flags.
     """
     with locked(library, seconds=_COMPILER_SECONDS):
         # Another process may have compiled it meanwhile.
         if _kept(library) is not None:
             return
+        say(f"compiling {source.name}, once for this processor", file=sys.stderr)
         with atomic_path(library, checksum=True) as output:
             for flags in FLAGS:
                 files = [str(source), "-o", str(output)]
@@ -132,9 +151,7 @@ def build(source: Path, command: list[str], library: Path) -> None:
                 if run.returncode == 0:
                     return
             said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
-            raise KernelBuildError(
-                f"{command[0]} does not compile {source}: {said[-1]}"
-            )
+            raise InputError(f"{command[0]} does not compile {source}: {said[-1]}")
 
 
 def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:

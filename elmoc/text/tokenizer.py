@@ -103,7 +103,7 @@ BYTE_ORDER_MARK = "\ufeff"
 # The mark of Hebrew acronyms, for which `"` is written most often.
 _GERSHAYIM = "\u05f4"
 # Quotation marks become straight. The byte order mark and the word joiner are nothing.
-_STRAIGHT = str.maketrans(
+STRAIGHT = str.maketrans(
     dict.fromkeys("“”„‟" + _GERSHAYIM, '"')
     | dict.fromkeys("‘’‚‛", "'")
     | dict.fromkeys((BYTE_ORDER_MARK, "\u2060"))
@@ -111,7 +111,7 @@ _STRAIGHT = str.maketrans(
 # Stands between blanks for a word that is kept, while the others are found: a letter,
 # which begins a sentence, and what Unicode keeps out of texts.
 _KEPT = "X\uffff"
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,30});")
+ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 # The quotation mark ‚ written for a comma.
 _COMMA_BELOW = re.compile(r"‚(?=\s|$)|(?<=\d)‚(?=\d)")
 # Letters, and the points of vowels.
@@ -199,7 +199,7 @@ _SENTENCE_END = re.compile(rf"{_ANY_END.pattern}[\"'”’)\]]*\s*$")
 def plain_text(text: str) -> str:
     """Text without HTML entities (twice: dumps have `&amp;quot;`)."""
     for _ in range(2 if "&" in text else 0):
-        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+        text = ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     return text
 
 
@@ -268,7 +268,7 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
     """The words of a piece between two spaces; a full stop at the end of the `is_last`
     one stands alone.
     """
-    piece = _COMMA_BELOW.sub(",", piece).translate(_STRAIGHT)
+    piece = _COMMA_BELOW.sub(",", piece).translate(STRAIGHT)
     if '"' in piece:
         piece = _IN_ACRONYM.sub(rf"\1{_GERSHAYIM}", piece)
     behind: list[str] = []
@@ -321,7 +321,7 @@ def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
     abbreviations = ABBREVIATIONS
     if len(sample) >= SMALLEST_TRAINING_TEXT:
         punkt = import_module("nltk.tokenize.punkt")
-        learned = punkt.PunktTrainer(sample.translate(_STRAIGHT)).get_params()
+        learned = punkt.PunktTrainer(sample.translate(STRAIGHT)).get_params()
         abbreviations = ABBREVIATIONS | (learned.abbrev_types - _BEFORE_NUMBERS)
 
     def split(text: str) -> list[str]:

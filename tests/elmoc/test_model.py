@@ -17,7 +17,7 @@ SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", 
 
 
 def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
-    model = ElmoC.from_pretrained(model_path)
+    model = ElmoC.from_pretrained(model_path, precision="float32")
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
     for embed in (lambda: model.embed_batch(SENTENCES[:3]), lambda: model.embed_documents([SENTENCES[:1]])):
@@ -26,7 +26,7 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
 
 
 def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path) -> None:
-    one, other = (ElmoC.from_pretrained(model_path) for _ in range(2))
+    one, other = (ElmoC.from_pretrained(model_path, precision="float32") for _ in range(2))
     for name in ("dropout", "cell_clip"):
         object.__setattr__(other.encoder.config.sizes, name, 0.25)
         assert (other.identity == one.identity) == (name == "dropout"), "dropout is for training alone"
@@ -34,14 +34,14 @@ def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path)
 
 def test_progress_is_told_of_every_word(model_path: Path) -> None:
     counted: list[int] = []
-    elmo = ElmoC.from_pretrained(model_path)
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     assert elmo.embed_batch([], progress=counted.append) == counted == []
     elmo.embed_batch([["w"] * 23, ["cat"]], batch_words=4, progress=counted.append)
     assert counted == [23, 1]
 
 
 def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     documents = [[["cat", "sat"], ["The", "cat"]], [["x"] * 5], [], [["."], [], ["a", "b", "c"], ["cat"]]]
     embedded = elmo.embed_documents(documents)
     assert [[tuple(states.shape) for states in each] for each in embedded] == [
@@ -66,7 +66,7 @@ def test_the_state_is_carried_through_documents_only_where_asked(model_path: Pat
 
 
 def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     asked: list[str] = []
     lookup = elmo.word_vectors.lookup
 
@@ -84,7 +84,7 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
 
 
 def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:
-    elmo, threads = ElmoC.from_pretrained(model_path), torch.get_num_threads()
+    elmo, threads = ElmoC.from_pretrained(model_path, precision="float32"), torch.get_num_threads()
     sentences = [["The", "cat"] * 60] * 60
     torch.set_num_threads(2)
     try:
@@ -130,7 +130,7 @@ WRONG_WORDS = {
 
 @pytest.mark.parametrize(("given", "named"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, given: Any, named: str) -> None:
-    elmo = ElmoC.from_pretrained(session_model)
+    elmo = ElmoC.from_pretrained(session_model, precision="float32")
     doors: list[tuple[Callable[..., object], Any, str]] = [
         (elmo.embed, given, "sentence 1: "),
         (elmo.embed_batch, [["a"], given], "sentence 2: "),
@@ -145,14 +145,14 @@ def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, give
 
 @pytest.mark.parametrize("given", [None, 7, "cat", b"cat", {"cat": 1}, ["cat"], [["a"], "b"], np.array("cat"), [7]])
 def test_a_batch_is_a_list_of_sentences(session_model: Path, given: Any) -> None:
-    elmo = ElmoC.from_pretrained(session_model)
+    elmo = ElmoC.from_pretrained(session_model, precision="float32")
     for door in (elmo.embed_batch, lambda x: list(elmo.embed_sentences(x)), elmo.embed_documents, ElmoEmbedding(elmo)):
         with pytest.raises(InputError, match=r"is not a list of (words|sentences|documents): a sentence is a list of"):
             door(given)
 
 
 def test_anything_like_a_list_of_strings_is_a_sentence(session_model: Path) -> None:
-    elmo = ElmoC.from_pretrained(session_model)
+    elmo = ElmoC.from_pretrained(session_model, precision="float32")
     expected = elmo.embed(["The", "cat"])
     for given in (("The", "cat"), np.array(["The", "cat"]), np.array(["The", "cat"], object), iter(["The", "cat"])):
         assert torch.equal(elmo.embed(given), expected)  # type: ignore[arg-type]
@@ -161,9 +161,9 @@ def test_anything_like_a_list_of_strings_is_a_sentence(session_model: Path) -> N
 
 
 def test_it_says_its_sizes_and_where_it_computes(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     said = repr(elmo)
     assert elmo.fingerprint in said
     assert "[3, n, 10] in float32 on cpu" in said
     public = " ".join(sorted(name for name in vars(ElmoC) if not name.startswith("_")))
-    assert public == "embed embed_batch embed_documents embed_sentences from_pretrained save_pretrained to"
+    assert public == "embed embed_batch embed_documents embed_sentences embed_texts from_pretrained save_pretrained to"

@@ -1,7 +1,8 @@
 """Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is
 saved with a pipeline.
 
-A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec.v1`.
+A trained pipe of spaCy reads what it computes by the layer `elmoc.TensorTok2Vec.v1`, or
+`.v2`, which projects it.
 """
 
 import os
@@ -14,8 +15,9 @@ import msgspec
 import numpy as np
 from spacy import registry, util
 from spacy.language import Language
-from spacy.tokens import Doc
-from thinc.api import Model
+from spacy.tokens import Doc, Span
+from thinc.api import Maxout, Model, with_array
+from thinc.api import chain as chain_layers
 from thinc.types import Floats2d
 
 from elmoc.batches import BATCH_SIZE
@@ -24,6 +26,7 @@ from elmoc.interop.spacy.hooks import add_hooks, rows_of
 from elmoc.interop.token_vectors import token_vectors
 from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
+from elmoc.settings import Precision
 
 # The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
 UPSTREAM = "elmoc"
@@ -47,6 +50,10 @@ class ElmocComponent:
         batch_size: sentences a batch of the encoder at most.
         device: where the encoder computes, e.g. `cuda:0`, the number of a GPU, or None
             for the CPU.
+        precision: of the factors of matrix products.
+        subword_pooling: as of `ElmoC.from_pretrained`.
+        memo_words: words of sentences whose vectors are kept in memory, at most: in
+            training, epochs after the first need the encoder no more.
     """
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the
@@ -65,6 +72,9 @@ class ElmocComponent:
         bundle_vectors: bool = False,
         batch_size: int = BATCH_SIZE,
         device: int | str | None = "cpu",
+        precision: Precision = "auto",
+        subword_pooling: str | None = None,
+        memo_words: int = 0,
     ) -> None:
         self.name = name
         self.listener_map: dict[str, Sequence[Model]] = {}
@@ -74,6 +84,10 @@ class ElmocComponent:
         self._bundle_vectors = bundle_vectors
         self._batch_size = batch_size
         self._device = device
+        self._precision = precision
+        self._subword_pooling = subword_pooling
+        self._memo_words = memo_words
+        self._memo: dict[tuple[str, ...], np.ndarray] = {}
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
 
@@ -86,7 +100,11 @@ class ElmocComponent:
         """
         if self._elmo is None:
             elmo = ElmoC.from_pretrained(
-                self._path, vectors=self._vectors, device=self._device
+                self._path,
+                vectors=self._vectors,
+                device=self._device,
+                precision=self._precision,
+                subword_pooling=self._subword_pooling,
             )
             name = f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
             if self._fingerprint not in (None, name):
@@ -95,6 +113,7 @@ class ElmocComponent:
                     f"name that model by the setting components.{self.name}.model"
                 )
             self._elmo = elmo
+            self._memo.clear()
             self._fingerprint = name
         return self._elmo
 
@@ -125,19 +144,33 @@ class ElmocComponent:
             list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
             for doc in docs
         ]
-        vectors = iter(
-            token_vectors(
-                self.elmo,
-                chain.from_iterable(sentences),
-                self._layers,
-                batch_size=self._batch_size,
-            )
-        )
+        vectors = iter(self._vectors_of(list(chain.from_iterable(sentences))))
         for doc, own in zip(docs, sentences, strict=True):
-            rows = [each.numpy() for each in islice(vectors, len(own))]
+            rows = islice(vectors, len(own))
             # a doc without sentences has no rows
             doc.tensor = np.concatenate([np.zeros((0, self.width), np.float32), *rows])
             add_hooks(doc)
+
+    def _vectors_of(self, sentences: Sequence[Span]) -> list[np.ndarray]:
+        """float32 [n, width] of each sentence: kept, or computed."""
+        names = [tuple(token.text for token in each) for each in sentences]
+        unread = {
+            name: each
+            for name, each in zip(names, sentences, strict=True)
+            if name not in self._memo
+        }
+        vectors = token_vectors(
+            self.elmo, unread.values(), self._layers, batch_size=self._batch_size
+        )
+        read = {name: rows.numpy() for name, rows in zip(unread, vectors, strict=True)}
+        words = sum(map(len, self._memo))
+        for name, rows in read.items():
+            words += len(name)
+            # What is kept first stays: of a text that is read in turn, the words that
+            # were used longest ago are those that are needed next.
+            if words <= self._memo_words:
+                self._memo[name] = rows
+        return [read[name] if name in read else self._memo[name] for name in names]
 
     def find_listeners(self, component: Any) -> None:
         """Give this component to the layers `elmoc.TensorTok2Vec.v1` of another."""
@@ -202,7 +235,7 @@ class ElmocComponent:
 
     def __getstate__(self) -> dict[str, Any]:
         # another process loads the model for itself
-        return self.__dict__ | {"_elmo": None}
+        return self.__dict__ | {"_elmo": None, "_memo": {}}
 
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")
@@ -217,6 +250,17 @@ def tensor_tok2vec(width: int | None = None) -> Model[list[Doc], list[Floats2d]]
     return Model(
         UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None}
     )
+
+
+@registry.architectures("elmoc.TensorTok2Vec.v2")
+def projected_tok2vec(width: int = 96) -> Model[list[Doc], list[Floats2d]]:
+    """The tensors projected to a trained width. With `layers = "all"` of the component
+    it mixes the layers, too.
+
+    Args:
+        width: of the output.
+    """
+    return chain_layers(tensor_tok2vec(), with_array(Maxout(width, normalize=True)))
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:

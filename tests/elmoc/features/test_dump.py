@@ -40,7 +40,7 @@ def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences
         sentence_to_index = json.loads(file["sentence_to_index"][0])
         assert sentence_to_index == {line.strip(): str(index) for index, line in enumerate(LINES)}
         assert sentence_to_index["The cat sat ."] == "3", "of duplicate lines the last index"
-        model = ElmoC.from_pretrained(model_path)
+        model = ElmoC.from_pretrained(model_path, precision="float32")
         for index, states in enumerate(model.embed_batch([line.split() for line in LINES])):
             np.testing.assert_allclose(file[str(index)][()], states.numpy(), atol=1e-5)
         assert file.attrs["model"] == model.fingerprint
@@ -71,7 +71,7 @@ def test_chosen_layers_are_those_of_all(
 
 def test_a_call_and_a_job_write_what_the_command_writes(model_path: Path, sentences: Path, tmp_path: Path) -> None:
     dumped(model_path, sentences, tmp_path / "command.h5", "--format", "flat", "--top")
-    model, handler = ElmoC.from_pretrained(model_path), signal.getsignal(signal.SIGTERM)
+    model, handler = ElmoC.from_pretrained(model_path, precision="float32"), signal.getsignal(signal.SIGTERM)
     with quiet():
         dump_features(model, [(sentences, tmp_path / "call.h5")], DumpOptions(layout="flat", layers="top"))
     assert signal.getsignal(signal.SIGTERM) is handler

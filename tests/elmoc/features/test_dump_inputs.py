@@ -42,7 +42,7 @@ def carried(model: ElmoC) -> list[np.ndarray]:
 
 
 def test_state_is_carried_within_documents(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = carried(ElmoC.from_pretrained(model_path))
+    expected = carried(ElmoC.from_pretrained(model_path, precision="float32"))
     path = jsonlines(tmp_path / "in.jsonl", DOCUMENTS)
     text = tmp_path / "in.txt"
     text.write_text("\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS.values()) + "\n\n\n")
@@ -194,7 +194,9 @@ def test_boundaries_stand_around_words(model_path: Path, tmp_path: Path, error_l
     source = (model_path, tmp_path / "in.txt")
     dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
     dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
-    states, _ = LayerStates(ElmoC.from_pretrained(model_path))([["The", "cat", "sat", "."], [], ["a"]])
+    states, _ = LayerStates(ElmoC.from_pretrained(model_path, precision="float32"))(
+        [["The", "cat", "sat", "."], [], ["a"]]
+    )
     whole = states.numpy()  # [B, L + 1, T + 2, 2P]
     kept = {"flat": [2], "2,0": [2, 0]}.get(options[1] if "flat" in options else (options or [""])[-1], [0, 1, 2])
     plain, found = FeatureFile(tmp_path / "plain.h5"), FeatureFile(tmp_path / "f.h5")

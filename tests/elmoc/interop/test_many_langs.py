@@ -34,7 +34,7 @@ def copied(tmp_path: Path) -> Path:
 
 def imported(source: Path, folder: Path) -> ElmoC:
     write_model_directory(folder, read_many_langs(source))
-    return ElmoC.from_pretrained(folder)
+    return ElmoC.from_pretrained(folder, precision="float32")
 
 
 @pytest.mark.parametrize("name", MODELS)

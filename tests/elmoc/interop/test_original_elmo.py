@@ -28,7 +28,7 @@ SENTENCES = [["The", "bank", "was", "steep"], [], ["Zürich", "日本語", "<S>"
 def load(options: Path, weights: Path, folder: Path) -> ElmoC:
     """An imported model."""
     write_model_directory(folder, read_original_elmo(options, weights))
-    return ElmoC.from_pretrained(folder)
+    return ElmoC.from_pretrained(folder, precision="float32")
 
 
 def tensors(path: Path) -> dict[str, tuple[Any, bytes]]:
@@ -142,7 +142,7 @@ def test_the_directory_of_both_files_is_imported(small: Callable[..., Files], tm
         shutil.copy(file, folder / f"{prefix}{name}")
     for sources, model in ((files, "of the files"), ((folder,), "model")):
         assert main(["import-elmo", *map(str, sources), str(tmp_path / model)]) == 0
-    one, other = (ElmoC.from_pretrained(tmp_path / model) for model in ("of the files", "model"))
+    one, other = (ElmoC.from_pretrained(tmp_path / model, precision="float32") for model in ("of the files", "model"))
     assert one.identity == other.identity
     shutil.copy(folder / f"{prefix}options.json", folder / "other_options.json")
     assert main(["import-elmo", str(folder), str(tmp_path / "other")]) == 1

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("spacy", reason="spaCy is not installed: make test-integrations")
 import spacy
+from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks
 from elmoc.model_directory import write_model_directory
@@ -292,6 +294,64 @@ def test_spacy_train_needs_no_annotating_components(nlp: Language, tmp_path: Pat
     loaded = spacy.load(tmp_path / "out/model-last")
     assert {token.tag_ for token in loaded("w1 w2 w3")} <= {"even", "odd"}
     assert loaded.get_pipe("elmoc").elmo.fingerprint == nlp.get_pipe("elmoc").elmo.fingerprint
+
+
+def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    embed = ElmoC.embed_batch
+
+    def counting(elmo: ElmoC, sentences: list[list[str]], **options: object) -> list[torch.Tensor]:
+        read.append(sum(map(len, sentences)))
+        return embed(elmo, sentences, **options)  # type: ignore[arg-type]
+
+    texts = ["one two three", "one two", "one two three", "four five six seven"]
+    expected = [doc.tensor for doc in pipeline(model_path).pipe(texts)]
+    monkeypatch.setattr(ElmoC, "embed_batch", counting)
+    # All; three and two words, and no more; nothing.
+    for words, after in ((9, [9, 0]), (8, [9, 4]), (0, [9, 9])):
+        nlp = pipeline(model_path, memo_words=words)
+        read.clear()
+        for _ in range(2):
+            for doc, tensor in zip(nlp.pipe(texts), expected, strict=True):
+                np.testing.assert_array_equal(doc.tensor, tensor)
+        assert read == after
+    assert pickle.loads(pickle.dumps(nlp.get_pipe("elmoc").__getstate__()))["_memo"] == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"), [("ner", "ents_f"), ("textcat", "cats_macro_f"), ("tagger_parser", "dep_uas")]
+)
+def test_a_config_trains_by_itself_on_the_tensors(kind: str, metric: str, model_path: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.cfg"
+    assert main(["spacy-config", kind, str(config), "--model", str(model_path)]) == 0
+    blank = spacy.blank("en")
+    for split, count in (("train", 64), ("dev", 20)):
+        docs = []
+        for example in labelled(blank, count, count):
+            doc = example.reference
+            has_seven = any(token.text == "w7" for token in doc)
+            cats = {"seven": float(has_seven), "none": float(not has_seven)}
+            heads = [max(0, place - 1) for place in range(len(doc))]
+            deps = ["dep" if place else "ROOT" for place in range(len(doc))]
+            tags = [token.tag_ for token in doc]
+            new = Doc(blank.vocab, [token.text for token in doc], tags=tags, heads=heads, deps=deps)
+            new.set_ents(list(doc.ents))
+            new.cats = cats
+            docs.append(new)
+        DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / f"{split}.spacy")
+    overrides = {f"paths.{split}": str(tmp_path / f"{split}.spacy") for split in ("train", "dev")}
+    overrides |= {"training.max_steps": 60, "training.eval_frequency": 30, "training.optimizer.learn_rate": 0.02}
+    if kind == "tagger_parser":
+        # spaCy leaves out what a parser has seen 30 times at most, and a small text has no more.
+        overrides["components.parser.min_action_freq"] = 1
+    train(config, tmp_path / "out", overrides=overrides)
+    nlp = spacy.load(tmp_path / "out/model-best")
+    names = {node.name for pipe in kind.split("_") for node in nlp.get_pipe(pipe).model.walk()}
+    assert "elmoc" in names
+    assert not names & {"hashembed", "tok2vec-listener", "embed"}, "words come by the tensors alone"
+    assert nlp.meta["performance"][metric] > 0.9
 
 
 def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

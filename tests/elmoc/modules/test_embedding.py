@@ -23,7 +23,7 @@ WEIGHTS = [0.5, -0.3, 1.1]
 
 @pytest.fixture
 def elmo(model_path: Path) -> ElmoC:
-    return ElmoC.from_pretrained(model_path)
+    return ElmoC.from_pretrained(model_path, precision="float32")
 
 
 def plain_representation(encoder: BidirectionalEncoder, elmo: ElmoC, sentence: list[str], weights: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_ty
         for parameter in embedding.states.parameters():
             parameter.add_(0.05)
     embedding.elmo.save_pretrained(tmp_path / "trained")
-    back = ElmoC.from_pretrained(tmp_path / "trained")
+    back = ElmoC.from_pretrained(tmp_path / "trained", precision="float32")
     assert back.fingerprint == embedding.elmo.fingerprint != elmo.fingerprint
     expected = embedding.eval()([["cat", "sat"]]).representations[0][0]
     torch.testing.assert_close(back.embed(["cat", "sat"]).mean(0), expected, atol=1e-5, rtol=0)
@@ -150,7 +150,9 @@ def test_few_words(elmo: ElmoC) -> None:
 
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad: bool) -> None:
-    embedding = ElmoEmbedding(ElmoC.from_pretrained(model_path), dropout=0.0, requires_grad=requires_grad).eval()
+    embedding = ElmoEmbedding(
+        ElmoC.from_pretrained(model_path, precision="float32"), dropout=0.0, requires_grad=requires_grad
+    ).eval()
     [expected], _ = embedding(SENTENCES)
     [found], _ = embedding.bfloat16()(SENTENCES)
     assert found.dtype == torch.bfloat16

@@ -102,7 +102,7 @@ def test_the_fingerprint_is_of_vectors_units_and_merges(stored: SubwordVectors) 
 
 @pytest.mark.parametrize("pooling", ["first", "last", "mean"])
 def test_states_of_words_are_those_of_their_units(model: Path, stored: SubwordVectors, pooling: str) -> None:
-    elmo = ElmoC.from_pretrained(model, pooling=pooling)
+    elmo = ElmoC.from_pretrained(model, subword_pooling=pooling, precision="float32")
     table = dict(zip(stored.subwords.units, stored.vectors, strict=True))
     for sentence, states in zip(SENTENCES, elmo.embed_batch(SENTENCES), strict=True):
         split = [plain_split(word) for word in sentence]
@@ -119,7 +119,7 @@ def test_states_of_words_are_those_of_their_units(model: Path, stored: SubwordVe
 
 
 def test_all_ways_of_reading_give_the_same_states(model: Path) -> None:
-    elmo = ElmoC.from_pretrained(model, pooling="mean")
+    elmo = ElmoC.from_pretrained(model, subword_pooling="mean", precision="float32")
     states = elmo.embed_batch(SENTENCES)
     for way, found in {
         "one by one": [elmo.embed(sentence) for sentence in SENTENCES],
@@ -139,7 +139,7 @@ def test_all_ways_of_reading_give_the_same_states(model: Path) -> None:
 def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the other\n\nZürich a\n")
     for pooling in ("first", "mean"):
-        elmo = ElmoC.from_pretrained(model, pooling=pooling)
+        elmo = ElmoC.from_pretrained(model, subword_pooling=pooling, precision="float32")
         pair = tmp_path / "text.txt", tmp_path / f"{pooling}.h5"
         dump_features(elmo, [pair], DumpOptions(allow_empty=True))
         with FeatureFile(tmp_path / f"{pooling}.h5") as features:
@@ -147,4 +147,4 @@ def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path:
             torch.testing.assert_close(
                 torch.from_numpy(features[0]), elmo.embed(["the", "other"]), rtol=1e-4, atol=1e-5
             )
-    assert ElmoC.from_pretrained(model).identity["pooling"] == "first"
+    assert ElmoC.from_pretrained(model, precision="float32").identity["pooling"] == "first"

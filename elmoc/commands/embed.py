@@ -1,0 +1,115 @@
+"""`elmoc embed`: the command that turns raw texts into one vector each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Meta
+
+from elmoc.commands import ModelOptions
+from elmoc.errors import InputError, say
+from elmoc.settings import Precision
+from elmoc.text.options import TextField
+
+if TYPE_CHECKING:
+    from elmoc.text.documents import RowCount
+
+# The files that vectors are written to, by the ends of their names.
+_KINDS = (".npy", ".parquet", ".jsonl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    """The texts, and where their vectors go."""
+
+    source: Annotated[
+        str,
+        Meta(
+            description="raw text, in which blank lines end a text, or rows (.jsonl, "
+            ".csv, .tsv, .parquet), each a text: a file, a folder or a quoted glob; - "
+            "is standard input",
+            extra={"metavar": "TEXTS"},
+        ),
+    ]
+    out: Annotated[
+        Path,
+        Meta(
+            description="an array (.npy), or rows with `text` and `vector` (.parquet, "
+            ".jsonl)",
+            extra={"option": "--out"},
+        ),
+    ]
+    field: TextField = None
+    pooling: Annotated[
+        Literal["mean", "max"], Meta(description="of the states of a text's words")
+    ] = "mean"
+    device: Annotated[str, Meta(description="cpu, cuda or cuda:N")] = "cpu"
+    precision: Annotated[
+        Precision, Meta(description="type of factors in matrix products")
+    ] = "auto"
+
+
+def run(options: Options) -> None:
+    """Write the vectors of texts."""
+    kind = options.out.suffix
+    if kind not in _KINDS:
+        raise InputError(f"{options.out}: --out ends in {', '.join(_KINDS)}")
+
+    import msgspec
+    import numpy as np
+
+    from elmoc.files.writing import atomic_path, locked
+    from elmoc.model import ElmoC
+    from elmoc.text.documents import RowCount
+
+    count = RowCount()
+    with locked(options.out, new=True):
+        elmo = ElmoC.from_pretrained(
+            options.model,
+            vectors=options.vectors,
+            device=options.device,
+            precision=options.precision,
+        )
+        texts = list(_texts(options, count))
+        if kind == ".npy" and count.without_text:
+            raise InputError(
+                f"{options.source}: {count.without_text:,} rows have no text, and an "
+                "array does not tell which: give --out as .parquet or .jsonl"
+            )
+        count.tell(options.source)
+        vectors = elmo.embed_texts(texts, pooling=options.pooling, show_progress=True)
+        with atomic_path(options.out) as path, open(path, "wb") as file:
+            if kind == ".npy":
+                np.save(file, vectors)
+            elif kind == ".parquet":
+                import pyarrow as pa
+                from pyarrow.parquet import write_table
+
+                numbers = pa.FixedSizeListArray.from_arrays(vectors.ravel(), elmo.width)
+                write_table(pa.table({"text": texts, "vector": numbers}), file)
+            else:
+                for text, vector in zip(texts, vectors.tolist(), strict=True):
+                    row = {"text": text, "vector": vector}
+                    file.write(msgspec.json.encode(row) + b"\n")
+    say(f"{options.out}: {len(vectors):,} texts, {elmo.width} numbers each")
+
+
+def _texts(options: Options, count: "RowCount") -> Iterator[str]:
+    """Yield the text of each row, or of each document of plain text."""
+    from elmoc.text.documents import read_documents
+
+    documents = read_documents(options.source, field=options.field, count=count)
+    # A text of a row in which there are blank lines is several documents.
+    for _, parts in groupby(documents, key=lambda each: (each.name, each.line)):
+        lines = (_as_text(line) for each in parts for line in each.lines)
+        text = "\n".join(lines).strip()
+        # Plain text may have several blank lines; a row here is never empty.
+        if text:
+            yield text
+
+
+def _as_text(line: str | list[str]) -> str:
+    """A line of a document; words of a tokenised one have a blank between them."""
+    return line if isinstance(line, str) else " ".join(line)

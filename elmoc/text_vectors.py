@@ -1,0 +1,133 @@
+"""Vectors of raw texts: tokenise them, encode their sentences, and pool the layer
+states of each.
+
+Letters: L layers, P projection, n words of a text, N texts.
+"""
+
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmoc.batches import BATCH_SIZE, buffered
+from elmoc.encoding import SentenceEncoder
+from elmoc.errors import InputError, reading
+from elmoc.process import progress_bar
+from elmoc.text.raw_texts import tokenise_text, word_offsets
+
+TextPooling = Literal["mean", "max"]
+_POOLED: dict[str, Callable[..., Tensor]] = {"mean": torch.mean, "max": torch.amax}
+# Characters of the texts that are encoded together: some 50,000 words.
+_CHARACTERS = 300_000
+
+
+@dataclass(frozen=True)
+class TextStates:
+    """The words of a raw text, of all its sentences, with their layer states.
+
+    words: n, as the tokenizer finds them.
+    offsets: where each word begins and ends in the text, in characters.
+    states: float32 [L + 1, n, 2P].
+    """
+
+    words: list[str]
+    offsets: list[tuple[int, int]]
+    states: Tensor
+
+
+def pooled_texts(
+    elmo: SentenceEncoder,
+    texts: Iterable[str],
+    pooling: TextPooling,
+    *,
+    batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
+) -> np.ndarray:
+    """One vector for each raw text, float32 [N, 2P]: the mean or the maximum over its
+    words of the mean over their layers; zeros for a text without words.
+
+    Args:
+        elmo: reads the texts.
+        texts: of any number of sentences each.
+        pooling: over the words.
+        batch_size: sentences a batch at most.
+        show_progress: whether a bar counts the texts.
+
+    Raises:
+        InputError: a text is no string, or spaces do not divide it into words.
+    """
+    if pooling not in _POOLED:
+        raise InputError(f"pooling is mean, max or None, not {pooling!r}")
+
+    def average(states: Tensor) -> Tensor:
+        return states.mean(dim=0)
+
+    vectors = []
+    for _, _, parts in _encoded(elmo, texts, average, batch_size, show_progress):
+        words = torch.cat([torch.zeros(0, elmo.width), *parts])
+        empty = torch.zeros(elmo.width)
+        vectors.append(_POOLED[pooling](words, dim=0) if len(words) else empty)
+    return torch.stack(vectors).numpy() if vectors else np.zeros((0, elmo.width), "f4")
+
+
+def text_states(
+    elmo: SentenceEncoder,
+    texts: Iterable[str],
+    *,
+    batch_size: int = BATCH_SIZE,
+    show_progress: bool = False,
+) -> Iterator[TextStates]:
+    """Yield the words of raw texts with their layer states; see `pooled_texts`."""
+    for text, sentences, parts in _encoded(
+        elmo, texts, lambda states: states, batch_size, show_progress
+    ):
+        words = list(chain.from_iterable(sentences))
+        empty = torch.zeros(elmo.layers, 0, elmo.width)
+        states = torch.cat([empty, *parts], dim=1)
+        yield TextStates(words, word_offsets(text, words), states)
+
+
+def _encoded(
+    elmo: SentenceEncoder,
+    texts: Iterable[str],
+    select: Callable[[Tensor], Tensor],
+    batch_size: int,
+    show_progress: bool,
+) -> Iterator[tuple[str, list[list[str]], list[Tensor]]]:
+    """Yield each text with its sentences, as words, and what is kept of their layer
+    states.
+    """
+    total = len(texts) if isinstance(texts, Sized) else None
+    tokenised = tokenised_texts(elmo, texts)
+    with progress_bar(total=total, unit="text", disable=not show_progress) as bar:
+        for group in buffered(tokenised, lambda each: len(each[0]), most=_CHARACTERS):
+            rows = elmo.look_up(chain.from_iterable(own for _, own in group))
+            states = iter(elmo.encode(rows, batch_size=batch_size, select=select))
+            for text, own in group:
+                yield text, own, list(islice(states, len(own)))
+            bar.update(len(group))
+
+
+def tokenised_texts(
+    elmo: SentenceEncoder, texts: Iterable[str]
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield each text with its sentences, as words, as the text of a model was
+    tokenised.
+    """
+    if isinstance(texts, str):
+        raise InputError("texts are a list of strings: give [text] for a single one")
+    with reading(f"the training record of {elmo.directory.path or 'this model'}"):
+        keep = list(map(re.compile, elmo.directory.training.get("keep", ())))
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise InputError(
+                f"text {number} is {reprlib.repr(text)} ({type(text).__name__}), not a "
+                "string"
+            )
+        yield text, tokenise_text(text, keep, name=f"text {number}")
