@@ -1,12 +1,10 @@
-"""`make_corpus`: one call from text of any kind to a corpus, raw text included; and the steps that processes start."""
+"""`make_corpus`: one call from text of any kind to a corpus, raw text included."""
 
 import gzip
 import io
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,12 @@ from data_scripts.corpus import CorpusOptions, are_paths, make_corpus
 from data_scripts.tokenize import TokenizeOptions, tokenise_files
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, quiet
+from tests.data_scripts.test_build_corpus import content
 from tests.warm import start_together
 
 RAW = "".join(
     f"Mr. Smith said: this is sentence {number}. He didn't!\nIt goes on, does it?\n\n" for number in range(60)
 )
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def words_of(corpus: Corpus, shards: str = "train") -> list[str]:
@@ -168,11 +162,6 @@ def test_a_list_of_paths_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert are_paths(given) == paths
 
 
-def test_words_that_are_given_hold_no_white_space(tmp_path: Path) -> None:
-    corpus = make_corpus([["a\nb", f"c{number}"] for number in range(50)], tmp_path / "c", CorpusOptions(workers=1))
-    assert {"a", "b", "c7"} < set(corpus.lexicon)
-
-
 def test_processes_of_torchrun_make_the_same_corpus(tmp_path: Path) -> None:
     for number in range(12):
         words = (f"{'new' if number > 5 else 'old'}{row % 40} and w{number} .\n" for row in range(200))
@@ -189,31 +178,3 @@ def test_processes_of_torchrun_make_the_same_corpus(tmp_path: Path) -> None:
     told = "".join(log.read_text() for log in tmp_path.glob("bad.log*"))
     assert "07.txt holds <s>" in told
     assert "unexpected" not in told
-
-
-STEPS = {
-    "tokenize": {"sources": ["raw.txt"], "target": "t.txt", "tokenised": "no"},
-    "build_corpus": {"files": ["raw.tok"], "corpus": "c", "held_out": ["held.tok"], "min_count": 2},
-    "train_fasttext": {"corpus": "c", "output": "v.bin", "dim": 5, "epochs": 1, "buckets": 50, "min_count": 1},
-    "build_vectors": {"corpus": "c", "origin": "random:1:5", "name": "x", "transform": "whiten"},
-    "build_subwords": {"words": "c", "corpus": "s", "units": 270},
-    "write_text": {"corpus": "c", "target": "w.txt", "tokens": 50},
-}
-
-
-def test_each_command_is_a_step_that_a_process_can_start(
-    texts: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[[int], str]
-) -> None:
-    monkeypatch.chdir(texts)
-    for name, options in STEPS.items():
-        main = import_module(f"data_scripts.{name}").main
-        given = options if name == "write_text" else {**options, "workers": 1}
-        for unknown in ({"wrong_key": 1}, {}):
-            content = io.BytesIO(json.dumps(given | unknown).encode())
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
-            if unknown:
-                assert "wrong_key" in error_line(main(["--json", "-"]))
-            else:
-                assert main(["--json", "-"]) == 0, name
-    for made in ("t.txt", "c/corpus.json", "v.bin", "c/vectors/x.npy", "s/subwords.json", "w.txt"):
-        assert Path(made).exists()

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from downstream.__main__ import main
@@ -72,6 +71,8 @@ def test_options_of_a_reader_are_typed_and_checked(ten: Path, fails: Callable[..
     assert with_changes(SST5.reader, {"subtrees": "none"}) == Sst5ReaderOptions(subtrees="none")
     assert "--subtrees" in fails("sentences", "sst5", ten, "--subtrees", "some")
     assert "--column" in fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:4", "--column", "-2")
+    with pytest.raises(InputError, match="--train"):
+        run_probe("ner", ProbeData(), InputOptions(vectors=["random:1:4"]), ProbeOptions())
 
 
 TINY = {"hidden_size": 12, "layers": 1, "learning_rate": 0.02, "batch_size": 4, "epochs": 3}
@@ -106,45 +107,6 @@ def test_the_call_gives_what_the_command_gives(
     assert f"both      {result.mean['both']:.2f}" in printed
     assert f"gain {result.mean['both'] - result.mean['vectors']:+.2f}" in printed
     assert "counts" not in repr(result)
-
-
-@pytest.mark.parametrize(
-    ("data", "options", "said"),
-    [
-        ({}, {}, "--train"),
-        (
-            {"train": ["TEN"], "dev": ["TEN"]},
-            {"preset": "large"},
-            "preset is 'large': Expected one of published, small",
-        ),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epoch": 3}}, "unknown key --epoch "),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"settings": {"epochs": 0}}, "--epochs is 0: Expected `int` >= 1"),
-        ({"train": ["TEN"], "dev": ["TEN"]}, {"reader": {"column": "x"}}, "--column"),
-    ],
-)
-def test_a_call_names_what_is_impossible(ten: Path, data: dict[str, Any], options: dict[str, Any], said: str) -> None:
-    files = {split: [ten for _ in paths] for split, paths in data.items()}
-    with pytest.raises(InputError, match=said):
-        run_probe("ner", ProbeData(**files), InputOptions(vectors=["random:1:4"]), ProbeOptions(**options))
-
-
-@pytest.mark.parametrize("arguments", ["", "parse", "ner --x", "suite"])
-def test_usage_errors(arguments: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments.split())
-    assert stopped.value.code == 2
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_help_shows_what_people_use_and_help_all_the_rest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = {}
-    for option in ("--help", "--help-all"):
-        with pytest.raises(SystemExit) as stopped:
-            main([name, option])
-        assert stopped.value.code == 0
-        shown[option] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  -")]
-    assert len(shown["--help"]) <= 14
-    assert any("--batch-size" in line for line in shown["--help-all"])
 
 
 @pytest.mark.parametrize("name", TASKS)

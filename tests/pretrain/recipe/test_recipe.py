@@ -29,7 +29,7 @@ from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
-from pretrain.recipe.make import Recipe, Step, run_steps
+from pretrain.recipe.make import Recipe
 from pretrain.recipe.options import RecipeOptions
 from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
@@ -357,19 +357,6 @@ def test_a_damaged_record_of_a_recipe_is_named(texts: list[str], tmp_path: Path,
     for damaged in ("[]", '{"text": 3}', "{"):
         (tmp_path / "out/begun.json").write_text(damaged)
         assert str(tmp_path / "out/begun.json") in error_line(recipe(*texts, tmp_path / "out"))
-
-
-def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "there").write_text("")
-    ran: list[int] = []
-    steps = [
-        Step("one", lambda: ran.append(1), tmp_path / "there"),
-        Step("two", lambda: ran.append(2), tmp_path / "missing"),
-        Step("three", lambda: ran.append(3)),
-    ]
-    run_steps(steps)
-    assert ran == [2, 3]
-    assert "step 1 of 3: one: done before" in capsys.readouterr().out
 
 
 @pytest.mark.slow
