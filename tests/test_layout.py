@@ -55,9 +55,3 @@ def test_examples_of_the_pages_import_what_is_there() -> None:
         for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for line in re.findall(r"^from (?:elmoc|pretrain|downstream)\b(?!\.interop\.flair).*", block, re.MULTILINE):
                 exec(line, {})  # an ImportError quotes it
-
-
-def test_every_file_opens_with_a_sentence() -> None:
-    for file in FILES:
-        docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-        assert docstring.split("\n\n")[0].strip()[-1:] in list(".?:!)"), file

@@ -3,7 +3,6 @@
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import experiments.compact.learners.learning as learning
 import numpy as np
@@ -105,21 +104,3 @@ def test_the_error_that_is_told_is_that_of_the_file(
     assert numbers[0] < (0.5 * centred if command is CODES else 0.5 * numbers[1])
     # Codes are kept of the words alone; ALONE makes a vector of any string.
     assert vectors.lookup(["unheard-of"]).any() == (command is not CODES)
-
-
-@pytest.mark.parametrize("command", [CODES, ALONE])
-def test_the_same_seed_makes_the_same_file(tmp_path: Path, table: list[str], command: tuple[str, ...]) -> None:
-    one, other, another = (tmp_path / f"{name}.safetensors" for name in ("one", "other", "another"))
-    for out, more in ((one, ()), (other, ()), (another, ("--seed", "2"))):
-        assert run(command, table, out, *more) == 0
-    assert one.read_bytes() == other.read_bytes()
-    assert one.read_bytes() != another.read_bytes()
-
-
-def test_what_cannot_be_learned_is_refused(tmp_path: Path, table: list[str], capsys: Any) -> None:
-    for arguments, said in (
-        ([table[0], str(tmp_path / "o.bin"), *table[1:]], ".safetensors"),
-        ([table[0], str(tmp_path / "o.safetensors"), *table[1:], "--entries", "1"], "--entries is 1: Expected"),
-    ):
-        assert main(["codes", *arguments]) == 1
-        assert said in capsys.readouterr().err

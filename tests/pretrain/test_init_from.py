@@ -33,13 +33,6 @@ def assert_same_start(run: RunDirectory, encoder: dict, heads: dict) -> None:
     assert_same(dict(start["heads"]), dict(heads))
 
 
-def test_init_from_starts_with_the_models_weights(runs: TinyRuns) -> None:
-    model = read_model_directory(runs.run("first").path)
-    settings = {"train__seed": 9, "train__updates": 1, "encoder__dropout": 0.3}
-    run = runs.run("second", "--init-from", str(runs.folder / "first"), **settings)
-    assert_same_start(run, model.encoder.weights(), model.output_layer.weights)
-
-
 def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) -> None:
     first = runs.run("first", train__updates=1, card__licence="CC0", card__name="")
     second = runs.run("second", "--init-from", str(first.path), train__updates=1, card__name="Ada's")

@@ -147,21 +147,6 @@ def test_gradients_do_not_depend_on_the_order_of_threads() -> None:
         assert all(torch.equal(one, other) for one, other in zip(each, found[0], strict=True))
 
 
-def test_with_all_types_it_is_the_full_softmax() -> None:
-    layer, _, _ = layer_of("sampled", torch.empty(0))
-    assert isinstance(layer, SampledOutput)
-    sampler = sampler_of(13, types=25)
-    targets = np.array([[3, 30], [25, 7]], dtype=np.uint32)
-    ids, shared = sampler.candidates(targets, Position(), "forward")
-    classes = torch.from_numpy(sampler.class_of(targets).astype(np.int64))
-    shares = torch.from_numpy(sampler.log_chance)
-    states = torch.randn(2, 2, PROJECTION, dtype=torch.float64)
-    candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), shared)
-    loss = layer(states, Targets(classes, None, candidates)).total
-    _, full = layer.scored(states.flatten(0, 1), classes.flatten(), 26)
-    assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
-
-
 def test_log_probabilities_are_those_of_its_vectors_and_biases() -> None:
     layer, vectors, bias = layer_of("sampled", torch.empty(0))
     assert isinstance(layer, SampledOutput)
