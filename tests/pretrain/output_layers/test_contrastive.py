@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elmoc.corpus import Corpus
-from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
-from pretrain.output_layers.retrieval import retrieval
 from tests import references
 
 from pretrain.output_layers import Candidates, Targets
@@ -114,41 +111,3 @@ def test_chances_are_those_of_many_windows() -> None:
     np.testing.assert_allclose(seen[:6], np.exp(sampler.log_chance)[:6], atol=0.03)
     assert seen[6] == 0, "a type that the training text lacks is never drawn"
     assert np.isfinite(sampler.log_chance).all()
-
-
-def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
-    table = VectorTable(tiny_corpus, "gaps")
-    layer = ContrastiveOutput(PROJECTION, table.size, ContrastiveSettings(temperature=0.3))
-    with torch.no_grad():
-        layer.frequency_weight.fill_(0.6)
-    generator = np.random.default_rng(3)
-    ids = generator.integers(0, tiny_corpus.types, 60).astype(np.uint32)
-    predictions = generator.standard_normal((60, table.size))
-    candidates = 18
-    counts, cpu = tiny_corpus.counts, torch.device("cpu")
-    scorer = ContrastiveSettings().scorer(
-        corpus=tiny_corpus, counts_read=counts, targets=table, candidates=candidates, device=cpu
-    )
-    with torch.no_grad():
-        parts = {"": slice(None), "first": slice(0, 25)}
-        scored = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, parts)
-    values = scored[""]
-    ranks, likelihoods, constants = [], [], []
-    rows, counts = table.rows.astype(np.float64), tiny_corpus.counts
-    known = [row for row in range(candidates) if rows[row].any()]
-    for prediction, target in zip(predictions, ids, strict=True):
-        scores = {
-            row: prediction @ rows[row] / np.linalg.norm(prediction) / np.linalg.norm(rows[row]) / 0.3
-            + 0.6 * np.log(counts[row] / counts.sum())
-            for row in known
-        }
-        ranks.append(sum(score >= scores[target] for score in scores.values()) if target in scores else 0)
-        if target in scores:
-            likelihoods.append(scores[target] - np.log(sum(np.exp(list(scores.values())))))
-            constants.append(np.log(counts[target] / counts[known].sum()))
-    for name, value in retrieval(torch.tensor(ranks)).items():
-        assert values[name] == pytest.approx(value)
-    assert values["perplexity"] == pytest.approx(np.exp(-np.mean(likelihoods)), rel=1e-4)
-    assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
-    assert values["cosine"] == pytest.approx(float(scorer.cosines(torch.tensor(predictions), ids).mean()))
-    assert scored["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:25]))["reciprocal_rank"])

@@ -1,6 +1,7 @@
 """Sampled softmax, with trained vectors and with fixed ones: plain twins, the sampler's distribution, whole runs."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import LogUniformSampler, draws_for
 from pretrain.data.windows import Position
+from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
 from torch import Tensor
@@ -158,33 +160,40 @@ def test_log_probabilities_are_those_of_its_vectors_and_biases() -> None:
     torch.testing.assert_close(own, expected.gather(1, classes.unsqueeze(1))[:, 0].float())
 
 
-def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
-    table = VectorTable(tiny_corpus, "gaps")
+@pytest.mark.parametrize("kind", ["fixed", "contrastive"])
+def test_metrics_over_given_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus, kind: str) -> None:
+    table, counts, candidates = VectorTable(tiny_corpus, "gaps"), tiny_corpus.counts, 18
+    settings: Any = FixedSettings() if kind == "fixed" else ContrastiveSettings(temperature=0.3)
+    layer = settings.build(projection_size=PROJECTION, corpus=tiny_corpus, targets=table)
+    if kind == "contrastive":
+        torch.nn.init.constant_(layer.frequency_weight, 0.6)
     generator = np.random.default_rng(3)
     ids = generator.integers(0, tiny_corpus.types, 60).astype(np.uint32)
     predictions = generator.standard_normal((60, table.size))
-    candidates = 18
-    counts, cpu = tiny_corpus.counts, torch.device("cpu")
-    scorer = FixedSettings().scorer(
-        corpus=tiny_corpus, counts_read=counts, targets=table, candidates=candidates, device=cpu
-    )
-    layer = FixedOutput(PROJECTION, table.size)
-    values = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, {"": slice(None)})[""]
-    rows, counts = table.rows.astype(np.float64), tiny_corpus.counts
+    cpu = torch.device("cpu")
+    scorer = settings.scorer(corpus=tiny_corpus, counts_read=counts, targets=table, candidates=candidates, device=cpu)
+    with torch.no_grad():
+        parts = {"": slice(None), "first": slice(0, 25)}
+        scored = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, parts)
+    rows = table.rows.astype(np.float64)
     known = [row for row in range(candidates) if rows[row].any()]
     assert len(known) < candidates
     ranks, likelihoods, constants = [], [], []
     constant_ranks = [known.index(target) + 1 if target in known else 0 for target in ids.tolist()]
     for prediction, target in zip(predictions, ids, strict=True):
         scores = {row: prediction @ rows[row] for row in known}
+        if kind == "contrastive":
+            lengths = {row: np.linalg.norm(prediction) * np.linalg.norm(rows[row]) for row in known}
+            frequency = np.log(counts / counts.sum())
+            scores = {row: scores[row] / lengths[row] / 0.3 + 0.6 * frequency[row] for row in known}
         ranks.append(sum(score >= scores[target] for score in scores.values()) if target in scores else 0)
         if target in scores:
             likelihoods.append(scores[target] - np.log(sum(np.exp(list(scores.values())))))
             constants.append(np.log(counts[target] / counts[known].sum()))
-    for name, value in retrieval(torch.tensor(ranks)).items():
-        assert values[name] == pytest.approx(value)
-    for name, value in retrieval(torch.tensor(constant_ranks)).items():
-        assert values[f"constant_{name}"] == pytest.approx(value)
-    assert values["perplexity"] == pytest.approx(np.exp(-np.mean(likelihoods)), rel=1e-4)
-    assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
+    expected = retrieval(torch.tensor(ranks)) | retrieval(torch.tensor(constant_ranks), "constant_")
+    expected |= {"perplexity": np.exp(-np.mean(likelihoods)), "constant_perplexity": np.exp(-np.mean(constants))}
+    expected["cosine"] = float(scorer.cosines(torch.tensor(predictions), ids).mean())
+    values = scored[""]
+    assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-4)
     assert "vocabulary_perplexity" not in values
+    assert scored["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:25]))["reciprocal_rank"])
