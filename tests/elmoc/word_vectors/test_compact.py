@@ -13,6 +13,7 @@ from elmoc.word_vectors.coded_rows import CodedRows, pack_codes, unpack_codes
 from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, NgramKind, Ngrams
 from elmoc.word_vectors.opening import open_word_vectors
 from safetensors.numpy import load_file, save_file
+from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 
 WORDS = [f"word{number}" for number in range(90)]
 UNSEEN = ["unheard-of", "naïveté", "日本語", "x", "<s>", "\ud800", ""]
@@ -74,8 +75,9 @@ def test_rows_are_those_of_a_plain_program(kind: str) -> None:
     )
 
 
-def test_ngrams_are_those_of_the_library(fasttext_file: Path) -> None:
-    model: Any = fasttext.load_model(str(fasttext_file))
+def test_ngrams_are_those_of_the_library(tmp_path: Path) -> None:
+    (tmp_path / "v.bin").write_bytes(fasttext_bytes())
+    model: Any = fasttext.load_model(str(tmp_path / "v.bin"))
     arguments = model.f.getArgs()
     kind = NgramKind(buckets=arguments.bucket, shortest=arguments.minn, longest=arguments.maxn)
     words = [word for word in (*UNSEEN, "ends-in-é", "a b", "w1") if word != "\ud800"]

@@ -19,12 +19,11 @@ from elmoc.word_vectors.opening import STORED_FILES, open_joined, open_word_vect
 from elmoc.word_vectors.pieces import Pieces, fit_composition
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 from elmoc.word_vectors.stored import LexiconVectors, StoredVectors
-from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from tests.elmoc.interop.conftest import DATA
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_alone import alone
 from tests.elmoc.word_vectors.test_compact import WORDS, coded, compact
-from tests.elmoc.word_vectors.test_subwords import MERGES, units
+from tests.elmoc.word_vectors.test_subwords import random_vectors, units
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -72,11 +71,6 @@ def fasttext(folder: Path) -> WordVectors:
 def text(folder: Path) -> WordVectors:
     (folder / "v.vec").write_text("2 3\nthe 1 2 3\nZürich -0.5 1e-3 0\n", encoding="utf-8")
     return TextVectors(folder / "v.vec")
-
-
-def subwords(folder: Path) -> WordVectors:
-    generator = torch.Generator().manual_seed(1)
-    return SubwordVectors(torch.randn(len(units()), 6, generator=generator), Subwords(units(), MERGES))
 
 
 def pieces(folder: Path) -> CompactVectors:
@@ -127,7 +121,7 @@ SOURCES = {
     "words of a lexicon": Source(
         lambda folder: read_many_langs(DATA / "many_langs/words").stored_vectors, STRINGS, "vector", exact=False
     ),
-    "subwords": Source(subwords, units(), "refused"),
+    "subwords": Source(lambda folder: random_vectors(), units(), "refused"),
     "compact, with n-grams": Source(lambda folder: compact(), [*WORDS, "unheard-of"], "vector"),
     "compact, summed": Source(
         lambda folder: CompactVectors.of_words(WORDS, coded("summed", len(WORDS))), WORDS, "zeros"
@@ -210,6 +204,12 @@ def test_the_origin_opens_the_same_vectors(source: Source, vectors: WordVectors,
     np.testing.assert_allclose(
         again.lookup(strings(source)), vectors.lookup(strings(source)), rtol=tolerance, atol=tolerance
     )
+
+
+def test_words_outside_a_lexicon_are_unknown_and_each_row_is_a_words() -> None:
+    assert lexicon("a", UNKNOWN, "b").lookup(["b", "x"]).tolist() == [[9, 10, 11, 12], [5, 6, 7, 8]]
+    with pytest.raises(InputError, match="1, None"):
+        lexicon("a", "a")
 
 
 def test_fingerprints_tell_sources_apart(tmp_path: Path) -> None:

@@ -1,24 +1,22 @@
 """Subwords: how words are split, the file of their vectors, and models that read them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tokenizers
 import torch
 from elmoc.corpus import BEGIN, END, UNKNOWN
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
-from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading
 from elmoc.features.dump import dump_features
 from elmoc.features.options import DumpOptions
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
-from elmoc.word_vectors.sources import VectorSource
+from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-from elmoc.word_vectors.transform import VectorTransform
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiny import tiny_model
 
 from elmoc.modules import LayerStates
 
@@ -31,24 +29,20 @@ def units() -> list[str]:
     return ["Ġthe", BEGIN, *alphabet, *(left + right for left, right in MERGES if left + right != "Ġthe"), END]
 
 
-@pytest.fixture(scope="module")
-def stored() -> SubwordVectors:
+def random_vectors() -> SubwordVectors:
     generator = torch.Generator().manual_seed(1)
     return SubwordVectors(torch.randn(len(units()), 6, generator=generator), Subwords(units(), MERGES))
+
+
+@pytest.fixture(scope="module")
+def stored() -> SubwordVectors:
+    return random_vectors()
 
 
 @pytest.fixture
 def model(stored: SubwordVectors, tmp_path: Path) -> Path:
     """A model directory with random weights that reads the units."""
-    torch.manual_seed(2)
-    directory = ModelDirectory(
-        encoder=BidirectionalEncoder(EncoderConfig(LstmSizes(projection_size=5, cell_size=7), 6)),
-        output_layer=OutputLayerRecord({"kind": "none"}, None),
-        transform=VectorTransform(boundary=stored.lookup([BEGIN, END])),
-        word_vectors=VectorSource("subwords.safetensors", stored.fingerprint, 6, "none"),
-        stored_vectors=stored,
-    )
-    write_model_directory(tmp_path / "model", directory)
+    write_model_directory(tmp_path / "model", replace(tiny_model(vectors=stored), stored_vectors=stored))
     return tmp_path / "model"
 
 

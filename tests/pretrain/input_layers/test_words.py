@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elmoc.corpus import UNKNOWN
-from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -59,11 +57,3 @@ def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
     assert "shared.rows" not in model.output_layer.weights
     assert ElmoC.from_pretrained(run.path).embed(["w1", "unheard-of"]).shape == (2, 2, 16)
     assert runs.run("on", "--init-from", str(run.path), **TIED | {"encoder__projection_size": 16})
-
-
-def test_words_outside_the_lexicon_are_unknown() -> None:
-    numbers = torch.arange(6.0).reshape(3, 2)
-    assert LexiconVectors(numbers, ["a", UNKNOWN, "b"]).lookup(["b", "x"]).tolist() == [[4, 5], [2, 3]]
-    assert LexiconVectors(numbers, ["a", "c", "b"]).lookup(["x", "c"]).tolist() == [[0, 0], [2, 3]]
-    with pytest.raises(InputError, match="2, None"):
-        LexiconVectors(numbers, ["a", "b"])
