@@ -10,7 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from tests.tiny import tiny_model
 
@@ -42,15 +41,6 @@ def run_page_programs(library: str, folder: Path, monkeypatch: pytest.MonkeyPatc
 def reference(request: pytest.FixtureRequest) -> Path:
     """The folder of a reference model."""
     return DATA / request.param
-
-
-@pytest.fixture
-def imported(tmp_path: Path) -> Path:
-    """The model directory of a reference model with skip connections."""
-    path = tmp_path / "imported"
-    model = read_original_elmo(DATA / "allennlp/options.json", DATA / "allennlp/lm_weights.hdf5")
-    write_model_directory(path, model)
-    return path
 
 
 @pytest.fixture

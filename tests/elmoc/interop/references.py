@@ -24,13 +24,10 @@ def character_ids(word: str, most: int) -> list[int]:
 
 
 def read_weights(path: Path) -> dict[str, np.ndarray]:
+    """All datasets of a file."""
     weights: dict[str, np.ndarray] = {}
     with h5py.File(path) as file:
-        file.visititems(
-            lambda name, item: (
-                weights.update({name: item[()].astype(np.float64)}) if isinstance(item, h5py.Dataset) else None
-            )
-        )
+        file.visititems(lambda name, item: weights.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
     return weights
 
 

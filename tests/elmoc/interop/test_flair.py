@@ -60,19 +60,6 @@ def test_embeddings_are_the_layer_states(layers: str | list[int], model_path: Pa
     assert vectors.device.type == flair.device.type
 
 
-def test_batches_change_nothing_and_tokens_may_hold_blanks(model_path: Path) -> None:
-    embeddings = ElmocEmbeddings(model_path, layers="top", batch_size=3)
-    batch = [*sentences(7, 1), Sentence(["New York", "is", "big"])]
-    embeddings.embed(batch)
-    for sentence in batch:
-        alone = Sentence([token.text for token in sentence])
-        embeddings.embed(alone)
-        for one, other in zip(sentence, alone, strict=True):
-            torch.testing.assert_close(one.get_embedding(), other.get_embedding())
-    words = ElmoC.from_pretrained(model_path).embed(["New", "York", "is", "big"])[-1]
-    torch.testing.assert_close(batch[-1][0].get_embedding(), words[:2].mean(dim=0))
-
-
 def test_a_tagger_trains_is_saved_and_loaded(model_path: Path, tmp_path: Path) -> None:
     flair.set_seed(1)
     corpus = data()

@@ -149,13 +149,6 @@ def test_sentences_are_read_one_by_one(model_path: Path) -> None:
         np.testing.assert_allclose([token.vector for token in words], expected, atol=1e-6)
 
 
-def test_batches_change_nothing(nlp: Language) -> None:
-    texts = ["", " ", "The bank", *(" ".join(words) for words in learnable_sentences(20, 1))]
-    for doc, text in zip(nlp.pipe(texts, batch_size=7), texts, strict=True):
-        np.testing.assert_allclose(doc.tensor, nlp(text).tensor, atol=1e-5)
-        assert doc.tensor.shape == (len(doc), 10)
-
-
 @pytest.mark.filterwarnings("ignore:.*W109")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_several_processes(method: str, nlp: Language) -> None:
