@@ -10,12 +10,10 @@ import tokenizers
 import torch
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
-from elmoc.features.layouts.allennlp import AllennlpWriter
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
+from tests.elmoc.features.sentences import write_sentences
 from tests.tiny import tiny_model
-
-from elmoc.features.layouts import Entry, FeatureShape
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
 TEN_SENTENCES = """\
@@ -40,22 +38,12 @@ def words_of(sentences: str = TEN_SENTENCES) -> list[list[str]]:
     return [[pair.split("/")[0] for pair in line.split(" ")] for line in sentences.splitlines()]
 
 
-def write_random_features(
-    path: Path,
-    sentences: list[list[str]],
-    *,
-    layers: int = 3,
-    width: int = 12,
-    model: str = "m1",
-    names: list[str] | None = None,
-) -> None:
+def write_random_features(path: Path, sentences: list[list[str]], *, width: int = 12, model: str = "m1") -> None:
+    """A feature file of three layers of random numbers."""
     generator = np.random.default_rng(7)
-    shape = FeatureShape(layers=layers, width=width, dtype="float32", single=False)
-    attributes = {"model": model, "word_vectors": "v1", **({"layers": names} if names else {})}
-    with AllennlpWriter.open(path, attributes, shape=shape) as writer:
-        for words in sentences:
-            states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
-            writer.add(Entry(len(words), " ".join(words)), states)
+    states = (generator.standard_normal((3, len(words), width)).astype(np.float32) for words in sentences)
+    pairs = list(zip(map(" ".join, sentences), states, strict=True))
+    write_sentences(path, {"model": model, "word_vectors": "v1"}, pairs)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +16,12 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from elmoc.errors import InputError
 from tests.downstream.conftest import columns, write_random_features
-from tests.downstream.dropouts import differ, leave_one_dropout
 from tests.downstream.tasks.coref.test_task import ten_documents
 from tests.downstream.tasks.imdb.test_task import json_lines as json_lines_of_reviews
 from tests.downstream.tasks.snli.test_task import TEN_PAIRS, json_lines
 from tests.downstream.tasks.srl.test_task import document
 from tests.downstream.tasks.sst5.test_task import TEN_TREES
+from torch import Tensor
 
 from downstream.tasks import TASKS
 
@@ -142,6 +143,27 @@ def test_weights_that_are_too_large_give_no_score(name: str, data: Path, capsys:
     arguments += [*TINY[name].split(), "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e23"]
     assert main(arguments) == 1
     assert "--learning-rate" in capsys.readouterr().err
+
+
+def leave_one_dropout(model: torch.nn.Module, name: str, share: float = 0.5) -> None:
+    """Put a model in training with all dropouts off but that of one module, by its name in the model.
+
+    A module is a dropout, or has a number `dropout`, as LSTMs do.
+    """
+    model.train()
+    found = []
+    for own, module in model.named_modules():
+        attribute = "p" if isinstance(module, torch.nn.Dropout) else "dropout"
+        if isinstance(getattr(module, attribute, None), float):
+            setattr(module, attribute, share if own == name else 0.0)
+            found.append(own)
+    assert name in found, f"{name} is none of the dropouts {found}"
+
+
+def differ(compute: Callable[[], Tensor]) -> bool:
+    """Whether a computation gives something else the second time."""
+    with torch.no_grad():
+        return not torch.equal(compute(), compute())
 
 
 def test_each_dropout_acts_in_training_alone(name: str, data: Path) -> None:
