@@ -3,9 +3,10 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,11 +86,15 @@ def add_table(
     return rows
 
 
+def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    change(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
 def forget_checksums(description: Path) -> None:
     """Make a corpus (by its `corpus.json`), a table (`NAME.json`) or a model (`config.json`) one without checksums."""
-    record = json.loads(description.read_text(encoding="utf-8"))
-    record["checksums"] = {}
-    description.write_text(json.dumps(record), encoding="utf-8")
+    edit_json(description, lambda record: record.update(checksums={}))
 
 
 def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors | None = None) -> ModelDirectory:

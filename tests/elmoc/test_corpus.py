@@ -1,6 +1,5 @@
 """Corpus directory: read back as it was written, and a damaged one refused."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,8 +79,6 @@ def test_damage_after_the_corpus_was_opened(tmp_path: Path) -> None:
 )
 def test_a_description_that_does_not_fit(tmp_path: Path, change: Callable[[dict[str, Any]], object], key: str) -> None:
     write_corpus(tmp_path)
-    info = json.loads((tmp_path / "corpus.json").read_text(encoding="utf-8"))
-    change(info)
-    (tmp_path / "corpus.json").write_text(json.dumps(info), encoding="utf-8")
+    tiny.edit_json(tmp_path / "corpus.json", change)
     with pytest.raises(InputError, match=rf"corpus\.json.*{key}"):
         Corpus(tmp_path)

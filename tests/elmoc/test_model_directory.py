@@ -18,15 +18,9 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform
 from safetensors.torch import load_file, save_file
-from tests.tiny import forget_checksums, tiny_model
+from tests.tiny import edit_json, forget_checksums, tiny_model
 
 SENTENCES = [["The", "cat", "sat", "."], ["unheard-of"]]
-
-
-def edit_config(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    config = json.loads((path / "config.json").read_text())
-    change(config)
-    (path / "config.json").write_text(json.dumps(config))
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -56,7 +50,7 @@ def test_a_config_with_anything_wrong_in_it_is_refused_or_read(tmp_path: Path, w
                 del config[place[-1]]
 
         (path / "config.json").write_text(json.dumps(whole))
-        edit_config(path, damage)
+        edit_json(path / "config.json", damage)
         try:
             model = ElmoC.from_pretrained(path)
             assert model.identity["packed_from"] if model.directory.packed_from else True
@@ -190,12 +184,9 @@ def test_features_never_need_the_heads(model_path: Path) -> None:
         (lambda config: config.update(version=2), "version 2"),
         (lambda config: config.update(format="elmoc-corpus"), "format"),
         (lambda config: config["encoder"].update(zoneout=0.1, attention=True), r"encoder\.zoneout"),
-        (lambda config: config["encoder"].update(layers=True), r"encoder\.layers"),
         (lambda config: config["encoder"].update(cell_size=10**12), r"encoder\.cell_size"),
         (lambda config: config["encoder"].update(word_vector_size=7), r"encoder\.word_vector_size"),
         (lambda config: config["encoder"].update(kind="mamba"), r"encoder\.kind"),
-        (lambda config: config.pop("output_layer"), "output_layer"),
-        (lambda config: config.update(dropout=0.1), "dropout"),
         (lambda config: config["word_vectors"].update(size=-6), r"word_vectors\.size"),
         (lambda config: config["checksums"].update({"model.safetensors": 3}), "checksums"),
     ],
@@ -203,7 +194,7 @@ def test_features_never_need_the_heads(model_path: Path) -> None:
 def test_a_config_that_cannot_be_read_says_why(
     model_path: Path, change: Callable[[dict[str, Any]], object], key: str
 ) -> None:
-    edit_config(model_path, change)
+    edit_json(model_path / "config.json", change)
     with pytest.raises(InputError, match=rf"{model_path}/config\.json.*{key}"):
         ElmoC.from_pretrained(model_path)
 

@@ -9,8 +9,7 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
-from tests.elmoc.test_model_directory import edit_config
-from tests.tiny import tiny_model
+from tests.tiny import edit_json, tiny_model
 
 
 def vec_model(folder: Path, name: str = "words.vec") -> Path:
@@ -28,7 +27,7 @@ def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     for name in ("other.vec", "wide.vec", "none.vec"):
         with pytest.raises(InputError, match=name):
             ElmoC.from_pretrained(model, vectors=str(tmp_path / name))
-    edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
+    edit_json(model / "config.json", lambda config: config["word_vectors"].update(origin="random:2:-1"))
     with pytest.raises(InputError, match="random:2:-1"):
         ElmoC.from_pretrained(model)
 
@@ -74,7 +73,7 @@ def test_what_is_shared_has_no_paths_of_this_machine(tmp_path: Path) -> None:
         "licence": "CC0 / public domain",
     }
     targets = {"kind": "continuous", "origin": str(private / "words.vec")}
-    edit_config(path, lambda config: config.update(training=record, output_layer=targets))
+    edit_json(path / "config.json", lambda config: config.update(training=record, output_layer=targets))
     ElmoC.from_pretrained(path).save_pretrained(tmp_path / "shared")
     shared = read_model_directory(tmp_path / "shared")
     assert all(str(tmp_path) not in (tmp_path / "shared" / name).read_text() for name in ("config.json", "README.md"))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from elmoc.__main__ import main
 from elmoc.features.options import MOST_WORDS
+from tests.elmoc.features.sentences import dumped
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.features import dump
@@ -24,10 +25,6 @@ DOCUMENTS = {
     "two": [["Zürich"]],
     "three": [["x"] * 12, ["The", "cat", "sat", "."]],
 }
-
-
-def dumped(*arguments: object) -> None:
-    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
 
 
 def jsonlines(path: Path, documents: dict[str, list[list[str]]]) -> Path:
@@ -52,18 +49,17 @@ def test_state_is_carried_within_documents(model_path: Path, tmp_path: Path, mon
     for words in (1000, 3, 9):  # documents side by side, in parts, and both
         monkeypatch.setattr(dump, "words_of_a_part", lambda *_, words=words: words)
         for source in (path, text, rows):
-            dumped(model_path, source, tmp_path / f"{source.name}{words}.h5", "--carry-state", "--batch-words", "20")
-            with FeatureFile(tmp_path / f"{source.name}{words}.h5") as file:
-                for array, states in zip(file, expected, strict=True):
-                    np.testing.assert_allclose(array, states, atol=1e-5)
+            out = tmp_path / f"{source.name}{words}.h5"
+            found = dumped(model_path, source, out, "--carry-state", "--batch-words", "20")
+            for array, states in zip(found, expected, strict=True):
+                np.testing.assert_allclose(array, states, atol=1e-5)
 
 
 def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a b\nc\n\na b\n")
-    dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--allow-empty")
-    with FeatureFile(tmp_path / "f.h5") as file:
-        assert [array.shape[1] for array in file] == [2, 1, 0, 2]
-        np.testing.assert_allclose(file[3], file[0], atol=1e-5)
+    found = dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--allow-empty")
+    assert [array.shape[1] for array in found] == [2, 1, 0, 2]
+    np.testing.assert_allclose(found[3], found[0], atol=1e-5)
 
 
 def test_documents_are_dumped_without_their_blank_lines(
@@ -77,25 +73,19 @@ def test_documents_are_dumped_without_their_blank_lines(
     for number, (source, (lengths, left_out)) in enumerate(cases.items()):
         command = [str(model_path), str(tmp_path / source), str(tmp_path / f"{number}.h5")]
         assert "leave it out by --documents" in error_line(main(["dump-features", *command]))
-        dumped(*command, "--documents")
+        assert [array.shape[1] for array in dumped(*command, "--documents")] == lengths
         assert f"{left_out} blank lines, or rows without text" in capsys.readouterr().out
-        with FeatureFile(tmp_path / f"{number}.h5") as file:
-            assert [array.shape[1] for array in file] == lengths
     for options, said in ((["--documents", "--allow-empty"], "leaves out"), (["--format", "e2e-coref"], "doc_key")):
         assert said in error_line(main(["dump-features", *command[:2], str(tmp_path / "f.h5"), *options]))
-    dumped(*command[:2], tmp_path / "f.h5", "--allow-empty")
-    with FeatureFile(tmp_path / "f.h5") as file:
-        assert [array.shape[1] for array in file] == [3, 0]
+    assert [array.shape[1] for array in dumped(*command[:2], tmp_path / "f.h5", "--allow-empty")] == [3, 0]
 
 
 def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a b\nc\n")
-    dumped(model_path, tmp_path / "in.txt", tmp_path / "file.h5")
+    expected = dumped(model_path, tmp_path / "in.txt", tmp_path / "file.h5")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a b\nc\n")))
-    dumped(model_path, "-", tmp_path / "pipe.h5")
-    with FeatureFile(tmp_path / "file.h5") as file, FeatureFile(tmp_path / "pipe.h5") as pipe:
-        for ours, theirs in zip(pipe, file, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(dumped(model_path, "-", tmp_path / "pipe.h5"), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
     assert not list(tmp_path.glob(".*")), "nothing is left over"
 
 
@@ -131,7 +121,8 @@ def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch:
     loaded = []
     load = ElmoC.from_pretrained
     monkeypatch.setattr(ElmoC, "from_pretrained", lambda *a, **b: loaded.append(a) or load(*a, **b))
-    dumped(model_path, tmp_path / "a.txt", tmp_path / "b.txt.bz2", "--output-dir", tmp_path / "out", "--top")
+    files = [str(tmp_path / name) for name in ("a.txt", "b.txt.bz2", "out")]
+    assert main(["dump-features", str(model_path), *files[:2], "--output-dir", files[2], "--top"]) == 0
     assert len(loaded) == 1
     assert sorted(path.name for path in (tmp_path / "out").glob("*.h5")) == ["a.h5", "b.h5"]
     with FeatureFile(tmp_path / "out/a.h5") as first, FeatureFile(tmp_path / "out/b.h5") as second:

@@ -1,6 +1,5 @@
 """Dumps that are killed and gone on with, or shared by two processes: one file, of the same content."""
 
-import json
 import os
 import random
 import shutil
@@ -17,6 +16,7 @@ from elmoc.encoding import SentenceEncoder
 from elmoc.files.hdf5 import DiskFile
 from tests.elmoc.features.sentences import stored
 from tests.elmoc.features.test_dump_inputs import jsonlines
+from tests.tiny import edit_json
 
 from elmoc.features import dump
 from elmoc.features.layouts import LayoutWriter
@@ -293,8 +293,6 @@ def test_of_a_text_that_was_edited_what_is_the_same_is_kept(
 def test_other_settings_of_an_encoder(model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails) -> None:
     other = tmp_path / "other"
     shutil.copytree(model_path, other)
-    record = json.loads((other / "config.json").read_text())
-    record["encoder"]["residual"] = not record["encoder"]["residual"]
-    (other / "config.json").write_text(json.dumps(record))
+    edit_json(other / "config.json", lambda record: record["encoder"].update(residual=False))
     assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0
     assert "f.h5" in error_line(main(command(other, sentences, tmp_path / "f.h5", "--resume")))

@@ -1,6 +1,5 @@
 """Vector tables: read as they were written, and damaged or foreign ones are refused in words."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors, fit_transform
 from tests.elmoc.test_corpus import LEXICON, write_corpus
+from tests.tiny import edit_json
 
 
 @pytest.fixture
@@ -48,18 +48,11 @@ def test_table_written_and_read(corpus: Corpus, post_processing: str, dtype: str
     assert np.array_equal(table.transform.lookup(words, vectors), transform.lookup(words, vectors))
 
 
-def edit(corpus: Corpus, change: Callable[[dict[str, Any]], object]) -> None:
-    path = corpus.path / "vectors" / "t.json"
-    info = json.loads(path.read_text())
-    change(info)
-    path.write_text(json.dumps(info))
-
-
 def keep_checksums(corpus: Corpus) -> None:
     """Write down the checksums of the files as they are now."""
     folder = corpus.path / "vectors"
     sums = {file.name: asdict(FileChecksum.of(file)) for file in folder.glob("t.*np?")}
-    edit(corpus, lambda info: info.update(checksums=sums))
+    edit_json(folder / "t.json", lambda info: info.update(checksums=sums))
 
 
 def refused(corpus: Corpus, name: str) -> None:
@@ -107,5 +100,5 @@ def test_rows_that_are_not_finite_are_refused(corpus: Corpus, dtype: str) -> Non
 )
 def test_a_description_that_does_not_fit(corpus: Corpus, change: Callable[[dict[str, Any]], object]) -> None:
     write_table(corpus)
-    edit(corpus, change)
+    edit_json(corpus.path / "vectors/t.json", change)
     refused(corpus, "t.json")
