@@ -1,6 +1,8 @@
 """The formats of the tasks: each example is read, and docs/probes.md shows them all."""
 
+import io
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,3 +41,11 @@ def test_the_example_of_a_format_is_read(
     capsys.readouterr()
     assert main(["sentences", task, str(tmp_path / "file"), *(f"--{key}={options[key]}" for key in options)]) == 0
     assert capsys.readouterr().out.splitlines() == list(dict.fromkeys(words)) != []
+
+
+def test_sentences_are_utf8_whatever_the_terminal_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.conll").write_text("Zoë\tB-PER\n中\tO\n", encoding="utf-8")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["sentences", "ner", str(tmp_path / "a.conll")]) == 0
+    assert terminal.buffer.getvalue() == "Zoë 中\n".encode()  # type: ignore[attr-defined]

@@ -19,9 +19,6 @@ def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None
     assert allowed == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("device", "precision", "key"), [("tpu", "auto", "train.device"), ("cpu", "fp8", "train.precision")]
-)
-def test_mistakes_name_the_key(device: str, precision: str, key: str) -> None:
-    with pytest.raises(InputError, match=key):
-        choose_execution(device=device, precision=precision)
+def test_mistakes_name_the_key() -> None:
+    with pytest.raises(InputError, match=r"train\.device"):
+        choose_execution(device="tpu", precision="auto")

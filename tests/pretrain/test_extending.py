@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-import torch
 from elmoc.encoders.bidirectional import ENCODERS
 from pretrain.config import KINDS
 from pretrain.run.directory import read_metrics
 from tests.pages import example
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
-
-from pretrain.output_layers import Targets
 
 PAGE = "docs/extending.md"
 
@@ -29,14 +26,3 @@ def test_an_output_layer_is_trained(runs: TinyRuns, monkeypatch: pytest.MonkeyPa
     assert losses[-1] < 0.9 * losses[0]
     assert "reciprocal_rank" in read_metrics(run.path, "evaluation")[-1]
     assert Path(run.path, "model/heads.safetensors").exists()
-
-
-def test_an_output_layers_loss_is_that_of_a_slow_twin() -> None:
-    layer = example(PAGE, "L1Settings")["L1Output"](5, 4)
-    states, vectors = torch.randn(2, 3, 5), torch.randn(2, 3, 4)
-    vectors[1, 2] = 0.0  # has no direction, and is left out
-    loss = layer(states, Targets(torch.zeros(2, 3, dtype=torch.long), vectors, None))
-    known = [(row, step) for row in range(2) for step in range(3) if (row, step) != (1, 2)]
-    predicted = layer.predict(states)
-    expected = sum(float((predicted[place] - vectors[place]).abs().sum()) for place in known)
-    assert (loss.total.item(), int(loss.counted), int(loss.masked)) == (pytest.approx(expected, rel=1e-5), 5, 1)

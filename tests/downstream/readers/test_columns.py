@@ -21,14 +21,6 @@ Kofi NNP I-NP B-PER
 
 Baghdad NNP I-NP I-LOC
 """
-LITBANK = """\
--DOCSTART-|O|O|O|O
-
-the|B-PER|O|O|O
-king|I-PER|O|O|O
-of|I-PER|O|O|O
-Spain|I-PER|B-GPE|O|O
-""".replace("|", "\t")
 
 
 def read(path: Path, text: str | bytes, column: int = -1) -> list[TaggedSentence]:
@@ -42,16 +34,6 @@ def test_conll_2003(tmp_path: Path) -> None:
     assert first.tags == ["B-ORG", "O", "B-PER", "I-PER", "B-PER"], "IOB1 became BIO"
     assert (first.sentence.line, second.sentence.line) == (3, 11)
     assert second.tags == ["B-LOC"]
-
-
-@pytest.mark.parametrize(
-    ("column", "tags"),
-    [(1, ["B-PER", "I-PER", "I-PER", "I-PER"]), (2, ["O", "O", "O", "B-GPE"]), (-1, ["O"] * 4), (4, ["O"] * 4)],
-)
-def test_litbank_layers_are_columns(tmp_path: Path, column: int, tags: list[str]) -> None:
-    (sentence,) = read(tmp_path / "c", LITBANK, column)
-    assert sentence.sentence.words == ("the", "king", "of", "Spain")
-    assert sentence.tags == tags
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Lines of results: every line gets into its file whole, is read again, and is pooled with those of other seeds."""
 
-import gzip
 import json
 import resource
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -76,26 +75,17 @@ def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files
     assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3
 
 
-def test_a_line_becomes_a_result(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress((json.dumps(ner_line("both", RIGHT, note="of another version")) + "\n").encode()))
-    (result,) = read_results([path])
-    assert (result.task, result.dataset, result.inputs, result.split) == ("ner", "novels", "both", "test")
-    assert result.seeds == [1, 2]
-    assert result.scores == pytest.approx([50, 200 / 3])
-    np.testing.assert_array_equal(result.counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
-
-
 def test_seeds_of_several_runs_are_pooled_and_of_one_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
     moved = ner_line("both", {3: [0, 1, 1], 2: [2, 2, 2]})
     moved["data"] = {
         split: {f"/elsewhere/{file}": size for file, size in files.items()} for split, files in moved["data"].items()
     }
     moved["features"] = moved["features"] | {"file": "/elsewhere/small.h5"}
-    first = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT), ner_line("vectors", RIGHT))
+    first = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT, note="unknown"), ner_line("vectors", RIGHT))
     results = read_results([first, write_lines(tmp_path / "b.jsonl", moved)])
     assert [(result.inputs, result.seeds) for result in results] == [("both", [1, 2, 3]), ("vectors", [1, 2])]
     assert results[0].scores == pytest.approx([50, 100, 100 / 3])
+    np.testing.assert_array_equal(results[1].counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
     assert results[0].figures["entity recall"] == pytest.approx([50, 100, 100 / 3])
     assert results[0].mixes == [[0.25, 0.75, 2.0], [0.25, 0.75, 3.0], [0.25, 0.75, 4.0]]
 

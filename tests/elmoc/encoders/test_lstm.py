@@ -38,6 +38,14 @@ def shaken(
     return encoder
 
 
+def test_forget_bias_is_one_and_gates_are_orthogonal() -> None:
+    layer = LstmStack(SMALL.sizes).layers[0]
+    assert layer.bias.reshape(4, 7).tolist() == [[0.0] * 7, [1.0] * 7, [0.0] * 7, [0.0] * 7]
+    for weight in (layer.input_weight, layer.hidden_weight):
+        for gate in weight.chunk(4):  # [C, P], C > P: orthonormal columns
+            torch.testing.assert_close(gate.T @ gate, torch.eye(5), atol=1e-5, rtol=0)
+
+
 def test_paper_size_has_the_papers_number_of_parameters() -> None:
     with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig())

@@ -46,15 +46,13 @@ def tagger_on(embeddings: ElmocEmbeddings, corpus: Corpus) -> SequenceTagger:
     )
 
 
-@pytest.mark.parametrize("layers", ["all", "top", "average", [2, 0]])
-def test_embeddings_are_the_layer_states(layers: str | list[int], model_path: Path) -> None:
-    embeddings = ElmocEmbeddings(model_path, layers=layers)
+def test_embeddings_are_the_layer_states(model_path: Path) -> None:
+    embeddings = ElmocEmbeddings(model_path, layers=[2, 0])
     sentence = Sentence(TEXT.split())
     embeddings.embed(sentence)
     states = ElmoC.from_pretrained(model_path).embed(TEXT.split())
-    expected = {"all": [*states], "top": [states[2]], "average": [states.mean(dim=0)], "[2, 0]": [states[2], states[0]]}
     vectors = torch.stack([token.get_embedding() for token in sentence])
-    torch.testing.assert_close(vectors, torch.cat(expected[embeddings.name.rpartition("-")[2]], dim=-1))
+    torch.testing.assert_close(vectors, torch.cat([states[2], states[0]], dim=-1))
     assert embeddings.embedding_length == vectors.shape[1]
     assert embeddings.embedding_type == "word-level"
     assert vectors.device.type == flair.device.type

@@ -63,6 +63,7 @@ def test_batches_have_the_vectors_of_their_words(tiny_corpus: Corpus, inputs: st
             assert targets or batch.targets(direction).vectors is None
             rows, index = batch.distinct_inputs(direction)
             assert len(rows) == len(np.unique(ids[:, :-1]))
+            assert str(rows.dtype) == f"torch.{table.rows.dtype}", "widened on the device only"
             np.testing.assert_array_equal(rows[index].float().numpy(), batch.inputs(direction).numpy())
     batches.close()
     assert streaming_threads() == 0
@@ -117,11 +118,3 @@ def test_what_goes_wrong_in_the_windows_or_the_gathering_is_raised(tiny_corpus: 
         list(batches)
     assert list(stream_batches(iter([]), BatchMaker(table, table), CPU)) == []
     assert streaming_threads() == 0
-
-
-def test_only_distinct_rows_are_gathered(tiny_corpus: Corpus) -> None:
-    half, other = (VectorTable(tiny_corpus, name) for name in ("half", "other"))
-    ids = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
-    batch = BatchMaker(half, other).batch(Window(ids))
-    assert (batch.input_vectors.shape, batch.target_vectors.shape) == ((3, 8), (3, 6))
-    assert batch.input_vectors.dtype == torch.float16, "widened on the device only"
