@@ -72,11 +72,8 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
     "override",
     [
         "train.strems=3",
-        "train.streams=2.5",
         "train.streams=0",
-        "train.epochs=nan",
         'train.directions=["backward", "forward"]',
-        "train.precision=fp8",
         "data.sources=news=2",
         "schedule.decay_end=0.3",
         "encoder.kind=gru",

@@ -14,7 +14,6 @@ from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_sam
 
 from elmoc.encoders import DIRECTIONS
 
-SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
 CNN: dict[str, Any] = {
     "input_layer__kind": "character_cnn",
     "input_layer__character_size": 4,
@@ -33,13 +32,10 @@ ELMO: dict[str, Any] = CNN | {
 }
 
 
-def network_of(settings: CharacterCnnInput = SETTINGS, size: int = 6) -> CharacterNetwork:
-    torch.manual_seed(0)
-    return CharacterNetwork(settings.network(size))
-
-
 def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:
-    network = network_of()
+    torch.manual_seed(0)
+    settings = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
+    network = CharacterNetwork(settings.network(6))
     rows = torch.from_numpy(spelled(["a", "bcd", "ef"], 12).astype("int16"))
     assert rows.shape == (3, 12)
     whole = network.network(rows.long())
