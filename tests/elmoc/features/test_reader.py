@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
-from tests.elmoc.features.sentences import LINES, states_of
+from tests.elmoc.features.sentences import LINES, states_of, write_lines
 
 
-def test_a_view_is_a_part_of_the_file_and_an_array_is_the_readers_own(path: Path) -> None:
+def test_a_view_is_a_part_of_the_file_and_an_array_is_the_readers_own(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "features.h5")
     content = path.read_bytes()
     with FeatureFile(path) as file:
         views = [file.view(index) for index in range(len(file))]
@@ -56,7 +57,8 @@ def test_foreign_files_without_states(tmp_path: Path) -> None:
             FeatureFile(tmp_path / f"{number}.h5")
 
 
-def test_sentences_from_the_end_and_by_words(path: Path) -> None:
+def test_sentences_from_the_end_and_by_words(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "features.h5")
     arrays = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
     with FeatureFile(path) as file:
         np.testing.assert_array_equal(file[-1], arrays[-1])

@@ -177,14 +177,9 @@ def test_a_saved_pipeline_holds_its_model(nlp: Language, model_path: Path, tmp_p
     assert ElmoC.from_pretrained(tmp_path / "moved/elmoc").fingerprint
 
 
-@pytest.fixture
-def text_vectors(tmp_path: Path) -> Path:
-    path = tmp_path / "words.vec"
-    path.write_text("".join(f"{word} {number} 1 2 3 4 5\n" for number, word in enumerate(["I", "sat", "on", "bank"])))
-    return path
-
-
-def test_word_vectors_are_copied_where_that_is_asked_for(text_vectors: Path, tmp_path: Path) -> None:
+def test_word_vectors_are_copied_where_that_is_asked_for(tmp_path: Path) -> None:
+    text_vectors = tmp_path / "words.vec"
+    text_vectors.write_text("I 0 1 2 3 4 5\nsat 1 1 2 3 4 5\non 2 1 2 3 4 5\nbank 3 1 2 3 4 5\n")
     write_model_directory(tmp_path / "model", tiny_model(vectors=TextVectors(text_vectors)))
     nlp, bundling = (pipeline(tmp_path / "model", bundle_vectors=bundle) for bundle in (False, True))
     expected = nlp(TEXT).tensor

@@ -9,14 +9,15 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
-from tests.elmoc.features.sentences import LINES, states_of, write_sentences
+from tests.elmoc.features.sentences import LINES, states_of, write_lines, write_sentences
 
 
 @pytest.mark.parametrize(
     "content",
     ['{"The cat', '["The cat"]', '{"The cat": "5"}', '{"The cat": "x"}', '{"The cat": 1.5}', None, np.zeros(1)],
 )
-def test_a_broken_or_foreign_map_is_an_input_error(path: Path, content: Any) -> None:
+def test_a_broken_or_foreign_map_is_an_input_error(tmp_path: Path, content: Any) -> None:
+    path = write_lines(tmp_path / "features.h5")
     with h5py.File(path, "a") as file:
         del file[MAP_KEY]
         if content is None:
