@@ -55,7 +55,6 @@ beside: $(VENV)/installed
 	$(RUN) -m experiments.peers.static_vectors "$(MODEL)" "$(BESIDE)/static.vec" --sentences runs/beside/sentences.txt
 	$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --inputs features,vectors \
 		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
-	$(RUN) -m experiments.peers.scores "$(BESIDE)/suite/results.jsonl"
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

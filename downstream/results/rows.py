@@ -62,6 +62,7 @@ class Row:
     """One line of the table: kind of inputs → result, and its gain over word vectors
     alone.
 
+    resampled: the score in each resample, float64 [R].
     encoder: its name; "–" without one.
     word_vectors: their name; "–" without any.
     dataset: data set and split, and the facts in which the row differs from others on
@@ -69,6 +70,7 @@ class Row:
     """
 
     results: Mapping[str, Result]
+    resampled: Mapping[str, np.ndarray]
     gains: Mapping[str, Gain]
     encoder: str
     word_vectors: str
@@ -144,9 +146,11 @@ def _arrange(results: Sequence[Result], resamples: int) -> list[Row]:
                 ("both", encoder, table),
             ]
             found = {key[0]: known[key] for key in keys if key in known}
+            resampled = _resampled(found, resamples)
             row = Row(
                 results=found,
-                gains=_gains(found, resamples),
+                resampled=resampled,
+                gains=_gains(found, resampled),
                 encoder=encoders.get(encoder, NONE),
                 word_vectors=vectors.get(table, NONE),
             )
@@ -169,24 +173,30 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
     return pairs + [(None, table) for table in tables if table not in with_encoder]
 
 
-def _gains(results: Mapping[str, Result], resamples: int) -> dict[str, Gain]:
-    """The gains over word vectors alone, where they were run."""
-    if "vectors" not in results:
-        return {}
-    task = load_task(results["vectors"].task)
+def _resampled(results: Mapping[str, Result], resamples: int) -> dict[str, np.ndarray]:
+    """The scores of each kind of inputs on the same draws of items, float64 [R]."""
+    task = load_task(next(iter(results.values())).task)
 
     def metric(sums: np.ndarray) -> np.ndarray:
         return task.metrics(sums)[task.metric]
 
     # [seeds, N, K] each.
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
-    resampled = resampled_scores(counts, metric=metric, resamples=resamples)
-    baseline = results["vectors"].mean
-    pairs = zip(results.items(), resampled, strict=True)
+    scores = resampled_scores(counts, metric=metric, resamples=resamples)
+    return dict(zip(results, scores, strict=True))
+
+
+def _gains(
+    results: Mapping[str, Result], resampled: Mapping[str, np.ndarray]
+) -> dict[str, Gain]:
+    """The gains over word vectors alone, where they were run."""
     return {
-        kind: Gain(result.mean - baseline, np.round(scores - resampled[0], _DECIMALS))
-        for (kind, result), scores in pairs
-        if kind != "vectors"
+        kind: Gain(
+            result.mean - results["vectors"].mean,
+            np.round(resampled[kind] - resampled["vectors"], _DECIMALS),
+        )
+        for kind, result in results.items()
+        if kind != "vectors" and "vectors" in results
     }
 
 

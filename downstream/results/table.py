@@ -37,7 +37,16 @@ EXPLANATIONS = [
 ]
 # Fields of results in JSON: of the row, and of each of its kinds of inputs.
 _OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
-_OF_SEEDS = ("mean", "deviation", "seeds", "scores", "figures", "seconds", "mixes")
+_OF_SEEDS = (
+    "mean",
+    "deviation",
+    "seeds",
+    "scores",
+    "dev_scores",
+    "figures",
+    "seconds",
+    "mixes",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +153,7 @@ def row_as_json(row: Row) -> dict[str, Any]:
     scores = {}
     for kind, result in row.results.items():
         scores[kind] = {name: getattr(result, name) for name in _OF_SEEDS}
+        scores[kind]["interval"] = interval(row.resampled[kind])
     gains = {
         kind: {
             "points": gain.points,

@@ -26,6 +26,7 @@ def test_all_that_the_command_writes(tmp_path: Path, capsys: pytest.CaptureFixtu
     both, gain = row["scores"]["both"], row["gains"]["both"]
     assert (both["mean"], both["seeds"], both["scores"]) == (68.75, [1, 2], [62.5, 75.0])
     assert both["figures"]["entity recall"] == [62.5, 75.0]
+    assert both["interval"][0] < 68.75 < both["interval"][1]
     assert gain["points"] == 37.5
     assert gain["interval"][0] < 37.5 < gain["interval"][1]
 
