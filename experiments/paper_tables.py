@@ -12,16 +12,15 @@ What is finished is not made again.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from elmoc.command_line import run_main
 from elmoc.errors import InputError
+from elmoc.jobs import run_job
 from elmoc.settings import Meta
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
@@ -121,20 +120,13 @@ class Options(ScoredRuns):
         return self.out / "probes" / name / "suite.json"
 
 
-def run(command: list[Any]) -> None:
-    """Run a command of the project as it prints itself; ends here where it fails."""
-    line = [sys.executable, "-m", *map(str, command)]
-    print("$", " ".join(line), flush=True)
-    subprocess.run(line, check=True)
-
-
 def make_table(
-    corpus: Path, name: str, origin: object, *, transform: str = "none"
+    corpus: Path, name: str, origin: Path | str, *, transform: str = "none"
 ) -> None:
     """Make a table of vectors, unless the corpus has it."""
     if not (corpus / f"vectors/{name}.json").exists():
-        command = ["data_scripts.build_vectors", corpus, origin, "--name", name]
-        run([*command, "--post-process", transform])
+        table = {"corpus": corpus, "origin": origin, "name": name}
+        run_job("data_scripts.build_vectors", table | {"transform": transform})
 
 
 def prepare(options: Options) -> None:
@@ -152,11 +144,15 @@ def prepare(options: Options) -> None:
         # Vectors of the corpus itself, as the paper calls them.
         own = options.out / "vectors.bin"
         if not own.exists():
-            run(["data_scripts.train_fasttext", options.corpus, own])
+            run_job(
+                "data_scripts.train_fasttext", {"corpus": options.corpus, "output": own}
+            )
         make_table(options.corpus, "one_billion", own)
     subwords = options.out / "subwords"
     if "elmo_sub" in options.rows and not (subwords / "corpus.json").exists():
-        run(["data_scripts.build_subwords", options.corpus, subwords])
+        run_job(
+            "data_scripts.build_subwords", {"words": options.corpus, "corpus": subwords}
+        )
 
 
 def make_row(options: Options, name: str) -> None:
@@ -171,36 +167,41 @@ def make_row(options: Options, name: str) -> None:
         config = CONFIGS / f"twins/small_{system.config}.toml"
         sets = [f"data.corpus={corpus}", *system.sets]
         train(options, config, trained, sets)
-    run_suite(options, name, options.vectors, ["--model", trained])
+    run_suite(options, name, options.vectors, trained)
 
 
 def train(
     options: ScoredRuns, config: Path, trained: Path, sets: Iterable[str]
 ) -> None:
     """Train an encoder with some settings, or go on with it."""
-    command: list[Any] = ["pretrain", config, trained]
-    if options.max_time is not None:
-        command += ["--max-time", options.max_time]
-    for each in chain([f"evaluation.every_updates={ONCE}"], sets, options.set):
-        command += ["--set", each]
-    if (trained / "checkpoints").exists():
-        command.append("--resume")
-    run(command)
+    command = {
+        "config": config,
+        "run": trained,
+        "max_time": options.max_time,
+        "set": [f"evaluation.every_updates={ONCE}", *sets, *options.set],
+        "resume": (trained / "checkpoints").exists(),
+    }
+    run_job("pretrain", command)
 
 
 def run_suite(
-    options: ScoredRuns, name: str, vectors: object, inputs: list[Any]
+    options: ScoredRuns, name: str, vectors: Path | str, model: Path | None
 ) -> None:
     """Run the suite for an encoder, or for word vectors alone."""
-    command = ["downstream", "suite", options.suite]
-    command += inputs
-    command += ["--corpus", options.corpus, "--vectors", vectors]
-    command += ["--out", options.out / "probes" / name]
-    if options.quick:
-        command.append("--quick")
-    if options.data is not None:
-        command += ["--data", options.data]
-    run(command)
+    how = {
+        "inputs": "vectors,both" if model else "vectors",
+        "corpus": [options.corpus],
+        "vectors": [vectors],
+    }
+    command = {
+        "suite": options.suite,
+        "model": model,
+        "data": options.data,
+        "quick": options.quick,
+        "out": options.out / "probes" / name,
+        "options": how,
+    }
+    run_job("downstream suite", command)
 
 
 def row_of(options: Options, name: str) -> list[str]:
@@ -221,7 +222,7 @@ def row_of(options: Options, name: str) -> list[str]:
 def make_tables(options: Options) -> None:
     """Make the rows that are asked for, and print the table of all that are there."""
     prepare(options)
-    run_suite(options, "word_vectors", options.vectors, ["--inputs", "vectors"])
+    run_suite(options, "word_vectors", options.vectors, None)
     for name in options.rows:
         make_row(options, name)
     done = [name for name in SYSTEMS if options.report(name).exists()]

@@ -20,8 +20,9 @@ from typing import Annotated
 from elmoc.command_line import run_main
 from elmoc.errors import InputError
 from elmoc.files.text import open_text
+from elmoc.jobs import run_job
 from elmoc.settings import Meta
-from experiments.paper_tables import ScoredRuns, make_table, run, run_suite, train
+from experiments.paper_tables import ScoredRuns, make_table, run_suite, train
 from pretrain import CONFIGS
 
 # The kinds of word vectors of each row, side by side.
@@ -87,7 +88,8 @@ def vectors_of(options: Options, name: str) -> Path:
     joined = options.out / f"{name}.json"
     if not joined.exists():
         sources = [files[kind] for kind in kinds]
-        run(["data_scripts.join_vectors", options.corpus, *sources, joined])
+        join = {"corpus": options.corpus, "origins": sources, "output": joined}
+        run_job("data_scripts.join_vectors", join)
     return joined
 
 
@@ -103,7 +105,7 @@ def make_row(options: Options, name: str) -> None:
         f"data.target_vectors={name}_target",
     ]
     train(options, options.config, trained, sets)
-    run_suite(options, name, vectors, ["--model", trained])
+    run_suite(options, name, vectors, trained)
 
 
 def make_rows(options: Options) -> None:
