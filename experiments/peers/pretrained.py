@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModel, AutoTokenizer
 
 from elmoc.command_line import run_main
@@ -160,13 +161,9 @@ class Encoder:
 
 def padded(lines: Sequence[Sequence[int]], value: int) -> tuple[Tensor, Tensor]:
     """Numbers [B, T] of lines of unequal length, and where they are, int64 [B, T]."""
-    width = max(map(len, lines))
-    ids = torch.full((len(lines), width), value)
-    mask = torch.zeros_like(ids)
-    for row, line in enumerate(lines):
-        ids[row, : len(line)] = torch.tensor(line)
-        mask[row, : len(line)] = 1
-    return ids, mask
+    rows = [torch.tensor(line) for line in lines]
+    ids = pad_sequence(rows, batch_first=True, padding_value=value)
+    return ids, pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
 
 
 def open_encoder(
