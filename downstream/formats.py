@@ -48,8 +48,8 @@ FORMATS: dict[str, dict[str, str]] = {
             "\n"
             "#end document\n"
         ),
-        "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); names of "
-        "numbers are in a `dataset_info.json` beside them, or in `--tag-names`": (
+        "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); `--tag-names` "
+        "has the names of numbers": (
             '{"tokens": ["Ana", "left", "Lima"], "ner_tags": ["B-PER", "O", "B-LOC"]}\n'
         ),
     },

@@ -106,17 +106,11 @@ def read_splits(
                 lengths=lengths,
                 files=counts,
                 # Runs that are compared may find a file in different folders.
-                fingerprints=[_fingerprint(path, task.beside) for path in paths],
+                fingerprints=[fingerprint([path.read_bytes()]) for path in paths],
                 labels=labels,
             )
         )
     return splits
-
-
-def _fingerprint(path: Path, beside: Sequence[str]) -> str:
-    """A hash of the contents of a file, and of those files beside it that are there."""
-    contents = [path, *filter(Path.is_file, map(path.with_name, beside))]
-    return fingerprint(each.read_bytes() for each in contents)
 
 
 def random_part(

@@ -67,8 +67,6 @@ class Task(ABC, Generic[Example, Prediction]):
     reader: the default options of `read`.
     model: its arguments are `inputs`, `settings` (of the class of `published`) and the
         result of `vocabulary`.
-    beside: names of files that may be read, too, where they lie beside a file: with
-        other contents of these it is other data.
     published: the published hyper-parameters: the defaults of the command line.
     small: the preset for a CPU (`--small`).
     """
@@ -82,7 +80,6 @@ class Task(ABC, Generic[Example, Prediction]):
     model: type[Probe[Example, Prediction]]
     published: TrainingSettings
     small: TrainingSettings
-    beside: Sequence[str] = ()
 
     @abstractmethod
     def read(self, path: Path, options: Any, *, training: bool) -> list[Example]:

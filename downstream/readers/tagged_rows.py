@@ -1,21 +1,19 @@
 """Tagged sentences as rows, as data hubs export them: a list of words and a list of
 tags in each, in any form of rows but a table.
 
-Tags may be numbers of names, which stand in the features of the data set: in a file of
-JSON beside the rows, or in Parquet's own metadata.
+Tags may be numbers of names, which the user gives, or Parquet's own metadata.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from downstream.readers.columns import ColumnSentence
 from downstream.readers.rows import read_cells
 from elmoc.errors import InputError, reading
-from elmoc.files.records import read_json
 from elmoc.text.arrow_files import is_parquet
 
 # Keys of a row; the first of each that is there is read.
@@ -25,8 +23,6 @@ WANTED = (
     f"ner reads a list of words ({', '.join(WORDS)}) and one of tags "
     f"({', '.join(TAGS)}) in JSON and Parquet"
 )
-# Files of a data set's features, beside its rows.
-FEATURES = ("dataset_info.json", "dataset_infos.json", "features.json")
 # No tag that is a name.
 _NUMBER = re.compile(r"-?\d+")
 
@@ -37,7 +33,7 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
 
     Args:
         path: the file.
-        names: of tags that are numbers; by default those of the data set's features.
+        names: of tags that are numbers; by default those of Parquet's metadata.
 
     Raises:
         InputError: a row without words and as many tags, or a number without a name.
@@ -57,10 +53,9 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
             unnamed = [tag for tag in numbers if tag not in named]
             if unnamed:
                 raise InputError(
-                    f"tags are numbers ({unnamed[0]}), of which the JSON of features "
-                    f"({FEATURES[0]}) beside the file, or --tag-names, names "
-                    f"{len(names) or 'none'}: give all by --tag-names O,B-PER,… in the "
-                    "order of the numbers, from 0"
+                    f"tags are numbers ({unnamed[0]}), of which Parquet's metadata, or "
+                    f"--tag-names, names {len(names) or 'none'}: give all by "
+                    "--tag-names O,B-PER,… in the order of the numbers, from 0"
                 )
             pairs = zip(words, tags, strict=True)
             rows = [[word, named.get(tag, tag)] for word, tag in pairs]
@@ -72,28 +67,15 @@ def read_tagged_rows(path: Path, names: Sequence[str]) -> list[ColumnSentence]:
 
 
 def _class_names(path: Path, column: str) -> list[str]:
-    """The names of the numbers in a column of a data set; none where they are not
-    known, or are others in parts of the data set.
+    """The names of the numbers in a column, as data hubs write them into Parquet's
+    metadata; none where they are not known.
     """
-    beside = [path.with_name(name) for name in FEATURES]
-    described = [read_json(each) for each in beside if each.is_file()]
     if is_parquet(path):
         from pyarrow import parquet
 
-        with reading(path):
+        with reading(path), suppress(KeyError, TypeError):
             metadata = parquet.read_schema(path).metadata or {}
-            described.append(msgspec.json.decode(metadata.get(b"huggingface", b"{}")))
-    features = [value for name, value in _fields(described) if name == column]
-    found = [value for name, value in _fields(features) if name == "names"]
-    is_one = bool(found) and found.count(found[0]) == len(found)
-    return list(map(str, found[0])) if is_one else []
-
-
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield all names and values of the objects in a JSON value."""
-    if isinstance(value, Mapping):
-        yield from value.items()
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _fields(each)
+            described = msgspec.json.decode(metadata[b"huggingface"])
+            names = described["info"]["features"][column]["feature"]["names"]
+            return msgspec.convert(names, list[str])
+    return []

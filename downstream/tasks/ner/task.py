@@ -33,7 +33,7 @@ from downstream.readers.columns import (
     relabelled,
 )
 from downstream.readers.rows import object_rows
-from downstream.readers.tagged_rows import FEATURES, read_tagged_rows
+from downstream.readers.tagged_rows import read_tagged_rows
 from downstream.settings import (
     MOST_UNITS,
     SMALL_INPUTS,
@@ -160,8 +160,8 @@ class NerReaderOptions(ReaderOptions):
     tag_names: Annotated[
         str,
         Meta(
-            description="the names of tags that are numbers in rows of JSON or "
-            "Parquet, from 0 (default: those of a dataset_info.json beside the file)",
+            description="the names of tags that are numbers in rows, from 0 "
+            "(default: those of Parquet's metadata)",
             extra={"metavar": "O,B-PER,…", "rare": True},
         ),
     ] = ""
@@ -253,7 +253,6 @@ TASK = NerTask(
     unit="sentences",
     item="sentences",
     suffix=".conll",
-    beside=FEATURES,
     reader=NerReaderOptions(),
     model=NerProbe,
     published=PUBLISHED,
