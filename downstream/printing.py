@@ -1,4 +1,4 @@
-"""Printing: how do lines, numbers and tables look on a terminal, and in Markdown?"""
+"""Printing: how do lines, numbers and tables look?"""
 
 import sys
 from collections.abc import Collection, Sequence
@@ -51,18 +51,16 @@ class Table:
     right: Collection[str] = ()
 
 
-def text_table(table: Table, *, markdown: bool = False) -> str:
-    """The lines of a table under its title, for a terminal or as Markdown."""
+def text_table(table: Table) -> str:
+    """The lines of a table in Markdown, under its title."""
     aligned = ["right" if each in table.right else "left" for each in table.headers]
-    title = f"**{table.title}**" if markdown else table.title
-    # In Markdown a bar would begin a cell.
-    bar = "\\|" if markdown else "|"
-    rows = [[cell.replace("|", bar) for cell in row] for row in table.rows]
+    # A bar would begin a cell.
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in table.rows]
     made = tabulate(
         rows,
         table.headers,
-        tablefmt="pipe" if markdown else "simple",
+        tablefmt="pipe",
         colalign=aligned,
         disable_numparse=True,
     )
-    return f"{title}\n\n{made}"
+    return f"**{table.title}**\n\n{made}"

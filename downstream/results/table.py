@@ -19,7 +19,6 @@ from downstream.results.names import NONE
 from downstream.results.rows import PAPER, RESAMPLES, Row, compared_rows
 from elmoc.command_line import run_main
 from elmoc.files.records import write_json
-from elmoc.files.writing import atomic_path
 
 # How the numbers are to be read, a paragraph each.
 EXPLANATIONS = [
@@ -56,13 +55,6 @@ class TableOptions:
     results: Annotated[
         list[Path], Meta(description="files that `--results` wrote of probes")
     ]
-    markdown: Annotated[
-        Path | None,
-        Meta(
-            description="write the table in Markdown",
-            extra={"metavar": "FILE.md"},
-        ),
-    ] = None
     json: Annotated[
         Path | None,
         Meta(
@@ -80,26 +72,20 @@ class TableOptions:
 
 
 def show_results(options: TableOptions) -> None:
-    """Print the table of results, and write it where the options say so."""
+    """Print the table of results, and write its numbers where the options say so."""
     rows = compared_rows(options.results)
     tables = result_tables(rows)
     merits = merit_table(rows) if options.merit else None
     if merits:
         tables.append(merits)
     say_lines(tables_as_text(tables, EXPLANATIONS))
-    if options.markdown:
-        parts = [text_table(table, markdown=True) for table in tables]
-        with atomic_path(options.markdown) as partial:
-            partial.write_text(
-                "\n\n".join(parts + EXPLANATIONS) + "\n", encoding="utf-8"
-            )
     if options.json:
         numbers = {"rows": [row_as_json(row) for row in rows], "notes": EXPLANATIONS}
         write_json(options.json, numbers)
 
 
 def tables_as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Tables, and notes below them."""
+    """Tables in Markdown, and notes below them."""
     return "\n\n".join([*map(text_table, tables), *notes])
 
 

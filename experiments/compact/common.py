@@ -133,9 +133,9 @@ def similarity(options: Options, name: str, vectors: Path | str) -> str:
     command += [options.data / f"wordsim/{pairs}.txt" for pairs in PAIRS]
     found = []
     for line in row(options.out, f"similarity_{name}", command):
-        if line.startswith("EN-"):
+        if line.startswith("| EN-"):
             fields = line.split()
-            found.append(f"{fields[0]} {fields[-1]}")
+            found.append(f"{fields[1]} {fields[-2]}")
     return " ".join(found)
 
 

@@ -27,8 +27,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def cells(printed: str, name: str) -> list[str]:
-    (line,) = [line for line in printed.splitlines() if line.startswith(name)]
-    return line.split()
+    (line,) = [line for line in printed.splitlines() if line.startswith(f"| {name}")]
+    return line.replace("|", " ").split()
 
 
 def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         expected.append(f"{100 * plain_rho(cosines, [score for *_, score in pairs]):.1f}")
     printed = capsys.readouterr().out
     assert cells(printed, "words") == ["words", "10", "10", *expected]
-    assert printed.splitlines()[2].split()[-3:] == ["vectors", "layer", "0"]
+    assert printed.splitlines()[2].endswith("|   vectors |   layer 0 |")
 
 
 @pytest.mark.parametrize(

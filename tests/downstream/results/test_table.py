@@ -1,4 +1,4 @@
-"""The table of results: it compares what can be compared, as text, Markdown, JSON and a picture."""
+"""The table of results: it compares what can be compared, in Markdown and JSON."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ OTHER_VECTORS = {"origin": "runs/other.bin", "fingerprint": "v2", "size": 300}
 
 def test_all_that_the_command_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_lines(tmp_path / "a.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER))
-    markdown, written = tmp_path / "table.md", tmp_path / "table.json"
-    assert main(["table", str(path), "--markdown", str(markdown), "--json", str(written)]) == 0
+    written = tmp_path / "table.json"
+    assert main(["table", str(path), "--json", str(written)]) == 0
     out = capsys.readouterr().out
     assert "0.25 0.75 × 2.50" in out, "the mean of the mixes"
-    shown = " ".join(markdown.read_text("utf-8").split())
+    shown = " ".join(out.split())
     assert all(cells in shown for cells in ("| 31.25 ± 8.84 | – | 68.75 ± 8.84 |", "| +37.50 ["))
     (row,) = json.loads(written.read_text())["rows"]
     assert (row["task"], row["items"], row["encoder"], row["paper"]) == ("ner", 20, "small", PAPER["ner"])

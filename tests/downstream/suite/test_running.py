@@ -32,7 +32,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
 ) -> None:
     assert suite("--model", "first") == sorted(BOTH + VECTORS)
     out = capsys.readouterr().out
-    assert "ner ten sentences dev entity F1" in " ".join(out.split())
+    assert "| ner | ten sentences dev | entity F1 |" in " ".join(out.split())
     assert out.splitlines()[-1].startswith("figure of merit: ")
     first = report("suite/first")
     assert first["rows"][0]["features"]["training_words"] == 1000
