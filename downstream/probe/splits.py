@@ -10,10 +10,10 @@ import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
 from downstream.probe.labels import (
-    as_trained,
     count_labels,
     listed,
     warn_of_spellings,
+    warn_of_unknown,
 )
 from downstream.probe.task import Task
 from downstream.settings import ReaderOptions
@@ -85,12 +85,12 @@ def read_splits(
             examples = random_part(task, examples, fraction)
             examples = task.training_examples(examples, options)
             part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
-        if trained is not None:
-            examples = as_trained(task, name, examples, trained)
         labels = count_labels(task, examples)
         if trained is None:
             warn_of_spellings(name, labels)
             trained = labels
+        else:
+            warn_of_unknown(name, labels, trained)
         by_example = [task.sentences(example) for example in examples]
         lengths = [sum(len(each.words) for each in own) for own in by_example]
         shown = f": {listed(labels)}" if labels else ""

@@ -1,7 +1,7 @@
 """The interface of a task: reader, model and metric."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -109,10 +109,6 @@ class Task(ABC, Generic[Example, Prediction]):
         and new data, are compared; by default none.
         """
         return ()
-
-    def with_labels(self, example: Any, names: Mapping[str, str]) -> Any:
-        """The example with other names of some labels: label → its name."""
-        return example
 
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
         """Facts of the training data that the model needs (label sets), as JSON can

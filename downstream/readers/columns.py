@@ -15,7 +15,7 @@ tweet's first word may begin with #.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -140,11 +140,6 @@ def outermost(spans: Sequence[Span]) -> list[Span]:
         if not kept or span.first > kept[-1].last:
             kept.append(span)
     return kept
-
-
-def relabelled(spans: Iterable[Span], names: Mapping[str, str]) -> list[Span]:
-    """The spans with other names of some labels."""
-    return [span._replace(label=names.get(span.label, span.label)) for span in spans]
 
 
 def bio_tags(spans: Iterable[Span], length: int) -> list[str]:

@@ -2,8 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,6 @@ class ClassificationTask(Task[Example, Probabilities]):
 
     def labels(self, example: Any) -> Sequence[str]:
         return [str(example.label)]
-
-    def with_labels(self, example: Any, names: Mapping[str, str]) -> Any:
-        return replace(example, label=names.get(str(example.label), example.label))
 
     def count(self, example: Any, prediction: Probabilities) -> np.ndarray:
         """float64 [2]: 1 if the prediction is right, else 0; and 1 for the example."""

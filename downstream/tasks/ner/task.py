@@ -5,7 +5,7 @@ spellings that it trains → dropout → biLSTM → dropout → CRF over BIOUL t
 hyper-parameters published for ELMo on CoNLL-2003. The score is conlleval's entity F1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -26,11 +26,9 @@ from downstream.modules.trained_words import TrainedWords, frequent
 from downstream.probe.task import Probe, Task, require_numbers
 from downstream.readers.columns import (
     bio_spans,
-    bio_tags,
     check_words,
     find_words,
     read_columns,
-    relabelled,
 )
 from downstream.readers.rows import object_rows
 from downstream.readers.tagged_rows import read_tagged_rows
@@ -197,12 +195,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
     def labels(self, example: TaggedSentence) -> Sequence[str]:
         """The type of each entity."""
         return [span.label for span in bio_spans(example.tags)]
-
-    def with_labels(
-        self, example: TaggedSentence, names: Mapping[str, str]
-    ) -> TaggedSentence:
-        spans = relabelled(bio_spans(example.tags), names)
-        return replace(example, tags=bio_tags(spans, len(example.tags)))
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types of `train`, and the words and characters that get vectors of

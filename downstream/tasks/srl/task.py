@@ -13,7 +13,7 @@ Predictions are written in the columns of CoNLL-2005, which `srl-eval.pl` reads:
 predicate's lemma or `-`, then one column of brackets for each predicate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,6 @@ from downstream.readers.columns import (
     ColumnSentence,
     Span,
     outermost,
-    relabelled,
 )
 from downstream.readers.conll2012 import (
     NOTHING,
@@ -92,15 +91,6 @@ class SrlTask(Task[SrlSentence, Roles]):
     def labels(self, example: SrlSentence) -> Sequence[str]:
         """The role of each span, `V` among them."""
         return [span.label for span in chain.from_iterable(_spans([example]))]
-
-    def with_labels(
-        self, example: SrlSentence, names: Mapping[str, str]
-    ) -> SrlSentence:
-        propositions = [
-            replace(one, spans=relabelled(one.spans, names))
-            for one in example.propositions
-        ]
-        return replace(example, propositions=propositions)
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
