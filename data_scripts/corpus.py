@@ -41,10 +41,10 @@ from data_scripts.parts.shards import (
 from data_scripts.parts.tokenising import listed, tokenisers_of
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.corpus import Corpus, finish_corpus
-from elmoc.errors import InputError, quiet, say
+from elmoc.errors import InputError, say
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.writing import locked
-from elmoc.process import available_cores, connected, progress_bar, wait_for_all
+from elmoc.process import available_cores, progress_bar
 from elmoc.settings import checked
 from elmoc.text.documents import (
     BYTES_PER_TOKEN,
@@ -57,7 +57,7 @@ from elmoc.text.documents import (
     rereadable,
     whole_files,
 )
-from elmoc.text.named_files import AnyPath, Copy, find_named_files
+from elmoc.text.named_files import AnyPath, find_named_files
 from elmoc.text.options import RawTextOptions
 from elmoc.text.overlap import RUN, Overlap
 
@@ -121,10 +121,8 @@ def make_corpus(
 
     A blank line, the end of a file and the end of a row end a document. Raw text is
     tokenised as `python -m data_scripts.tokenize` does it; a printed line says which
-    files are raw. A call that was interrupted goes on when it is made again. Where
-    `torchrun` has started several processes, all of them, which share a file system,
-    make the corpus together. docs/train_reference.md describes the corpus,
-    `elmoc/corpus.py` its files.
+    files are raw. A call that was interrupted goes on when it is made again.
+    docs/train_reference.md describes the corpus, `elmoc/corpus.py` its files.
 
     Args:
         sources: a file of any kind that `read_documents` takes, a folder, a glob,
@@ -150,15 +148,7 @@ def make_corpus(
         paths = [
             stack.enter_context(rereadable(each, field=options.field)) for each in given
         ]
-        rank, world_size = stack.enter_context(connected())
-        if world_size > 1 and any(isinstance(path, Copy) for path in paths):
-            raise InputError(
-                "several processes cannot share standard input, or text that is no "
-                "file: write it to a file first"
-            )
-        if rank > 0:
-            stack.enter_context(quiet())
-        _build(paths, out, options, rank, world_size)
+        _build(paths, out, options)
     return Corpus(out)
 
 
@@ -175,16 +165,8 @@ def are_paths(items: Sequence[Any]) -> bool:
     )
 
 
-def _build(
-    sources: Sequence[AnyPath],
-    out: Path,
-    options: CorpusOptions,
-    rank: int,
-    world_size: int,
-) -> None:
-    """See `make_corpus`; what is read can be read more than once. Process `rank` reads
-    the pieces `rank`, `rank + world_size`, …; the first one does all else.
-    """
+def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> None:
+    """See `make_corpus`; what is read can be read more than once."""
     train_files, held_out_files = find_text(sources, options.held_out)
     files = train_files | held_out_files
     say(f"text, in this order: {listed(files)}")
@@ -208,29 +190,23 @@ def _build(
     }
     if raw:
         settings |= {"tokenised_here": list(map(str, raw)), "keep": options.keep}
-    workers = options.workers if world_size == 1 else 1
+    workers = options.workers
     if raw and len(pieces) < workers:
         # A compressed file is one piece, in which blocks are tokenised side by side.
         for each in raw.values():
             each.workers = workers
         workers = 1
     number = partial(number_piece, work=out / WORK, leave_out=overlap, tokenisers=raw)
-    with ExitStack() as stack:
-        if rank == 0:
-            stack.enter_context(locked(out / "corpus.json"))
-            _require_own(out)
-        wait_for_all(world_size)
-        _read(pieces[rank::world_size], number, workers)
-        wait_for_all(world_size)
-        if rank == 0:
-            numbered = [NumberedPiece(number(piece), piece) for piece in pieces]
-            if leave_out:
-                settings["leave_out"] = {
-                    str(text.path): FileChecksum.of(Path(text.path)).whole
-                    for text in leave_out
-                }
-            _finish(numbered, out, options.min_count, _as_given(files), settings)
-        wait_for_all(world_size)
+    with locked(out / "corpus.json"):
+        _require_own(out)
+        _read(pieces, number, workers)
+        numbered = [NumberedPiece(number(piece), piece) for piece in pieces]
+        if leave_out:
+            settings["leave_out"] = {
+                str(text.path): FileChecksum.of(Path(text.path)).whole
+                for text in leave_out
+            }
+        _finish(numbered, out, options.min_count, _as_given(files), settings)
 
 
 def _require_own(out: Path) -> None:

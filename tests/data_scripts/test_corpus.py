@@ -12,8 +12,6 @@ from data_scripts.corpus import CorpusOptions, are_paths, make_corpus
 from data_scripts.tokenize import TokenizeOptions, tokenise_files
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, quiet
-from tests.data_scripts.test_build_corpus import content
-from tests.warm import start_together
 
 RAW = "".join(
     f"Mr. Smith said: this is sentence {number}. He didn't!\nIt goes on, does it?\n\n" for number in range(60)
@@ -162,19 +160,3 @@ def test_a_list_of_paths_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert are_paths(given) == paths
 
 
-def test_processes_of_torchrun_make_the_same_corpus(tmp_path: Path) -> None:
-    for number in range(12):
-        words = (f"{'new' if number > 5 else 'old'}{row % 40} and w{number} .\n" for row in range(200))
-        (tmp_path / f"{number:02}.txt").write_text("".join(words))
-    command = ["-m", "data_scripts.build_corpus", "--workers", "1", f"{tmp_path}/*.txt"]
-    for name, processes in (("one", 1), ("two", 2), ("bad", 2)):
-        if name == "bad":
-            (tmp_path / "07.txt").write_text("a <s> b\n")
-        started = start_together(*[[*command, f"{tmp_path}/{name}"]] * processes, log=tmp_path / f"{name}.log")
-        statuses = [process.wait() for process in started]
-        assert statuses == [0] * processes or name == "bad"
-    assert content(tmp_path / "one") == content(tmp_path / "two")
-    assert 0 not in statuses
-    told = "".join(log.read_text() for log in tmp_path.glob("bad.log*"))
-    assert "07.txt holds <s>" in told
-    assert "unexpected" not in told
