@@ -10,13 +10,11 @@ import contextlib
 import ctypes
 import math
 import os
-import re
 import sys
-import threading
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -26,10 +24,10 @@ from data_scripts.parts.workers import Workers, parallel_map
 from data_scripts.write_text import sentences
 from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, human_bytes, say
+from elmoc.errors import InputError, human_bytes, is_quiet, say
 from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, locked, temporary_path
-from elmoc.process import available_cores, progress_bar
+from elmoc.process import available_cores
 from elmoc.word_vectors.fasttext import FastTextVectors
 
 # A parameter of mallopt(3), as glibc's malloc.h numbers it: new memory is filled with
@@ -144,19 +142,10 @@ def train_fasttext(options: FastTextOptions) -> None:
         with open_text(text) as file:
             for line, _ in sentences(corpus, corpus.train):
                 file.write(line.removeprefix("\n"))
-        train = partial(_train, text, model, options, sizes)
-        reading, writing = os.pipe()
-        bar = progress_bar(total=100, unit=" %", desc="fastText")
-        thread = threading.Thread(target=_show, args=(reading, bar))
-        thread.start()
-        try:
-            # In a process of its own, in which the library can crash or be
-            # interrupted alone. Of the two workers one gets no item.
-            list(parallel_map(train, [writing], workers=2))
-        finally:
-            # The workers have ended: nothing else holds the pipe open.
-            os.close(writing)
-            thread.join()
+        train = partial(_train, model, options, sizes)
+        # In a process of its own, in which the library can crash or be interrupted
+        # alone. Of the two workers one gets no item.
+        list(parallel_map(train, [text], workers=2))
         # fastText does not notice that it cannot write: a model that is not whole
         # fails here.
         FastTextVectors(model)
@@ -164,42 +153,28 @@ def train_fasttext(options: FastTextOptions) -> None:
 
 
 def _train(
-    text: Path,
-    model: Path,
-    options: FastTextOptions,
-    sizes: dict[str, int],
-    output: int,
+    model: Path, options: FastTextOptions, sizes: dict[str, int], text: Path
 ) -> None:
-    """Train in this process; what fastText says on standard error goes to the file
-    descriptor `output`.
-    """
+    """Train in this process; fastText shows how far it is, in a file at its end."""
     import fasttext
 
     # Without glibc there is no mallopt.
     with contextlib.suppress(AttributeError, OSError):
         # The complement of 0xFF: new memory is zeros.
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)
-    os.dup2(output, 2)
     # `train_unsupervised` takes every argument but the seed, and reads it from here.
     fasttext.FastText.unsupervised_default["seed"] = options.seed
     trained = fasttext.train_unsupervised(
-        os.fsencode(text), model="skipgram", verbose=2, thread=options.workers, **sizes
+        os.fsencode(text),
+        model="skipgram",
+        verbose=0 if is_quiet() else 1 + sys.stderr.isatty(),
+        thread=options.workers,
+        **sizes,
     )
     for word in trained.get_words():
         if not np.isfinite(trained.get_word_vector(word)).all():
             raise InputError("the vectors diverged: they are not finite")
     trained.save_model(os.fsencode(model))
-
-
-def _show(reading: int, bar: Any) -> None:
-    """Show in a bar how far fastText is, as it writes to the pipe `reading`; with one
-    thread it writes nothing until its end.
-    """
-    with bar, open(reading, encoding="utf-8", errors="replace", newline="\r") as lines:
-        for line in lines:
-            share = re.search(r"Progress:\s*([\d.]+)%", line)
-            if share:
-                bar.update(float(share[1]) - bar.n)
 
 
 main = partial(
