@@ -39,7 +39,7 @@ def start_job(
 
     Args:
         module: a command that reads its options with `elmoc.command_line`, such as
-            `pretrain.join` or `elmoc dump-features`.
+            `data_scripts.build_corpus` or `elmoc dump-features`.
         options: a mapping or a dataclass of what JSON knows, and paths.
         stdout: as of `subprocess.Popen`, e.g. an open log file.
         stderr: the same.
@@ -75,7 +75,7 @@ def run_job(module: str, options: Any) -> None:
 
     Args:
         module: a command that reads its options with `elmoc.command_line`, such as
-            `pretrain.join` or `elmoc dump-features`.
+            `data_scripts.build_corpus` or `elmoc dump-features`.
         options: a mapping or a dataclass of what JSON knows, and paths.
 
     Raises:

@@ -77,12 +77,9 @@ def material_of_model(
             f"{GENERAL}=… is what general text is called here: give your text another "
             "name"
         )
-    # Directions that were trained apart and joined have a record each.
-    training = model.training.get("forward", model.training)
-    training = convert(training, dict[str, Any], where=path)
     texts = named(texts, NEW)
     held_out = named(options.held_out, new.pop() if len(new) == 1 else NEW)
-    general = general_corpus(str(training.get("corpus")), output, options)
+    general = general_corpus(str(model.training.get("corpus")), output, options)
     if general is not None:
         texts.append(f"{GENERAL}={output / GENERAL_TEXT}")
         held_out.append(f"{GENERAL}={output / GENERAL_HELD_OUT}")
@@ -103,7 +100,7 @@ def material_of_model(
         target_vectors=vectors if same else targets.origin,
         targets=targets.post_processing,
         general=general,
-        settings={} if options.config else settings_after(path, model, training),
+        settings={} if options.config else settings_after(path, model),
     )
 
 
@@ -121,13 +118,11 @@ def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str
     return trained_on if is_there else None
 
 
-def settings_after(
-    path: str, model: ModelDirectory, training: dict[str, Any]
-) -> dict[str, dict[str, Any]]:
+def settings_after(path: str, model: ModelDirectory) -> dict[str, dict[str, Any]]:
     """The settings of going on with a model, by section: those of its training, a lower
     learning rate, and linear ends of the schedule, as suit a short run.
     """
-    before = convert(training.get("recipe", {}), dict[str, Any], where=path)
+    before = convert(model.training.get("recipe", {}), dict[str, Any], where=path)
     if "schedule.base" not in before:
         raise InputError(f"{path} does not say how it was trained: name a config")
     sections: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}

@@ -122,7 +122,7 @@ def test_records(model_path: Path, content: str) -> None:
 )
 def test_training_records(model_path: Path, tmp_path: Path, change: dict, error_line: Callable[[int], str]) -> None:
     record = json.loads((model_path / "config.json").read_text())
-    for training in (change, {"forward": change, "backward": change}, {"words": 1, "started_from": change}):
+    for training in (change, {"words": 1, "started_from": change}):
         (model_path / "config.json").write_text(json.dumps(record | {"training": training}))
         (tmp_path / "in.txt").write_text("a b\n")
         status = main(["dump-features", str(model_path), f"{tmp_path}/in.txt", f"{tmp_path}/f.h5"])

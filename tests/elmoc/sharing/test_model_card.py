@@ -67,13 +67,6 @@ TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
         (TASK, 56_000, ["task", "base"]),
         ({"words": 500, "corpus": "base", "started_from": TASK}, 56_500, ["base", "task"]),
         ({"words": 0, "corpus": "task", "started_from": BASE}, 54_000, ["task", "base"]),
-        ({"forward": BASE, "backward": TASK}, 56_000, ["base", "task"]),
-        (
-            {"words": 1_000, "corpus": "task", "started_from": {"forward": BASE, "backward": BASE}},
-            55_000,
-            ["task", "base"],
-        ),
-        ({"forward": BASE, "backward": {}}, None, ["base", None]),
         ({"words": 2_000, "corpus": "task", "started_from": {"imported": {}}}, None, ["task", None]),
         ({"words": 110, "units_of_a_word": 1.1, "corpus": "units"}, 100, ["units"]),
     ],

@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 import torch
-from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, spelled
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork
-from pretrain.join import join
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 from elmoc.encoders import DIRECTIONS
@@ -69,9 +67,6 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
     capsys.readouterr()
     assert runs.status("other", "--init-from", str(run.path), **CNN | {"input_layer__character_size": 5}) == 1
     assert "character_size" in capsys.readouterr().err
-    apart = runs.run("apart", **CNN | {"train__seed": 2})
-    with pytest.raises(InputError, match="word vectors"):
-        join(str(run.path), str(apart.path), str(runs.folder / "joined"))
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
     assert "character CNN" in capsys.readouterr().err
