@@ -27,11 +27,7 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, temporary_path
 from elmoc.process import available_cores, progress_bar
 from elmoc.word_vectors.opening import open_word_vectors, origin_in
-from elmoc.word_vectors.sources import (
-    RandomVectors,
-    TransformKind,
-    check_vectors,
-)
+from elmoc.word_vectors.sources import TransformKind, check_vectors
 from elmoc.word_vectors.table import Dtype, write_vector_table
 from elmoc.word_vectors.transform import (
     MANY,
@@ -51,7 +47,7 @@ class TableOptions:
     """How a vector table is made of word vectors."""
 
     corpus: Annotated[
-        Path, Meta(description="corpus directory", extra={"metavar": "CORPUS"})
+        Path, Meta(description="corpus directory of words", extra={"metavar": "CORPUS"})
     ]
     origin: Annotated[
         str,
@@ -101,17 +97,12 @@ def build_vectors(options: TableOptions) -> None:
             a value is not finite in the options' type of numbers.
     """
     corpus = Corpus(options.corpus)
+    corpus.require_words()
     description = corpus.path / "vectors" / f"{options.name}.json"
     with locked(description, new=True):
         # It is recorded, and opened again from anywhere.
         origin = origin_in(Path.cwd(), options.origin)
         vectors = open_word_vectors(origin, only=set(corpus.lexicon))
-        if corpus.record.subwords and not isinstance(vectors, RandomVectors):
-            # PyTorch is only needed here.
-            from elmoc.word_vectors.subwords import SubwordVectors
-
-            if not isinstance(vectors, SubwordVectors):
-                corpus.require_words()
         fitted = None
         post_processing = options.transform
         if options.like is not None:

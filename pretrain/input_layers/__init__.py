@@ -19,7 +19,6 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.stored import StoredVectors
-from elmoc.word_vectors.subwords import FILE_NAME as SUBWORDS
 from elmoc.word_vectors.table import VectorTable
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -126,14 +125,7 @@ class VectorInput(InputLayerSettings):
     kind: ClassVar[str] = "vectors"
 
     def open_table(self, corpus: Corpus, name: str) -> VectorTable:
-        table = VectorTable(corpus, name)
-        if corpus.record.subwords and table.source.file_name != SUBWORDS:
-            raise InputError(
-                f"{corpus.path} is a corpus of subwords, and {table.path} is not of "
-                "its subwords: choose input_layer.kind=subwords, or make the table "
-                "from a model that reads them"
-            )
-        return table
+        return VectorTable(corpus, name)
 
     def build(self, projection_size: int, corpus: Corpus) -> None:
         return None

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import torch
 from data_scripts.build_subwords import SubwordOptions, build_subwords
-from data_scripts.build_vectors import TableOptions, build_vectors
 from elmoc.corpus import Corpus
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
@@ -95,16 +94,3 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     assert "going on from" in capsys.readouterr().out
     heads = read_model_directory(run.path).output_layer.weights
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
-
-
-def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: TinyRuns, tiny_corpus: Corpus) -> None:
-    run = runs.run("run", **TIED)
-    build_subwords(SubwordOptions(words=tiny_corpus.path, corpus=runs.folder / "units", like=str(run.path), workers=1))
-    units = Corpus(runs.folder / "units")
-    build_vectors(TableOptions(corpus=units.path, origin=str(run.model), name="frozen", dtype="float32", workers=1))
-    runs.corpus = units.path
-    frozen = LOOKUP | {"input_layer__kind": "vectors", "data__input_vectors": "frozen"}
-    after = ElmoC.from_pretrained(runs.run("frozen", **frozen).path)
-    before = ElmoC.from_pretrained(run.path)
-    assert after.word_vectors.fingerprint == before.word_vectors.fingerprint
-    torch.testing.assert_close(after.embed(["w1", "new"])[0], before.embed(["w1", "new"])[0])
