@@ -22,7 +22,6 @@ from data_scripts.parts.shards import report, words_of
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
-from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
 from elmoc.files.writing import atomic_directory, locked
 from elmoc.process import available_cores, progress_bar
@@ -47,17 +46,7 @@ class SubwordOptions:
         Path, Meta(description="the corpus directory to make", extra={"metavar": "OUT"})
     ]
     # The usual size of a vocabulary of subwords.
-    units: Annotated[
-        int, Meta(ge=1, description="units to learn, at most; not with --like")
-    ] = 32_000
-    like: Annotated[
-        str | None,
-        Meta(
-            description="take the units of this model or run directory, or of this "
-            "corpus of subwords (needed for --init-from), in place of learning them",
-            extra={"metavar": "MODEL"},
-        ),
-    ] = None
+    units: Annotated[int, Meta(ge=1, description="units to learn, at most")] = 32_000
     workers: Workers = field(default_factory=available_cores)
 
 
@@ -71,8 +60,7 @@ def build_subwords(options: SubwordOptions) -> None:
     source = Corpus(options.words)
     source.require_words()
     with locked(corpus, new=True):
-        like = options.like
-        learnt = units_of(like) if like else learn(source, options.units)
+        learnt = learn(source, options.units)
         split = _SplitTypes(source, learnt)
         with atomic_directory(corpus) as partial:
             (partial / "shards").mkdir()
@@ -96,7 +84,7 @@ def build_subwords(options: SubwordOptions) -> None:
                 "words": os.path.realpath(options.words),
                 "units": len(split.lexicon),
                 "units_of_a_word": share,
-            } | ({"like": like} if like else {})
+            }
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,
@@ -196,22 +184,6 @@ def _occurrences(corpus: Corpus) -> Iterator[str]:
     ):
         for start in range(0, occurrences, BLOCK_WORDS):
             yield f"{word} " * min(BLOCK_WORDS, occurrences - start)
-
-
-def units_of(path: str) -> "Subwords":
-    """The units of a corpus of subwords, or of the vectors that a model reads."""
-    from elmoc.model_directory import read_model_directory
-    from elmoc.word_vectors.subwords import Subwords, SubwordVectors
-
-    if (Path(path) / "corpus.json").exists():
-        return Subwords.of_corpus(Corpus(path))
-    stored = read_model_directory(path, output_layers=False).read_stored_vectors()
-    if not isinstance(stored, SubwordVectors):
-        raise InputError(
-            f"--like {path}: the model reads no subwords: name a model that does, or "
-            "leave --like out"
-        )
-    return stored.subwords
 
 
 main = partial(

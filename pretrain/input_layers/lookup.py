@@ -105,15 +105,13 @@ class SubwordNetwork(LookupNetwork):
 
     @torch.no_grad()
     def load(self, stored: SubwordVectors) -> None:
-        """Take over the vectors of the units, which another corpus numbers by its own
-        counts.
-        """
+        """Take over the vectors of the units."""
         theirs = stored.subwords
         same_units = theirs.row_of.keys() == self._subwords.row_of.keys()
         if not same_units or list(theirs.merges) != list(self._subwords.merges):
             raise InputError(
-                "the subwords of the corpus are not the model's: make the corpus by "
-                "`python -m data_scripts.build_subwords … --like MODEL`"
+                "the subwords of the corpus are not the model's: go on with the corpus "
+                "that it was trained on"
             )
         self.rows.copy_(torch.from_numpy(stored.lookup(self.types)) / self.scale)
 

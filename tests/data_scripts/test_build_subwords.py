@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data_scripts.build_subwords import SubwordOptions, build_subwords, main
-from elmoc.corpus import BEGIN, END, UNKNOWN, Corpus
+from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.word_vectors.subwords import Subwords
 from tests.tiny import write_corpus
 
@@ -56,21 +56,6 @@ def test_units_are_learnt_as_often_as_words_occur(tmp_path: Path) -> None:
     merges = Subwords.of_corpus(Corpus(tmp_path / "units")).merges
     assert len(merges) == 262 - 256 - 2
     assert all("x" not in left + right for left, right in merges[:3])
-
-
-def test_with_like_units_are_those_of_another(
-    words: Corpus, tmp_path: Path, error_line: Callable[[int], str], model_path: Path
-) -> None:
-    build_subwords(SubwordOptions(words=words.path, corpus=tmp_path / "units", units=280, workers=1))
-    other = write_corpus(tmp_path / "other", [[["newer", "words"]] * 9], [[["wider"]] * 3])
-    assert main([str(other.path), str(tmp_path / "again"), "--like", str(tmp_path / "units")]) == 0
-    first, second = (Subwords.of_corpus(Corpus(tmp_path / name)) for name in ("units", "again"))
-    assert first.merges == second.merges
-    assert sorted(first.units) == sorted(second.units)
-    unknown = write_corpus(tmp_path / "unknown", [[["newer", UNKNOWN]] * 9], [[["wider"]] * 3])
-    for corpus, like in ((unknown.path, tmp_path / "units"), (other.path, model_path)):
-        error_line(main([str(corpus), str(tmp_path / "third"), "--like", str(like)]))
-        assert not (tmp_path / "third").exists()
 
 
 def test_what_has_no_words_is_refused(words: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:

@@ -69,28 +69,21 @@ def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
     assert states.isfinite().all()
 
 
-def test_going_on_with_other_text_takes_the_vectors_by_their_units(
-    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_going_on_takes_the_vectors_and_refuses_other_units(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     run = runs.run("run", **TIED)
+    once = TIED | {"train__updates": 1, "log__keep": 10}
+    same = runs.run("same", "--init-from", str(run.path), **once)
+    assert "going on from" in capsys.readouterr().out
+    first = torch.load(same.checkpoints / f"{0:09d}.pt")
+    stored = read_model_directory(run.path).read_stored_vectors()
+    assert isinstance(stored, SubwordVectors)
+    torch.testing.assert_close(8**0.5 * first["input"]["rows"], stored.vectors)
+    heads = read_model_directory(run.path).output_layer.weights
+    assert_same(dict(first["heads"]), dict(heads or {}))
     words = write_corpus(
         runs.folder / "words", [[["w19", "w18"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
     )
-    build_subwords(SubwordOptions(words=words.path, corpus=runs.folder / "units", like=str(run.path), workers=1))
-    before = runs.corpus
+    build_subwords(SubwordOptions(words=words.path, corpus=runs.folder / "units", units=270, workers=1))
     runs.corpus = runs.folder / "units"
-    again = runs.run("again", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
-    units, stored = Corpus(runs.corpus), read_model_directory(run.path).read_stored_vectors()
-    assert isinstance(stored, SubwordVectors)
-    assert units.lexicon != list(stored.subwords.units), "they are counted in another text"
-    first = torch.load(again.checkpoints / f"{0:09d}.pt")["input"]["rows"]
-    for row, unit in enumerate(units.lexicon):
-        torch.testing.assert_close(
-            8**0.5 * first[row], stored.vectors[list(stored.subwords.units).index(unit)], msg=unit
-        )
-    assert "start anew" in capsys.readouterr().out
-    runs.corpus = before
-    same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
-    assert "going on from" in capsys.readouterr().out
-    heads = read_model_directory(run.path).output_layer.weights
-    assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
+    assert runs.status("other", "--init-from", str(run.path), **once) == 1
+    assert "not the model's" in capsys.readouterr().err
