@@ -84,18 +84,13 @@ def tokenise_files(options: TokenizeOptions) -> None:
             progress_bar(total=size, unit="B", unit_scale=True, desc="tokenising")
         )
         words = 0
-        documents = 0
-        begins = True
         with open_text(target) as file:
             for line in tokenised_lines(tokenisers, bar, options.workers):
                 file.write(f"{line}\n")
-                number = len(line.split())
-                words += number
-                documents += number > 0 and begins
-                begins = number == 0
+                words += len(line.split())
             if not words:
                 raise InputError(f"{listed(files)} has no words")
-    say(f"{target}: {words:,} words in {documents:,} documents")
+    say(f"{target}: {words:,} words")
 
 
 def tokenised_lines(
