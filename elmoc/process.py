@@ -114,20 +114,17 @@ def torchrun_numbers() -> dict[str, int]:
 
 
 @contextmanager
-def connected() -> Iterator[tuple[int, int]]:
-    """Connect the processes that `torchrun` has started, if any, while the block runs,
-    unless they are connected already; yields the rank of this one and their number.
+def connected() -> Iterator[None]:
+    """Connect the processes that `torchrun` has started, if any, while the block
+    runs.
     """
-    if torchrun_numbers()["world_size"] == 1:
-        yield 0, 1
-        return
-    from torch import distributed
-
     with ExitStack() as stack:
-        if not distributed.is_initialized():
+        if torchrun_numbers()["world_size"] > 1:
+            from torch import distributed
+
             distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
             stack.callback(distributed.destroy_process_group)
-        yield distributed.get_rank(), distributed.get_world_size()
+        yield
 
 
 def wait_for_all(world_size: int) -> None:
