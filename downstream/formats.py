@@ -48,7 +48,7 @@ FORMATS: dict[str, dict[str, str]] = {
             "\n"
             "#end document\n"
         ),
-        "rows of data hubs (JSON lines, a JSON array, Parquet, Arrow); `--tag-names` "
+        "rows of data hubs (JSON lines, a JSON array, Parquet); `--tag-names` "
         "has the names of numbers": (
             '{"tokens": ["Ana", "left", "Lima"], "ner_tags": ["B-PER", "O", "B-LOC"]}\n'
         ),

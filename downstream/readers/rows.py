@@ -1,6 +1,6 @@
 """Rows of task data, as data hubs and spreadsheets export them: JSON lines or a JSON
-array, Parquet, Arrow, and text separated by tabs, commas or semicolons whose first line
-names the columns.
+array, Parquet, and text separated by tabs, commas or semicolons whose first line names
+the columns.
 """
 
 import re
@@ -15,9 +15,9 @@ import msgspec
 from downstream.printing import note
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.compression import open_binary
-from elmoc.text.arrow_files import ColumnFiles
 from elmoc.text.documents import TextRange, reader_of
 from elmoc.text.json_lines import JsonRows
+from elmoc.text.parquet_files import ParquetFiles
 from elmoc.text.tables import read_table
 
 # How JSON begins: an array of rows, and lines. In columns a label stands behind a word
@@ -67,7 +67,7 @@ def read_cells(
 
 
 def object_rows(path: Path) -> Rows | None:
-    """The rows of JSON, Parquet or Arrow with their numbers; None of any other file."""
+    """The rows of JSON or Parquet with their numbers; None of any other file."""
     start = beginning(path)
     if _ARRAY.match(start):
         with reading(path), open_binary(path) as file:
@@ -75,7 +75,7 @@ def object_rows(path: Path) -> Rows | None:
             objects = msgspec.json.decode(text, type=list[dict[str, Any]])
         return enumerate(objects, 1)
     reader = JsonRows() if _LINES.match(start) else reader_of(path)
-    if isinstance(reader, (JsonRows, ColumnFiles)):
+    if isinstance(reader, (JsonRows, ParquetFiles)):
         return reader.rows(TextRange(path))
     return None
 

@@ -14,7 +14,7 @@ import msgspec
 from downstream.readers.columns import ColumnSentence
 from downstream.readers.rows import read_cells
 from elmoc.errors import InputError, reading
-from elmoc.text.arrow_files import is_parquet
+from elmoc.text.parquet_files import ParquetFiles
 
 # Keys of a row; the first of each that is there is read.
 WORDS = ("tokens", "words", "token", "text", "sentence")
@@ -70,7 +70,7 @@ def _class_names(path: Path, column: str) -> list[str]:
     """The names of the numbers in a column, as data hubs write them into Parquet's
     metadata; none where they are not known.
     """
-    if is_parquet(path):
+    if ParquetFiles().takes(path):
         from pyarrow import parquet
 
         with reading(path), suppress(KeyError, TypeError):

@@ -4,8 +4,7 @@ Each kind of text has a `TextReader` in `READERS`. All else asks `read_documents
 the documents, `whole_files` for what stands in files, and `reader_of` for how large a
 text is, and where it can be divided among processes.
 
-    columns     rows of Parquet files and of Arrow's streams (of which a saved dataset
-                consists), by their first bytes or their name
+    columns     rows of Parquet files, by their first bytes or their name
     table       rows of comma- or tab-separated text, by its name (.csv, .tsv)
     documents   JSON lines, a tokenised document each, with `doc_key` and `sentences`
                 (lists of words), as e2e-coref reads
@@ -29,9 +28,9 @@ from typing import Any
 import msgspec
 
 from elmoc.errors import InputError, reading, say
-from elmoc.text.arrow_files import ColumnFiles
 from elmoc.text.json_lines import JsonDocuments, JsonRows
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
+from elmoc.text.parquet_files import ParquetFiles
 from elmoc.text.reader import (
     PlainText,
     TextDocument,
@@ -66,7 +65,7 @@ __all__ = [
 BYTES_PER_TOKEN = 5
 # The kinds of text by their names. The first one that takes a file reads it.
 READERS: dict[str, TextReader] = {
-    "columns": ColumnFiles(),
+    "columns": ParquetFiles(),
     "table": Tables(),
     "documents": JsonDocuments(),
     "json": JsonRows(),

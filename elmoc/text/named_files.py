@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
-from elmoc.errors import InputError, reading, say, shortened
+from elmoc.errors import InputError, say, shortened
 from elmoc.files.compression import PACKED, AnyPath, first_bytes
-from elmoc.files.records import read_json
-from elmoc.text.arrow_files import STREAM
 
 # What is no text by its name, in a folder.
 _OTHERS = re.compile(
@@ -25,8 +23,6 @@ _OTHERS = re.compile(
 )
 # Bytes at the beginning of other files, which are no text if one of them is zero.
 _LOOKED_AT = 4096
-# What Hugging Face's `save_to_disk` writes: the list of the files of a dataset.
-_SAVED = "state.json"
 
 
 @dataclass(frozen=True)
@@ -68,8 +64,7 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
     Arguments stay in their order; the files that one of them names are sorted. Of a
     folder, hidden files are left out, and so are those that are no text, which a
     warning names: READMEs and licences, web pages, code and settings by their names,
-    images and other files with zero bytes by their content. Of a saved dataset, the
-    files of its rows are read.
+    images and other files with zero bytes by their content.
 
     Raises:
         InputError: an argument names no file, or a file is named twice.
@@ -128,20 +123,6 @@ def _files_of_folder(folder: Path) -> list[Path]:
         raise InputError(
             f"{min(corpora)} is a corpus directory: give the text that it is made of"
         )
-    # Beside the files of a saved dataset may lie those of its cache.
-    saved = {each.parent for each in files if each.suffix == ".arrow"}
-    saved &= {each.parent for each in files if each.name == _SAVED}
-    found: list[Path] = []
-    for dataset in saved:
-        with reading(dataset / _SAVED):
-            parts = read_json(dataset / _SAVED)["_data_files"]
-            found += [dataset / each["filename"] for each in parts]
-    # Beside the folders of several datasets, their list is no news.
-    files = [
-        each
-        for each in files
-        if each.parent not in saved and each.name != "dataset_dict.json"
-    ]
     others = {each for each in files if not _is_text(each)}
     if others:
         names = sorted(str(each.relative_to(folder)) for each in others)
@@ -150,11 +131,11 @@ def _files_of_folder(folder: Path) -> list[Path]:
             f"text: {shortened(', '.join(names), 200)}",
             file=sys.stderr,
         )
-    return found + [each for each in files if each not in others]
+    return [each for each in files if each not in others]
 
 
 def _is_text(file: Path) -> bool:
     """Whether a file of a folder is text of any kind."""
     start = first_bytes(file, _LOOKED_AT)
-    is_known = start.startswith((*PACKED, STREAM))
+    is_known = start.startswith(PACKED)
     return not _OTHERS.search(file.name) and (is_known or b"\0" not in start)

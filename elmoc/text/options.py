@@ -18,8 +18,7 @@ TextField = Annotated[
     str | None,
     Meta(
         description="the column, or key, that holds the text of rows (.jsonl, .csv, "
-        ".tsv, .parquet, a saved dataset); by default `text`, or the only one with "
-        "text",
+        ".tsv, .parquet); by default `text`, or the only one with text",
         extra={"metavar": "NAME"},
     ),
 ]

@@ -51,7 +51,7 @@ from tests.downstream.readers.test_labelled_rows import write as write_rows
 from tests.downstream.results.result_lines import BETTER, WORSE, ner_line
 from tests.downstream.tasks.coref.test_json_documents import DOCUMENT as CHAINS
 from tests.elmoc.interop.conftest import DATA, write_original
-from tests.elmoc.text.test_documents import FORMS, fifty_documents, save_to_disk
+from tests.elmoc.text.test_documents import FORMS, fifty_documents
 from tests.elmoc.word_vectors import test_contract
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.elmoc.word_vectors.test_compact import WORDS as WORDS_WITH_ROWS
@@ -160,8 +160,7 @@ def results(folder: Path) -> None:
 
 def texts(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        path = folder / "texts" / name
-        return [list(each.sentences()) for each in read_documents(path.parent if "saved" in name else path)]
+        return [list(each.sentences()) for each in read_documents(folder / "texts" / name)]
 
     return read
 
@@ -223,7 +222,7 @@ READERS = [
     Reader("documents.conll", task(COREF, "documents.conll")),
     Reader("documents.conll", task(SRL, "documents.conll")),
     Reader("similar.txt", similar),
-    *(Reader(f"texts/{name}", texts(name)) for name in [*FORMS, "saved/state.json", "saved/data-00000-of-00002.arrow"]),
+    *(Reader(f"texts/{name}", texts(name)) for name in FORMS),
 ]
 WRITTEN = ["corpus", "model", "run", "probe", "trained.bin", "results.jsonl"]
 WRITTEN += ["allennlp.h5", "bilm.h5", "e2e-coref.h5", "flat.h5"]
@@ -272,8 +271,7 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     for name in ("lexicon", "subwords", "character CNN of bytes", "ALONE"):
         stored: Any = test_contract.SOURCES[name].make(folder)
         stored.write(folder / stored.file_name)
-    (folder / "texts/saved").mkdir(parents=True)
-    save_to_disk(fifty_documents(), folder / "texts/saved")
+    (folder / "texts").mkdir()
     for name, form in FORMS.items():
         (folder / "texts" / name).write_bytes(form(fifty_documents()))
     (folder / "similar.txt").write_text("cat dog 7.5\nman rain 1\nit works 3\n")

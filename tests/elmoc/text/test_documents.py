@@ -59,17 +59,6 @@ def as_rows(texts: list[str]) -> bytes:
     return "".join(json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(texts)).encode()
 
 
-def save_to_disk(texts: list[str], folder: Path) -> None:
-    """What `datasets.Dataset.save_to_disk` writes, with a file of its cache that is not listed."""
-    names = [f"data-{number:05}-of-00002.arrow" for number in range(2)]
-    for name, part in zip([*names, "cache-1f.arrow"], [texts[:30], texts[30:], ["not", "listed"]], strict=True):
-        table = pyarrow.table({"text": pyarrow.array(part, pyarrow.large_string())})
-        with pyarrow.ipc.new_stream(folder / name, table.schema) as stream:
-            stream.write_table(table, max_chunksize=7)
-    (folder / "dataset_info.json").write_text("{}")
-    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
-
-
 def as_words(texts: list[str]) -> list[list[list[str]]]:
     return [[line.split() for line in text.split("\n") if line.split()] for text in texts]
 
@@ -128,10 +117,7 @@ def test_folders_and_iterables_give_the_same_documents(tmp_path: Path) -> None:
     texts = fifty_documents()
     for name, form in FORMS.items():
         (tmp_path / name).write_bytes(form(texts))
-    (tmp_path / "saved").mkdir()
-    save_to_disk(texts, tmp_path / "saved")
-    assert contents(tmp_path / "saved") == as_words(texts)
-    assert contents(tmp_path) == as_words(texts) * (len(FORMS) + 1)
+    assert contents(tmp_path) == as_words(texts) * len(FORMS)
     rows = [{"text": text, "id": 1} for text in texts]
     for source in (texts, as_words(texts), rows, [*read_documents(rows)]):
         assert contents(iter(source)) == as_words(texts)
