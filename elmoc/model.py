@@ -7,7 +7,6 @@ Letters: n words of a sentence, L layers, P projection.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,7 +20,6 @@ from elmoc.encoding import SentenceEncoder, checked_sentences
 from elmoc.errors import reading
 from elmoc.model_directory import (
     ModelDirectory,
-    model_files,
     open_model_vectors,
     read_model_directory,
     write_model_directory,
@@ -98,11 +96,7 @@ class ElmoC(SentenceEncoder):
         chosen = checked_device(device)
         precision = choose_precision(precision, chosen)
         if is_hub_name(path):
-            path = download_model(
-                str(path),
-                partial(model_files, with_vectors=vectors is None),
-                revision=revision,
-            )
+            path = download_model(str(path), revision=revision)
         # The fast recurrence is for those who train it further (`LayerStates`).
         directory = read_model_directory(path, fast=True, output_layers=False)
         directory.encoder.to(chosen)

@@ -410,19 +410,6 @@ def _found(vectors: VectorSource, model: Path) -> str:
     return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 
-def model_files(path: Path, *, with_vectors: bool) -> list[str]:
-    """The names of all files of a model, by its record.
-
-    Args:
-        path: a model directory, which may hold `config.json` alone.
-        with_vectors: whether a file of word vectors counts that is bundled with the
-            model, but is not a part of it.
-    """
-    vectors = _read_config(path).word_vectors.file_name
-    names = ["config.json", "config.json.xxh3", CARD, WEIGHTS, OUTPUT_LAYERS]
-    return [*names, vectors] if with_vectors or vectors in STORED_FILES else names
-
-
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
     """Open the word vectors that a model reads: `override`, else in its directory,
     where they were, or beside it.

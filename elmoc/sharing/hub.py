@@ -2,11 +2,8 @@
 cache.
 """
 
-import glob
 import os
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from elmoc.errors import InputError, reading
@@ -29,16 +26,12 @@ def is_hub_name(path: Path | str) -> bool:
     return _NAME.fullmatch(path) is not None
 
 
-def download_model(
-    name: str, files: Callable[[Path], Sequence[str]], *, revision: str | None = None
-) -> Path:
+def download_model(name: str, *, revision: str | None = None) -> Path:
     """The folder of a model by its name on a hub, downloaded where it is not in the
     cache.
 
     Args:
         name: `OWNER/NAME`, or `OWNER/NAME@REVISION`.
-        files: the names of the files that are needed, given a folder that may have
-            `config.json` alone. Nothing else is downloaded.
         revision: a branch, tag or commit.
     """
     try:
@@ -49,9 +42,5 @@ def download_model(
             "extra hub"
         ) from None
     repository, _, named = name.partition("@")
-    download = partial(
-        snapshot_download, repository, revision=revision or named or None
-    )
     with reading(f"{name} is no directory here, and on the model hub it"):
-        folder = Path(download(allow_patterns=["config.json"]))
-        return Path(download(allow_patterns=list(map(glob.escape, files(folder)))))
+        return Path(snapshot_download(repository, revision=revision or named or None))

@@ -63,29 +63,6 @@ def test_what_looks_like_a_name() -> None:
     assert not any(map(is_hub_name, not_named))
 
 
-@pytest.fixture
-def asked_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What is asked for at once; all of it is in the cache."""
-    asked = []
-
-    def download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
-        asked.append(allow_patterns)
-        return str(cache / f"models--ada--tiny/snapshots/{COMMIT}")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    return asked
-
-
-def test_the_files_of_a_model_are_downloaded_by_their_names(cache: Path, asked_for: list[list[str]]) -> None:
-    vectors = cache / f"models--ada--tiny/snapshots/{COMMIT}/words.vec"
-    files = ["config.json", "config.json.xxh3", "README.md", "model.safetensors", "heads.safetensors"]
-    ElmoC.from_pretrained("ada/tiny", vectors=str(vectors))
-    assert asked_for == [["config.json"], files], "vectors that are given are not downloaded"
-    asked_for.clear()
-    ElmoC.from_pretrained("ada/tiny")
-    assert asked_for == [["config.json"], [*files, "words.vec"]]
-
-
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
