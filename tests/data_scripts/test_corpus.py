@@ -157,5 +157,3 @@ def test_a_list_of_paths_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     Path("there.txt").write_text("It rained.\n")
     assert are_paths(given) == paths
-
-
