@@ -48,7 +48,6 @@ def buffered(
     size: Callable[[T], int],
     *,
     most: int = BUFFER_WORDS,
-    may_begin: Callable[[T], bool] = lambda item: True,
 ) -> Iterator[list[T]]:
     """Yield the items, in their order, in lists; only the last list may be smaller than
     `most`.
@@ -57,12 +56,11 @@ def buffered(
         items: any number of items, e.g. sentences; they are taken one by one.
         size: the size of an item, e.g. in words.
         most: a list ends where its sizes sum up to at least this.
-        may_begin: whether a list may begin with an item.
     """
     buffer: list[T] = []
     in_buffer = 0
     for item in items:
-        if in_buffer >= most and may_begin(item):
+        if in_buffer >= most:
             yield buffer
             buffer = []
             in_buffer = 0

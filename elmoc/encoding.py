@@ -17,7 +17,6 @@ from torch import Tensor
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU
-from elmoc.encoders import CarriedState
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
@@ -32,10 +31,10 @@ from elmoc.word_vectors.subwords import SubwordVectors
 from elmoc.word_vectors.transform import SentenceRows, WordRows
 
 # What a list is of, by the number of lists inside one another.
-_LEVELS = {1: "words", 2: "sentences", 3: "documents"}
+_LEVELS = {1: "words", 2: "sentences"}
 _NESTING = (
-    "a sentence is a list of strings, such as ['The', 'cat'], embed_batch takes a list "
-    "of sentences, and embed_documents a list of such lists"
+    "a sentence is a list of strings, such as ['The', 'cat'], and embed_batch takes a "
+    "list of sentences"
 )
 
 
@@ -205,64 +204,6 @@ class SentenceEncoder:
             progress(sum(rows.words(index) for index in batch))
         return states
 
-    def encode_documents(
-        self,
-        documents: Sequence[Sequence[Sequence[str]]],
-        *,
-        carried: CarriedState | None = None,
-        batch_words: int = BATCH_WORDS,
-        batch_size: int = BATCH_SIZE,
-        progress: Callable[[int], object] = lambda words: None,
-        select: Callable[[Tensor], Tensor] = lambda states: states,
-    ) -> list[list[Tensor]]:
-        """Layer states with the state carried from each sentence of a document to the
-        next; documents are read side by side.
-
-        Args:
-            documents: lists of sentences.
-            carried: with one document alone, the states before it, which become those
-                after it; by default documents are read from zero state.
-            batch_words: words of sentences that are read together, at most.
-            batch_size: documents that are read together, at most.
-            progress: called with the number of words that have been read.
-            select: what is kept of [L + 1, n, 2P].
-
-        Raises:
-            InputError: the encoder has no state to carry.
-        """
-        sizes = self.directory.encoder.config.sizes
-        if not sizes.carries_state:
-            raise InputError(
-                f"the encoder ({sizes.description}) carries nothing from one sentence "
-                "to the next"
-            )
-        check_level(documents, 3)
-        documents = [
-            list(checked_sentences(each, f"document {number}: "))
-            for number, each in enumerate(documents, 1)
-        ]
-        states: list[list[Tensor]] = [[] for _ in documents]
-        for batch in length_bucketed(
-            [max(map(len, document), default=0) for document in documents],
-            batch_words,
-            batch_size,
-        ):
-            # Those with most sentences first: the documents that go on are the first
-            # rows of a state.
-            order = sorted(batch, key=lambda index: -len(documents[index]))
-            state = {} if carried is None else carried
-            for number in range(len(documents[order[0]])):
-                going_on = [index for index in order if len(documents[index]) > number]
-                rows = self.look_up(documents[index][number] for index in going_on)
-                encoded = self._inference.sentences(
-                    rows.table[torch.cat(rows.ids)], rows.lengths, state
-                )
-                for place, index in enumerate(going_on):
-                    words = self.words_of(rows, place, encoded[place])
-                    states[index].append(self._checked(select(words)))
-                    progress(rows.words(place))
-        return states
-
     def words_of(
         self, rows: SentenceRows, index: int, read: Tensor, *, boundaries: bool = False
     ) -> Tensor:
@@ -317,21 +258,15 @@ def check_level(value: object, level: int, where: str = "") -> None:
         )
 
 
-def checked_sentences(
-    sentences: Iterable[Iterable[str]], where: str = ""
-) -> Iterator[list[str]]:
+def checked_sentences(sentences: Iterable[Iterable[str]]) -> Iterator[list[str]]:
     """Yield the words of each sentence.
-
-    Args:
-        sentences: of words.
-        where: what stands before an error.
 
     Raises:
         InputError: the words are no list of strings, or more than `MOST_WORDS`.
     """
-    check_level(sentences, 2, where)
+    check_level(sentences, 2)
     for number, sentence in enumerate(sentences, 1):
-        place = f"{where}sentence {number}: "
+        place = f"sentence {number}: "
         check_level(sentence, 1, place)
         words = list(sentence)
         try:
@@ -347,7 +282,6 @@ def checked_sentences(
         if len(words) > MOST_WORDS:
             raise InputError(
                 f"{place}{reprlib.repr(words)} has {len(words):,} words, more than "
-                f"{MOST_WORDS:,}: divide it into the sentences of a document, which "
-                "embed_documents reads one after the other"
+                f"{MOST_WORDS:,}: divide it into sentences"
             )
         yield words

@@ -36,9 +36,9 @@ class ElmoC(SentenceEncoder):
     out.
 
     Every sentence is read from zero state between `<s>` and `</s>`, so its vectors do
-    not depend on the sentences around it (`embed_documents` carries the state on
-    instead). Layer states are float32 [L + 1, n, 2P] on the CPU, layer 0 first; `[:,
-    i]` belongs to the i-th token. States that are not finite are an `InputError`.
+    not depend on the sentences around it. Layer states are float32 [L + 1, n, 2P] on
+    the CPU, layer 0 first; `[:, i]` belongs to the i-th token. States that are not
+    finite are an `InputError`.
 
     encoder: the trained encoder; its weights must not change.
     layers: L + 1, the context-independent layer 0 included.
@@ -236,23 +236,6 @@ class ElmoC(SentenceEncoder):
         return pooled_texts(
             self, texts, pooling, batch_size=batch_size, show_progress=show_progress
         )
-
-    def embed_documents(
-        self, documents: Sequence[Sequence[Sequence[str]]]
-    ) -> list[list[Tensor]]:
-        """Layer states with the state carried on from each sentence of a document to
-        the next, in both directions.
-
-        So did bilm-tf and AllenNLP's stateful encoder; a sentence's vectors depend on
-        the sentences before it then. Documents are read side by side.
-
-        Args:
-            documents: lists of sentences.
-
-        Raises:
-            InputError: the encoder has no state to carry.
-        """
-        return self.encode_documents(documents)
 
     def __repr__(self) -> str:
         sizes = self.encoder.config.sizes

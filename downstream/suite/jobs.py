@@ -76,8 +76,6 @@ def make_jobs(
         open_word_vectors(origin, only=[]).fingerprint for origin in vectors
     ]
     described = FeatureStates(features, sentences=[]).described if features else {}
-    # States that are carried depend on the text before a sentence, too.
-    carried = str(described.get("input")) if described.get("carry_state") else ""
     jobs = []
     for (probe, splits), kind in product(probes, INPUT_KINDS.values()):
         if (kind.states and features is None) or (kind.words and not vectors):
@@ -102,7 +100,7 @@ def make_jobs(
                 options,
                 {split.name: split.fingerprints for split in splits},
                 fingerprints if kind.words else [],
-                encoder_identity(described) + carried if kind.states else "",
+                encoder_identity(described) if kind.states else "",
                 VERSION,
             ]
             key = fingerprint([json.dumps(depends_on, sort_keys=True).encode()])

@@ -36,11 +36,6 @@ class EncoderState:
         return EncoderState(tuple(tuple(map(fn, layer)) for layer in self.layers))
 
 
-# The state of each direction, by its name, that is carried from one sentence to the
-# next; a direction that is not there is at zero state.
-CarriedState = dict[str, EncoderState]
-
-
 @dataclass
 class EncoderOutput:
     """The output of one direction for a window.
@@ -64,20 +59,16 @@ class PreparedEncoder(Protocol):
         layer_states: Tensor,
         lengths: Tensor,
         *,
-        state: EncoderState | None = None,
-        carry: bool = False,
         backward: bool,
         threads: int,
-    ) -> EncoderState | None:
-        """Write the states of the layers above the input layer.
+    ) -> None:
+        """Write the states of the layers above the input layer; every sentence is read
+        from zero state.
 
         Args:
             layer_states: float32 [L + 1, M, P], M words of all sentences, one behind
                 the other; layer 0, from the input layer, is read.
             lengths: int64 [B], of the sentences.
-            state: before the first word of each sentence; None is the state before any
-                word.
-            carry: whether to return the state after the last word of each sentence.
             backward: whether every sentence is read from its last word to its first.
             threads: how many compute.
         """
@@ -169,8 +160,6 @@ class EncoderSizes(ABC):
     """The settings that every encoder has; defaults are the paper's."""
 
     kind: ClassVar[str]  # its name in configs and model directories
-    # whether what is read before a window, or a sentence, can change its states
-    carries_state: ClassVar[bool] = True
 
     projection_size: Annotated[
         int, Meta(ge=1, le=2**20, description="P, the width of each layer's states")

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from elmoc.encoders import (
     DIRECTIONS,
-    CarriedState,
     Encoder,
     EncoderOutput,
     EncoderSizes,
@@ -172,34 +171,24 @@ class BidirectionalEncoder(nn.Module):
         """The width of the layer states: 2P, or P for a model of one direction."""
         return len(self.directions) * self.config.sizes.projection_size
 
-    def forward(
-        self, vectors: Tensor, lengths: Tensor, carried: CarriedState | None = None
-    ) -> Tensor:
-        """Layer states of whole sentences.
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Layer states of whole sentences, each from zero state.
 
         Args:
             vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the
                 end.
             lengths: int [B], `<s>` and `</s>` counted.
-            carried: the state before the sentences, which becomes the state after them;
-                None is zero state.
 
         Returns:
             [B, L + 1, T, 2P] (forward ‖ backward), aligned with `vectors`; what stands
             past a length means nothing.
         """
-        # padding stands at the end in both reading orders, so it never reaches a word,
-        # but it would reach the state
+        # padding stands at the end in both reading orders, so it never reaches a word
         states = []
         for direction in self.directions:
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
-            encoder = self.direction(direction)
-            if carried is None:
-                output = encoder(read)
-            else:
-                output = encoder(read, carried.get(direction), lengths=lengths)
-                carried[direction] = output.state
+            output = self.direction(direction)(read)
             # [B, T, L + 1, P]
             made = torch.stack(output.layer_states, dim=2)
             states.append(reverse_padded(made, lengths) if backward else made)

@@ -1,11 +1,9 @@
-"""Inference: layer states without autograd, from zero state, or with the state carried
-from one sentence to the next.
+"""Inference: layer states of sentences without autograd, each from zero state.
 
 Letters: B sentences of a batch, T time, M words of all sentences, E word-vector width,
 P projection, L layers.
 """
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -14,7 +12,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from elmoc.batches import length_bucketed
 from elmoc.devices import CPU, autocast
-from elmoc.encoders import CarriedState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.settings import Precision
 
@@ -52,7 +49,6 @@ class InferenceEncoder:
         self,
         vectors: Tensor,
         lengths: Tensor,
-        carried: CarriedState | None = None,
         *,
         device: torch.device = CPU,
     ) -> list[Tensor]:
@@ -65,16 +61,11 @@ class InferenceEncoder:
             vectors: [M, E], all sentences one behind the other, each with its `<s>` and
                 `</s>`.
             lengths: int [B], `<s>` and `</s>` counted, M together.
-            carried: the state before each sentence in its first B rows, which becomes
-                the state after it; None reads every sentence from zero state.
             device: where the states are wanted.
         """
-        if carried is not None:
-            for direction, state in carried.items():
-                carried[direction] = state.map(lambda tensor: tensor[: len(lengths)])
         lengths = lengths.long()
         if not self._prepared:
-            return self._padded_batches(vectors, lengths, carried, device)
+            return self._padded_batches(vectors, lengths, device)
         sizes = self.encoder.config.sizes
         states = torch.empty(
             (sizes.layers + 1, len(vectors), self.encoder.width),
@@ -87,7 +78,7 @@ class InferenceEncoder:
         workers = min(len(self._prepared), torch.get_num_threads())
         threads = torch.get_num_threads() // workers
         with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
-            runs = {}
+            runs = []
             for (direction, prepared), own in zip(
                 self._prepared.items(),
                 states.split(sizes.projection_size, dim=2),
@@ -97,44 +88,37 @@ class InferenceEncoder:
                 # in float32, whatever a user's own autocast says
                 with autocast(CPU, "float32"):
                     own[0] = input_layer(read)[0, : len(vectors)]
-                runs[direction] = pool.submit(
+                run = pool.submit(
                     # the mode belongs to a thread, and the pool's threads are not in it
                     torch.inference_mode()(prepared),
                     own,
                     lengths,
-                    state=None if carried is None else carried.get(direction),
-                    carry=carried is not None,
                     backward=direction == "backward",
                     threads=threads,
                 )
-            for direction, run in runs.items():
-                after = run.result()
-                if carried is not None and after is not None:
-                    carried[direction] = after
+                runs.append(run)
+            for run in runs:
+                run.result()
         return list(states.to(device).split(lengths.tolist(), dim=1))
 
     def _padded_batches(
         self,
         vectors: Tensor,
         lengths: Tensor,
-        carried: CarriedState | None,
         device: torch.device,
     ) -> list[Tensor]:
         """`sentences` by the encoder's own `forward`, in padded batches of similar
-        length; of a state there is one batch, in the order of its rows.
+        length.
         """
         pieces = vectors.to(self.device).split(lengths.tolist())
-        batches: Iterable[list[int]] = [list(range(len(pieces)))]
-        if carried is None:
-            batches = length_bucketed(
-                (lengths - 2).tolist(), _PADDED_WORDS, len(pieces)
-            )
         states: list[Tensor] = [vectors] * len(pieces)
-        for batch in batches:
+        for batch in length_bucketed(
+            (lengths - 2).tolist(), _PADDED_WORDS, len(pieces)
+        ):
             padded = pad_sequence([pieces[index] for index in batch], batch_first=True)
             own = lengths[batch]
             with torch.inference_mode(), autocast(self.device, self.precision):
-                read = self.encoder(padded, own.to(self.device), carried)
+                read = self.encoder(padded, own.to(self.device))
             is_word = torch.arange(padded.shape[1], device=CPU) < own.unsqueeze(1)
             # [words, L + 1, 2P]: one copy for all, and padding stays behind
             made = read.float().transpose(1, 2)[is_word.to(self.device)].to(device)

@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from elmoc.devices import CPU
-from elmoc.encoders import EncoderState
-from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
+from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
 from elmoc.kernels.cpu import SOURCE
 
@@ -187,16 +186,11 @@ class LstmInference:
         layer_states: Tensor,
         lengths: Tensor,
         *,
-        state: EncoderState | None = None,
-        carry: bool = False,
         backward: bool,
         threads: int,
-    ) -> EncoderState | None:
-        """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
-        # a state is of one sentence, so each has a row of its own
-        carried = carry or state is not None
-        most = len(lengths) if carried else self._layers[0].most_rows
-        rows, starts = schedule(lengths, most)
+    ) -> None:
+        """See `PreparedEncoder`."""
+        rows, starts = schedule(lengths, self._layers[0].most_rows)
         count = max(rows.tolist(), default=-1) + 1
         active, words, begins = pack_words(lengths, rows, starts, backward=backward)
         width = layer_states.shape[2]
@@ -208,12 +202,9 @@ class LstmInference:
             device=CPU,
         )
         packed[: len(words), :width] = layer_states[0, words]
-        after = []
         for index, layer in enumerate(self._layers):
             hidden = layer.bias.new_zeros(count, layer.constants["projection_size"])
             cell = layer.bias.new_zeros(count, layer.constants["cell_size"])
-            if state is not None:
-                hidden[rows], cell[rows] = state.layers[index]
             norm_weight, norm_bias = layer.norm
             arguments = _Arguments(
                 inputs=packed.data_ptr(),
@@ -239,9 +230,6 @@ class LstmInference:
             )
             if self._run(ctypes.byref(arguments)):
                 raise MemoryError(f"no memory for the states of {count} rows")
-            if carry:
-                after.append(LSTMState(hidden[rows], cell[rows]))
-        return EncoderState(tuple(after)) if carry else None
 
 
 def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:

@@ -35,7 +35,6 @@ class TransformerSizes(EncoderSizes):
     """
 
     kind: ClassVar[str] = "transformer"
-    carries_state: ClassVar[bool] = False
 
     layers: Annotated[int, Meta(ge=1, le=1000, description="L")] = 6
     heads: Annotated[

@@ -9,10 +9,9 @@ there. At the end the first process copies the parts, in order, into the output.
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,7 +20,6 @@ import xxhash
 from torch import Tensor, distributed
 
 from elmoc.batches import buffered
-from elmoc.encoders.inference import CarriedState
 from elmoc.errors import InputError, human_bytes, reading, say
 from elmoc.features.layouts import Entry, FeatureShape
 from elmoc.features.options import DumpOptions
@@ -39,7 +37,6 @@ from elmoc.text.sentences import (
     opened_input,
     survey,
 )
-from elmoc.word_vectors.transform import SentenceRows
 
 # Words of a part at most: enough for batches of sentences of similar length.
 PART_WORDS = 50_000
@@ -187,7 +184,7 @@ class Dump:
             self._model.identity,
             self._chosen.names,
             [options.dtype, options.layout, options.sentence_map],
-            [options.carry_state, options.boundaries],
+            options.boundaries,
             input_hash,
         ]
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
@@ -257,13 +254,9 @@ class Dump:
         paths: list[Path] = []
         digest = xxhash.xxh3_64()
         # A part has the same sentences wherever a dump goes on: so batches, and numbers
-        # to the last bit, are the same. It has whole documents where the state is
-        # carried from one sentence to the next.
+        # to the last bit, are the same.
         parts = buffered(
-            self._source,
-            lambda sentence: sentence.length,
-            most=self._part_words,
-            may_begin=lambda each: each.begins or not self._options.carry_state,
+            self._source, lambda sentence: sentence.length, most=self._part_words
         )
         with (
             progress_bar(
@@ -291,12 +284,14 @@ class Dump:
                 if not is_own or _is_whole(path):
                     progress.update(count_words(sentences))
                     continue
-                states = self._states(sentences, rows, progress.update)
-                if count_words(sentences) > 2 * self._part_words:
-                    # A long document does not fit into memory.
-                    self._write_part(path, sentences, states)
-                    continue
-                encoded = list(states)
+                encoded = self._model.encode(
+                    rows,
+                    batch_words=self._options.batch_words,
+                    batch_size=self._options.batch_size,
+                    progress=progress.update,
+                    select=self._chosen.select,
+                    boundaries=self._options.boundaries,
+                )
                 written.result()
                 written = writing.submit(self._write_part, path, sentences, encoded)
                 # Only the writer needs it: two parts are in memory, not three.
@@ -304,62 +299,11 @@ class Dump:
             written.result()
         return paths, digest.hexdigest()
 
-    def _states(
-        self,
-        sentences: Sequence[Sentence],
-        rows: SentenceRows,
-        progress: Callable[[int], object],
-    ) -> Iterator[np.ndarray]:
-        """The layer states of the sentences of a part, whose words are `rows`, in
-        order: float32 [L', n, 2P] or [n, 2P] each.
-        """
-        if self._options.carry_state:
-            return (each.numpy() for each in self._carried_states(sentences, progress))
-        states = self._model.encode(
-            rows,
-            batch_words=self._options.batch_words,
-            batch_size=self._options.batch_size,
-            progress=progress,
-            select=self._chosen.select,
-            boundaries=self._options.boundaries,
-        )
-        return (each.numpy() for each in states)
-
-    def _carried_states(
-        self, sentences: Sequence[Sentence], progress: Callable[[int], object]
-    ) -> Iterator[Tensor]:
-        """The same with the state carried from each sentence of a document to the
-        next.
-        """
-        documents: list[list[Sequence[str]]] = []
-        for sentence in sentences:
-            if sentence.begins:
-                documents.append([])
-            documents[-1].append(sentence.tokens)
-        encode = partial(
-            self._model.encode_documents,
-            batch_words=self._options.batch_words,
-            batch_size=self._options.batch_size,
-            progress=progress,
-            select=self._chosen.select,
-        )
-        limit = self._part_words
-        encoded = encode([each for each in documents if sum(map(len, each)) <= limit])
-        for document in documents:
-            if sum(map(len, document)) <= limit:
-                yield from encoded.pop(0)
-                continue
-            # A document longer than a part is read sentence by sentence: its states do
-            # not fit into memory.
-            carried: CarriedState = {}
-            for tokens in document:
-                yield from encode([[tokens]], carried=carried)[0]
-
     def _write_part(
         self,
         path: Path,
         sentences: Sequence[Sentence],
-        states: Iterable[np.ndarray],
+        states: Sequence[Tensor],
     ) -> None:
         """Write a part: a line of JSON with its entries, the states of the sentences
         one behind the other, and a hash of its name and all of these.
@@ -372,9 +316,9 @@ class Dump:
             open(unfinished, "wb") as file,
         ):
             file.write(record)
-            for sentence, array in zip(sentences, states, strict=True):
+            for sentence, tensor in zip(sentences, states, strict=True):
                 with reading(sentence.where):
-                    array = converted(array, self._shape.dtype)
+                    array = converted(tensor.numpy(), self._shape.dtype)
                 numbers = np.ascontiguousarray(array).data
                 digest.update(numbers)
                 file.write(numbers)
@@ -395,7 +339,8 @@ class Dump:
         attributes: dict[str, object] = {
             **self._model.identity,
             "layers": self._chosen.names,
-            "carry_state": options.carry_state,
+            # Every sentence is read from zero state.
+            "carry_state": False,
             "input": self.survey.fingerprint,
             "dump": self._identity,
             "command_line": self._command_line,

@@ -69,13 +69,6 @@ class DumpOptions:
             "words' states"
         ),
     ] = False
-    carry_state: Annotated[
-        bool,
-        Meta(
-            description="carry the state from each sentence of a document to the next "
-            "(--documents is understood)"
-        ),
-    ] = False
     resume: Annotated[
         bool, Meta(description="go on with a dump that was stopped, or start one")
     ] = False
@@ -87,11 +80,6 @@ class DumpOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.boundaries and self.carry_state:
-            raise InputError(
-                "--boundaries is for sentences that are read by themselves, without "
-                "--carry-state"
-            )
         if self.documents and self.allow_empty:
             raise InputError(
                 "--documents leaves out the blank lines that --allow-empty writes: "

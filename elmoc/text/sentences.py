@@ -49,8 +49,7 @@ class Sentence:
     @property
     def content(self) -> bytes:
         """All that the hash of an input is made of."""
-        begins = "1" if self.begins else ""
-        parts = [self.line, *self.tokens, self.document or "", begins]
+        parts = [self.line, *self.tokens, self.document or ""]
         return "\0".join(parts).encode() + b"\n"
 
 
@@ -62,8 +61,7 @@ class SentenceInput:
 
     path: what was given.
     texts: its files.
-    options: of the dump. Where the state is carried, a document of a text goes on until
-        a blank line; else each line is a document of its own.
+    options: of the dump.
     """
 
     path: AnyPath
@@ -77,9 +75,8 @@ class SentenceInput:
         """Whether a blank line, or a row without text, is no sentence. Those of
         documents with keys are numbered.
         """
-        skips = self.options.documents or self.options.carry_state
-        is_one = self.options.allow_empty or sentence.document is not None
-        return skips and not (is_one or sentence.tokens)
+        is_one = sentence.document is not None or sentence.tokens
+        return self.options.documents and not is_one
 
     def lines(self) -> Iterator[Sentence]:
         """Yield all lines as sentences."""
@@ -87,22 +84,17 @@ class SentenceInput:
             reader = reader_of(text.path)
             for document in reader.read(text):
                 key = document.name if reader.has_keys else None
-                begins = True
                 lines = [""] if document.lines == () else document.lines
                 for index, line in enumerate(lines):
                     as_text = line if isinstance(line, str) else " ".join(line)
-                    sentence = Sentence(
+                    yield Sentence(
                         tokens=line.split() if isinstance(line, str) else line,
                         line=as_text.strip(),
                         document=key,
                         boundaries=self.options.boundaries,
-                        begins=begins,
+                        begins=index == 0,
                         where=f"{text.path}, {document.place(index)}",
                     )
-                    yield sentence
-                    # A line that is left out begins no document.
-                    if not self.skips(sentence):
-                        begins = not (document.tokenised or self.options.carry_state)
 
 
 @contextmanager

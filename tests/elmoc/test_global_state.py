@@ -59,8 +59,7 @@ def state() -> list[Any]:
 
 def frozen(path: Path) -> tuple[ElmoC, list[Tensor]]:
     elmo = ElmoC.from_pretrained(path)
-    carried = elmo.embed_documents([SENTENCES])[0] if elmo.encoder.config.sizes.carries_state else []
-    return elmo, [*elmo.embed_batch(SENTENCES), *carried, *ElmoEmbedding(elmo).states(SENTENCES)]
+    return elmo, [*elmo.embed_batch(SENTENCES), *ElmoEmbedding(elmo).states(SENTENCES)]
 
 
 def trained(elmo: ElmoC) -> list[Tensor]:

@@ -20,9 +20,8 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
     model = ElmoC.from_pretrained(model_path, precision="float32")
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
-    for embed in (lambda: model.embed_batch(SENTENCES[:3]), lambda: model.embed_documents([SENTENCES[:1]])):
-        with pytest.raises(InputError, match=str(model_path)):
-            embed()
+    with pytest.raises(InputError, match=str(model_path)):
+        model.embed_batch(SENTENCES[:3])
 
 
 def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path) -> None:
@@ -38,31 +37,6 @@ def test_progress_is_told_of_every_word(model_path: Path) -> None:
     assert elmo.embed_batch([], progress=counted.append) == counted == []
     elmo.embed_batch([["w"] * 23, ["cat"]], batch_words=4, progress=counted.append)
     assert counted == [23, 1]
-
-
-def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
-    documents = [[["cat", "sat"], ["The", "cat"]], [["x"] * 5], [], [["."], [], ["a", "b", "c"], ["cat"]]]
-    embedded = elmo.embed_documents(documents)
-    assert [[tuple(states.shape) for states in each] for each in embedded] == [
-        [(3, len(sentence), 10) for sentence in document] for document in documents
-    ]
-    encoder = elmo.encoder
-    for document, states in zip(documents, embedded, strict=True):
-        text = [word for sentence in document for word in ("<s>", *sentence, "</s>")]
-        vectors = torch.from_numpy(elmo.directory.transform.lookup(text, elmo.word_vectors)).unsqueeze(0)
-        if not text:
-            continue
-        # forward, a document is one long sentence; backward, its sentences are in order, each turned round
-        forward = torch.cat(encoder.direction("forward")(vectors).layer_states)
-        lengths = [len(sentence) + 2 for sentence in document]
-        turned = torch.cat([part.flip(1) for part in vectors.split(lengths, dim=1)], dim=1)
-        backward = torch.cat(encoder.direction("backward")(turned).layer_states)
-        parts = zip(forward.split(lengths, dim=1), backward.split(lengths, dim=1), states, strict=True)
-        for ahead, back, ours in parts:
-            torch.testing.assert_close(ours, torch.cat([ahead, back.flip(1)], -1)[:, 1:-1], atol=1e-5, rtol=0)
-    torch.testing.assert_close(embedded[0][0], elmo.embed(documents[0][0]), atol=1e-5, rtol=0)
-    assert (embedded[0][1] - elmo.embed(documents[0][1])).abs().max() > 1e-4
 
 
 def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(model_path: Path) -> None:
@@ -124,7 +98,7 @@ WRONG_WORDS = {
     "a table": (TABLE, "(Table)"),
     "one word in an array": (np.array("The"), "array('The'"),
     "ids": (torch.ones(2, 50), "(Tensor)"),
-    "too long": (["a"] * 40_001, "40,001 words, more than 40,000: divide it into the sentences of a document"),
+    "too long": (["a"] * 40_001, "40,001 words, more than 40,000: divide it into sentences"),
 }
 
 
@@ -135,7 +109,6 @@ def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, give
         (elmo.embed, given, "sentence 1: "),
         (elmo.embed_batch, [["a"], given], "sentence 2: "),
         (lambda sentences: list(elmo.embed_sentences(iter(sentences))), [["a"], [], given], "sentence 3: "),
-        (elmo.embed_documents, [[], [given]], "document 2: sentence 1: "),
         *((ElmoEmbedding(elmo, requires_grad=each), [["a"], given], "sentence 2: ") for each in (False, True)),
     ]
     for door, value, place in doors:
@@ -146,8 +119,8 @@ def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, give
 @pytest.mark.parametrize("given", [None, 7, "cat", b"cat", {"cat": 1}, ["cat"], [["a"], "b"], np.array("cat"), [7]])
 def test_a_batch_is_a_list_of_sentences(session_model: Path, given: Any) -> None:
     elmo = ElmoC.from_pretrained(session_model, precision="float32")
-    for door in (elmo.embed_batch, lambda x: list(elmo.embed_sentences(x)), elmo.embed_documents, ElmoEmbedding(elmo)):
-        with pytest.raises(InputError, match=r"is not a list of (words|sentences|documents): a sentence is a list of"):
+    for door in (elmo.embed_batch, lambda x: list(elmo.embed_sentences(x)), ElmoEmbedding(elmo)):
+        with pytest.raises(InputError, match=r"is not a list of (words|sentences): a sentence is a list of"):
             door(given)
 
 
@@ -166,4 +139,4 @@ def test_it_says_its_sizes_and_where_it_computes(model_path: Path) -> None:
     assert elmo.fingerprint in said
     assert "[3, n, 10] in float32 on cpu" in said
     public = " ".join(sorted(name for name in vars(ElmoC) if not name.startswith("_")))
-    assert public == "embed embed_batch embed_documents embed_sentences embed_texts from_pretrained save_pretrained to"
+    assert public == "embed embed_batch embed_sentences embed_texts from_pretrained save_pretrained to"

@@ -15,7 +15,7 @@ from tests.pages import example
 from tests.tiny import tiny_model
 from torch import Tensor
 
-from elmoc.encoders import CarriedState, Encoder, EncoderOutput, EncoderSizes
+from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes
 
 EXAMPLE = example("docs/extending.md", "GruSizes")["GruSizes"]
 KINDS = ENCODERS | {EXAMPLE.kind: EXAMPLE}
@@ -93,7 +93,7 @@ def test_carried_state_is_one_long_sentence(kind: str, fast: bool) -> None:
     inputs = torch.randn(3, 7, P)
     whole = encoder(inputs)
     first = encoder(inputs[:, :3])
-    if not KINDS[kind].carries_state:
+    if kind == "transformer":
         assert tensors_of(first) == []
         return
     second = encoder(inputs[:, 3:], first.state)
@@ -102,30 +102,6 @@ def test_carried_state_is_one_long_sentence(kind: str, fast: bool) -> None:
     assert_equal(tensors_of(second), tensors_of(whole))
     cold = encoder(inputs[:, 3:])
     assert not torch.allclose(cold.layer_states[-1], second.layer_states[-1])
-
-
-def test_documents_side_by_side_are_documents_alone(kind: str, fast: bool) -> None:
-    """As `dump-features --carry-state` reads them: sentences of any lengths, some documents shorter."""
-    if not KINDS[kind].carries_state:
-        return
-    encoder = BidirectionalEncoder(EncoderConfig(replace(sizes_of(kind), input_layer="identity"), P), fast=fast)
-    inference = InferenceEncoder(encoder)
-    table = torch.randn(20, P)
-
-    def read(sentences: list[list[int]], carried: CarriedState) -> list[Tensor]:
-        ids = torch.tensor([each for sentence in sentences for each in sentence])
-        return inference.sentences(table[ids], torch.tensor([len(sentence) for sentence in sentences]), carried)
-
-    documents = [[[1, 4, 5, 2], [1, 7, 2], [1, 9, 8, 7, 6, 2]], [[1, 2], [1, 5, 6, 7, 8, 2], [1, 3, 2]], [[1, 3, 2]]]
-    carried: CarriedState = {}
-    together: list[list[Tensor]] = [[], [], []]
-    for number in range(3):
-        sentences = [document[number] for document in documents if len(document) > number]
-        for row, states in enumerate(read(sentences, carried)):
-            together[row].append(states)
-    for document, found in zip(documents, together, strict=True):
-        own: CarriedState = {}
-        assert_equal(found, [read([sentence], own)[0] for sentence in document])
 
 
 def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool) -> None:

@@ -1,4 +1,4 @@
-"""Inference: the layer states, and the states carried, are the plain recurrence's, whatever is read together."""
+"""Inference: the layer states are the plain recurrence's, whatever is read together."""
 
 from typing import Any
 from unittest.mock import patch
@@ -12,7 +12,7 @@ from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, sche
 from elmoc.settings import Precision
 from torch import Tensor
 
-from elmoc.encoders import DIRECTIONS, CarriedState
+from elmoc.encoders import DIRECTIONS
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -103,6 +103,17 @@ def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> Non
         torch.testing.assert_close(ours, theirs[:, :length], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("registers")
+@pytest.mark.parametrize("lengths", [[600], [60] * 7, [60] * 40], ids=str)
+def test_long_sentences_are_the_plain_ones(lengths: list[int]) -> None:
+    """One has more words than the kernels make input products of at once."""
+    fast, plain = encoders()
+    vectors, bounds = batch(lengths)
+    with torch.inference_mode():
+        expected = plain(vectors, bounds)
+    torch.testing.assert_close(states_of(InferenceEncoder(fast), vectors, bounds), expected, atol=2e-5, rtol=1e-5)
+
+
 def test_rows_are_filled_evenly() -> None:
     lengths = torch.tensor([3, 9, 1, 4, 4, 2, 8, 5])
     rows, starts = schedule(lengths, 4)
@@ -112,26 +123,6 @@ def test_rows_are_filled_evenly() -> None:
     own, starts = schedule(lengths, 8)
     assert sorted(own.tolist()) == list(range(8))
     assert not starts.any()
-
-
-@pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("rows", [1, 40])
-def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> None:
-    fast, plain = encoders(**CASES[case])
-    inference = InferenceEncoder(fast)
-    ours: CarriedState = {}
-    theirs: CarriedState = {}
-    vectors, whole = batch([7] * rows)
-    for lengths in (whole, torch.tensor((LENGTHS * 5)[:rows]).clamp(max=7), whole):
-        found = inference.sentences(packed(vectors, lengths), lengths, ours)
-        with torch.inference_mode():
-            expected = plain(vectors, lengths, theirs)
-        for states, row, length in zip(found, expected, lengths.tolist(), strict=True):
-            torch.testing.assert_close(states, row[:, :length], atol=1e-5, rtol=1e-5)
-        for direction in fast.directions:
-            for mine, its in zip(ours[direction].layers, theirs[direction].layers, strict=True):
-                torch.testing.assert_close(tuple(mine), tuple(its), atol=5e-5, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("registers")
@@ -166,31 +157,9 @@ def test_without_kernels_it_is_the_encoder_itself(precision: Precision) -> None:
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
         longest_first = lengths.argsort(descending=True, stable=True)
         expected = fast.eval()(vectors[longest_first], lengths[longest_first])
-        carried = fast(vectors, lengths, {})
     read = inference.sentences(packed(vectors, lengths), lengths)
     for index, theirs in zip(longest_first.tolist(), expected.float(), strict=True):
         assert torch.equal(read[index], theirs[:, : LENGTHS[index]])
-    read = inference.sentences(packed(vectors, lengths), lengths, {})
-    for ours, theirs, length in zip(read, carried.float(), LENGTHS, strict=True):
-        assert torch.equal(ours, theirs[:, :length])
-
-
-@pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("rows", [1, 7, 40])
-@pytest.mark.parametrize("layer_norm", [True, False])
-def test_windows_are_the_sentence_in_one_piece(precision: Precision, rows: int, layer_norm: bool) -> None:
-    fast, _ = encoders(input_layer="identity", projection_size=WIDTH, layer_norm=layer_norm)
-    inference = InferenceEncoder(fast, precision=precision)
-    words = 600 if rows == 1 else 60  # of one row, more than the kernels make input products of at once
-    vectors, lengths = batch([words] * rows)
-    whole = states_of(inference, vectors, lengths)[:, :, :, :WIDTH]
-    carried: CarriedState = {}
-    halves = [
-        torch.stack(inference.sentences(half.flatten(0, 1), lengths // 2, carried))
-        for half in vectors.split(words // 2, dim=1)
-    ]
-    assert torch.equal(torch.cat(halves, dim=2)[:, :, :, :WIDTH], whole)
 
 
 @pytest.mark.usefixtures("registers")
@@ -219,10 +188,6 @@ def test_without_sentences_or_words_nothing_is_computed() -> None:
     assert inference.sentences(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.long)) == []
     nothing = inference.sentences(torch.zeros(0, WIDTH), torch.zeros(2, dtype=torch.long))
     assert [states.shape for states in nothing] == [(3, 0, 36)] * 2
-    carried: CarriedState = {}
-    inference.sentences(torch.zeros(0, WIDTH), torch.zeros(2, dtype=torch.long), carried)
-    assert {tensor.shape for layer in carried["forward"].layers for tensor in layer} == {(2, 18), (2, 37)}
-    assert not any(tensor.any() for layer in carried["forward"].layers for tensor in layer)
 
 
 @pytest.mark.usefixtures("registers")

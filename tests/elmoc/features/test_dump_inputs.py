@@ -2,7 +2,6 @@
 
 import bz2
 import io
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -16,48 +15,14 @@ from elmoc.features.options import MOST_WORDS
 from tests.elmoc.features.sentences import dumped
 
 from elmoc import ElmoC, FeatureFile
-from elmoc.features import dump
 from elmoc.modules import LayerStates
 
 Fails = Callable[[int], str]
-DOCUMENTS = {
-    "nw/one": [["The", "cat", "sat", "."], ["It", "was", "a/b"], ["."]],
-    "two": [["Zürich"]],
-    "three": [["x"] * 12, ["The", "cat", "sat", "."]],
-}
-
-
-def jsonlines(path: Path, documents: dict[str, list[list[str]]]) -> Path:
-    records = [{"doc_key": key, "sentences": sentences, "clusters": []} for key, sentences in documents.items()]
-    path.write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
-    return path
-
-
-def carried(model: ElmoC) -> list[np.ndarray]:
-    """What the sentences of `DOCUMENTS` are with the state carried, document by document."""
-    return [states.numpy() for document in DOCUMENTS.values() for states in model.embed_documents([document])[0]]
-
-
-def test_state_is_carried_within_documents(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = carried(ElmoC.from_pretrained(model_path, precision="float32"))
-    path = jsonlines(tmp_path / "in.jsonl", DOCUMENTS)
-    text = tmp_path / "in.txt"
-    text.write_text("\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS.values()) + "\n\n\n")
-    (rows := tmp_path / "rows.jsonl").write_text(
-        "\n".join(json.dumps({"text": [[], *document]}) for document in DOCUMENTS.values())
-    )
-    for words in (1000, 3, 9):  # documents side by side, in parts, and both
-        monkeypatch.setattr(dump, "words_of_a_part", lambda *_, words=words: words)
-        for source in (path, text, rows):
-            out = tmp_path / f"{source.name}{words}.h5"
-            found = dumped(model_path, source, out, "--carry-state", "--batch-words", "20")
-            for array, states in zip(found, expected, strict=True):
-                np.testing.assert_allclose(array, states, atol=1e-5)
 
 
 def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a b\nc\n\na b\n")
-    found = dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--allow-empty")
+    found = dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--allow-empty")
     assert [array.shape[1] for array in found] == [2, 1, 0, 2]
     np.testing.assert_allclose(found[3], found[0], atol=1e-5)
 
@@ -199,9 +164,6 @@ def test_boundaries_stand_around_words(model_path: Path, tmp_path: Path, error_l
         file.check()
         assert file.attributes["boundaries"]
         assert not file.has_map or file["The cat sat ."].shape[1] == 6
-    assert "--carry-state" in error_line(
-        main(["dump-features", *map(str, source), str(tmp_path / "g.h5"), "--boundaries", "--carry-state"])
-    )
 
 
 def test_a_line_has_a_number_of_words_that_memory_can_hold(model_path: Path, tmp_path: Path, error_line: Fails) -> None:

@@ -15,7 +15,6 @@ from elmoc.__main__ import main
 from elmoc.encoding import SentenceEncoder
 from elmoc.files.hdf5 import DiskFile
 from tests.elmoc.features.sentences import stored
-from tests.elmoc.features.test_dump_inputs import jsonlines
 from tests.tiny import edit_json
 
 from elmoc.features import dump
@@ -36,8 +35,12 @@ def sentences(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
-    found = {f"a/{start}": [line.split() for line in LINES[start : start + 10]] for start in range(0, 60, 10)}
-    return jsonlines(tmp_path / "in.jsonl", found)
+    path = tmp_path / "in.jsonl"
+    for start in range(0, 60, 10):
+        record = {"doc_key": f"a/{start}", "sentences": [line.split() for line in LINES[start : start + 10]]}
+        with open(path, "a") as file:
+            file.write(f"{json.dumps(record)}\n")
+    return path
 
 
 @pytest.fixture(autouse=True)
@@ -195,7 +198,7 @@ def test_killed_dumps_go_on_to_the_same(model_path: Path, sentences: Path, docum
     commands = [
         command(model_path, sentences, tmp_path / "flat.h5", "--format", "flat"),
         command(model_path, sentences, tmp_path / "allennlp.h5"),
-        command(model_path, documents, tmp_path / "carried.h5", "--carry-state", "--format", "e2e-coref"),
+        command(model_path, documents, tmp_path / "e2e.h5", "--format", "e2e-coref"),
     ]
     for line in commands:
         assert main([*line[:3], f"{line[3]}.whole", *line[4:]]) == 0
@@ -210,7 +213,7 @@ def test_killed_dumps_go_on_to_the_same(model_path: Path, sentences: Path, docum
 def test_two_processes_make_one_file(model_path: Path, sentences: Path, documents: Path, tmp_path: Path) -> None:
     commands = [
         command(model_path, sentences, tmp_path / "two" / "top.h5", "--top"),
-        command(model_path, documents, tmp_path / "two" / "e2e.h5", "--format", "e2e-coref", "--carry-state"),
+        command(model_path, documents, tmp_path / "two" / "e2e.h5", "--format", "e2e-coref"),
     ]
     for line in commands:
         assert main([*line[:3], line[3].replace("/two/", "/one/"), *line[4:]]) == 0
@@ -229,7 +232,7 @@ def test_resume_of_nothing_and_of_what_is_finished(model_path: Path, sentences: 
     assert not (tmp_path / ".f.h5.parts").exists()
 
 
-@pytest.mark.parametrize("options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"]])
+@pytest.mark.parametrize("options", [["--top"], ["--boundaries"], ["--dtype", "float16"], ["--format", "flat"]])
 def test_another_dump_is_not_gone_on_with(
     model_path: Path,
     sentences: Path,

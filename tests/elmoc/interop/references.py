@@ -6,6 +6,10 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
+from torch import Tensor
+
+from elmoc import ElmoC
 
 State = dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]
 """Direction and layer → hidden and cell."""
@@ -88,3 +92,19 @@ def layer_states(
             inputs = outputs
         halves.append(np.array(layers)[:, ::-1] if direction else np.array(layers))
     return np.concatenate(halves, axis=-1)[:, 1:-1]
+
+
+@torch.no_grad()
+def carried_states(elmo: ElmoC, sentences: Sequence[Sequence[str]]) -> list[Tensor]:
+    """Layer states [L + 1, n, 2P] with the state carried from each sentence to the next, as the original tools do.
+
+    Forward, all is one long sentence; backward, the sentences are in order, each turned round.
+    """
+    text = [word for sentence in sentences for word in ("<s>", *sentence, "</s>")]
+    lengths = [len(sentence) + 2 for sentence in sentences]
+    vectors = torch.from_numpy(elmo.directory.transform.lookup(text, elmo.word_vectors)).unsqueeze(0)
+    turned = torch.cat([part.flip(1) for part in vectors.split(lengths, dim=1)], dim=1)
+    forward = torch.cat(elmo.encoder.direction("forward")(vectors).layer_states)
+    backward = torch.cat(elmo.encoder.direction("backward")(turned).layer_states)
+    parts = zip(forward.split(lengths, dim=1), backward.split(lengths, dim=1), strict=True)
+    return [torch.cat([ahead, back.flip(1)], -1)[:, 1:-1] for ahead, back in parts]

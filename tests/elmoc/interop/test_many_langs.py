@@ -16,6 +16,7 @@ from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.model_directory import write_model_directory
 from tests.elmoc.interop.conftest import DATA
+from tests.elmoc.interop.references import carried_states
 from torch import Tensor
 
 from elmoc import ElmoC
@@ -42,7 +43,7 @@ def test_the_layers_are_those_of_the_package(name: str, tmp_path: Path) -> None:
     """Layer by layer, each sentence by itself, all in a batch, and with the state carried from one to the next."""
     model = imported(FOLDER / name, tmp_path / "model")
     expected = np.load(FOLDER / name / "expected.npz")
-    carried = model.embed_documents([SENTENCES])[0]
+    carried = carried_states(model, SENTENCES)
     for index, batched in enumerate(model.embed_batch(SENTENCES)):
         fresh = expected[f"fresh{index}"]
         assert batched.shape == fresh.shape == (model.layers, len(SENTENCES[index]), 12)

@@ -118,7 +118,6 @@ def test_all_ways_of_reading_give_the_same_states(model: Path) -> None:
     for way, found in {
         "one by one": [elmo.embed(sentence) for sentence in SENTENCES],
         "in a stream": list(elmo.embed_sentences(SENTENCES)),
-        "as documents": [of_document[0] for of_document in elmo.embed_documents([[each] for each in SENTENCES])],
     }.items():
         for ours, theirs in zip(found, states, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5, msg=way)
