@@ -284,8 +284,8 @@ def _words(piece: str, is_last: bool) -> tuple[str, ...]:
             words += [first, "".join(second)]
         else:
             words += filter(None, _DASHES.split(token))
-    straight = ['"' if word in ("``", "''") else word for word in words]
-    return tuple(word.replace(_GERSHAYIM, '"') for word in straight + behind)
+    straight = ['"' if word in ("``", "''") else word for word in words + behind]
+    return tuple(word.replace(_GERSHAYIM, '"') for word in straight)
 
 
 def tokenise_paragraph(

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data_scripts.build_subwords import units_of
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.subwords import Subwords
 from tests.elmoc.interop.conftest import DATA
 from tests.tiny import tiny_model
 from torch import Tensor
@@ -99,5 +99,5 @@ def test_what_others_have_set_changes_no_number_and_nothing_is_left_changed(name
 
 def test_subwords_leave_the_environment_as_it_is(tiny_subwords: Corpus) -> None:
     before = state()
-    units_of(str(tiny_subwords.path)).rows(["Zürich", ""])
+    Subwords.of_corpus(tiny_subwords).rows(["Zürich", ""])
     assert state() == before

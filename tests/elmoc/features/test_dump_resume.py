@@ -1,5 +1,6 @@
 """Dumps that are killed and gone on with, or shared by two processes: one file, of the same content."""
 
+import json
 import os
 import random
 import shutil

@@ -28,6 +28,7 @@ from elmoc.text import tokenizer
         ("It costs $1,234.50 at 10:30.", "It costs $ 1,234.50 at 10:30 ."),
         ("(See www.example.org/x.)", "( See www.example.org/x . )"),
         ("Mail me@example.org; or visit http://a.b/c?d=1,2.", "Mail me@example.org ; or visit http://a.b/c?d=1,2 ."),
+        ("He said ``no.''", 'He said " no . "'),
         ("She said ''yes'' and ``no''.", 'She said " yes " and " no " .'),
         ("the dogs' bowl, O'Neil's", "the dogs ' bowl , O'Neil 's"),
         ("<s> no mark </s>", "< s > no mark < /s >"),
