@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from data_scripts.parts.task_sets import MEASURED, SETS, snli
-from data_scripts.task_data import ENGLISH, Name, convert_task_data, main
+from experiments.task_data import ENGLISH, Name, convert_task_data, main
+from experiments.task_sets import MEASURED, SETS, snli
 
 from downstream.suite import plan
 from downstream.tasks import load_task

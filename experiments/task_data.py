@@ -1,7 +1,7 @@
 """Data for probes: what the home of a public set serves becomes what `downstream`
 reads.
 
-The sets, their homes and what is done with their files are in `parts/task_sets.py`.
+The sets, their homes and what is done with their files are in `task_sets.py`.
 """
 
 import sys
@@ -15,11 +15,11 @@ from zipfile import ZipFile
 
 from msgspec import Meta
 
-from data_scripts.parts.task_sets import MEASURED, SETS, Files
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, reading, say
 from elmoc.files.compression import open_binary
 from elmoc.files.text import open_text
+from experiments.task_sets import MEASURED, SETS, Files
 
 # The sets of `downstream/suite/english.toml`.
 ENGLISH = (
@@ -50,7 +50,7 @@ Name = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDataCommand:
-    """The command `python -m data_scripts.task_data`."""
+    """The command `python -m experiments.task_data`."""
 
     name: Annotated[
         Name,
@@ -136,7 +136,7 @@ main = partial(
     run_main,
     TaskDataCommand,
     lambda given: convert_task_data(given.name, given.source, given.out),
-    prog="python -m data_scripts.task_data",
+    prog="python -m experiments.task_data",
     description="Convert public sets of data, as their homes serve them, to what the "
     "probes read. Safe to interrupt and run again.",
 )
