@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 
-.PHONY: quickstart model tables peers beside test test-all test-integrations check machine
+.PHONY: quickstart model tables peers beside wheel model-package test test-all test-integrations check machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -55,6 +55,15 @@ beside: $(VENV)/installed
 	$(RUN) -m experiments.peers.static_vectors "$(MODEL)" "$(BESIDE)/static.vec" --sentences runs/beside/sentences.txt
 	$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --inputs features,vectors \
 		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
+
+wheel: $(VENV)/installed
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# make model-package MODEL=models/mine NAME=mine: a wheel, by which ElmoC.from_pretrained("mine") works where it is installed
+model-package: $(VENV)/installed
+	rm -rf "build/model-$(NAME)"
+	$(RUN) -m elmoc package "$(MODEL)" "build/model-$(NAME)" --name "$(NAME)"
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist "build/model-$(NAME)"
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

@@ -12,10 +12,9 @@ python -m downstream table RESULTS…
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from downstream.tasks import TASKS
-from elmoc.command_line import chosen_command
+from elmoc.command_line import chosen_command, import_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
 # Name → its module, and what it does.
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             del given[0]
     # To be called before the command starts other threads.
     keep_freed_memory()
-    return import_module(module).main(given)
+    return int(import_command(module).main(given))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
-from elmoc.errors import AGAIN, RESUME, reading, run_command
+from elmoc.errors import AGAIN, RESUME, describe_error, reading, run_command
 from elmoc.process import ERROR_VARIABLE, follow_parent, wait_without_spinning
 from elmoc.settings import Setting, convert, option_name, settings_of
 from elmoc.version import VERSION
@@ -71,6 +72,16 @@ def run_main(
             run(options_of(kind, parser, given))
 
     return run_command(job, go_on=go_on, told=told)
+
+
+def import_command(module: str) -> Any:
+    """The module of a command. Where a package is missing, the process ends with a line
+    that names the extra.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"error: {describe_error(error)}") from None
 
 
 def chosen_command(

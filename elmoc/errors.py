@@ -19,15 +19,17 @@ from elmoc.stopping import Stopped, handled_signals
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
 # The extras of this project, by the packages that they install.
 _EXTRAS = {
-    "nltk": "data",
+    "fasttext": "train",
+    "nltk": "train",
     "matplotlib": "plots",
     "huggingface_hub": "hub",
     "sklearn": "sklearn",
     "spacy": "spacy",
     "faiss": "pack",
-    "allennlp": "downstream",
-    "scipy": "downstream",
-    "tabulate": "downstream",
+    "allennlp_light": "train",
+    "scipy": "train",
+    "seqeval": "train",
+    "tabulate": "train",
     "pyarrow": "formats",
     "transformers": "teacher",
 }
@@ -213,8 +215,8 @@ def describe_error(error: BaseException) -> str:
         package = (error.name or "").partition(".")[0]
         if package in _EXTRAS:
             return (
-                f"{error.name} is not installed: `pip install -e "
-                f"'.[{_EXTRAS[package]}]'` in the checkout installs it"
+                f"{error.name} is not installed: the extra {_EXTRAS[package]} has it "
+                f"(in a checkout: `pip install -e '.[{_EXTRAS[package]}]'`)"
             )
     return (
         f"unexpected: {type(error).__name__}: {reason(error)} (ELMOC_TRACEBACK=1 in "

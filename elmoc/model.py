@@ -77,8 +77,9 @@ class ElmoC(SentenceEncoder):
         """Load a model directory, or a run directory's model, with its word vectors.
 
         Args:
-            path: the directory, or where there is none the model's name on a hub:
-                `OWNER/NAME`, `OWNER/NAME@REVISION`.
+            path: the directory, or where there is none the name of an installed model,
+                such as `english`, or of one on a hub: `OWNER/NAME`,
+                `OWNER/NAME@REVISION`.
             vectors: where the word vectors are now, when they are not where they were
                 in training.
             device: where the encoder computes, e.g. `cuda:0`; see `checked_device`.

@@ -36,6 +36,7 @@ from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_directory, remove
 from elmoc.settings import convert
+from elmoc.sharing.installed import installed_models
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.weights import (
@@ -437,15 +438,18 @@ def _read_config(path: Path) -> ModelRecord:
 
 
 def _model_path(path: Path) -> Path:
-    """The model directory that `path` is, or that it has as a run directory.
+    """The model directory that `path` is, or that it has as a run directory, or that
+    is installed by this name.
 
     Raises:
         InputError: there is none.
     """
-    for folder in (path / "model", path):
+    installed = installed_models()
+    for folder in (path / "model", path, installed.get(str(path), path)):
         if (folder / "config.json").exists() and not (folder / "checkpoints").is_dir():
             return folder
     raise InputError(
         f"{path} is not a model directory (no config.json), nor a run directory with a "
-        "model"
+        "model, nor a name on a hub (OWNER/NAME), nor an installed model (there are: "
+        f"{', '.join(installed) or 'none'})"
     )

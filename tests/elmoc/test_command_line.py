@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from elmoc.__main__ import COMMANDS
+from elmoc.__main__ import OWN
 
 import elmoc
 
@@ -19,11 +19,11 @@ def loaded_after(code: str) -> tuple[list[str], str]:
 
 def test_help_loads_nothing_heavy_and_succeeds() -> None:
     code = "from elmoc.__main__ import main\n"
-    for words in (["--help"], *([name, "--help"] for name in COMMANDS)):
+    for words in (["--help"], *([name, "--help"] for name in OWN)):
         code += f"try: main({words})\nexcept SystemExit as end: assert end.code == 0\n"
     loaded, printed = loaded_after(code)
     assert loaded == []
-    assert all(f"usage: elmoc {name}" in printed for name in COMMANDS)
+    assert all(f"usage: elmoc {name}" in printed for name in OWN)
 
 
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:

@@ -1,0 +1,58 @@
+"""Installed models: a model as a Python package of its own, which is found by its name.
+
+The package has the model directory beside its `__init__.py`, and names itself among the
+entry points `elmoc.models`.
+"""
+
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from elmoc.version import VERSION
+
+GROUP = "elmoc.models"
+_PROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "elmoc-model-{name}"
+version = "{version}"
+description = "The ELMo-C model {name}"
+dependencies = ["elmoc"]
+
+[project.entry-points."{group}"]
+{name} = "{package}"
+
+[tool.setuptools.package-data]
+{package} = ["*"]
+"""
+
+
+def installed_models() -> dict[str, Path]:
+    """The model directories of packages that are installed, by the models' names."""
+    specs = {each.name: find_spec(each.value) for each in entry_points(group=GROUP)}
+    return {
+        name: Path(spec.origin).parent
+        for name, spec in specs.items()
+        if spec is not None and spec.origin is not None
+    }
+
+
+def package_name(name: str) -> str:
+    """The Python package of a model, which is its folder, too."""
+    return f"elmoc_model_{name}"
+
+
+def write_package_files(folder: Path, name: str) -> None:
+    """Write what makes a Python package of a model directory.
+
+    Args:
+        folder: of the package's source, which has the model directory.
+        name: of the model.
+    """
+    package = package_name(name)
+    (folder / package / "__init__.py").write_text(f'"""The ELMo-C model {name}."""\n')
+    project = _PROJECT.format(name=name, version=VERSION, group=GROUP, package=package)
+    (folder / "pyproject.toml").write_text(project)
