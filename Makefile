@@ -72,7 +72,7 @@ test-all: $(VENV)/installed
 	$(RUN) -m pytest $(PARALLEL)
 
 test-integrations: $(INTEGRATIONS)/installed
-	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py test_sklearn.py)
+	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py test_sklearn.py test_large_jobs.py)
 
 check: $(VENV)/installed
 	$(RUN) -m ruff format --check .
@@ -88,7 +88,7 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 $(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(INTEGRATIONS)
-	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair,sklearn]' pandas \
+	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair,sklearn]' pandas 'ray[data]' datasets \
 		pytest pytest-timeout
 	@touch $@
 

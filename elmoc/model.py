@@ -242,10 +242,11 @@ class ElmoC(SentenceEncoder):
         sizes = self.encoder.config.sizes
         read = self.training_words
         words = "an unknown number of" if read is None else f"{read:,}"
+        name = self.directory.training.get("name") or self.directory.path
         return (
-            f"<ElmoC {self.fingerprint}: {sizes.description}; layer states "
-            f"[{self.layers}, n, {self.width}] in {self.precision} on {self.device}; "
-            f"{words} words read in training>"
+            f"<ElmoC {name}, {self.fingerprint}: {words} words read in training\n"
+            f" {sizes.description}; layer states [{self.layers}, n, {self.width}]\n"
+            f" {self.precision} on {self.device}>"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ElmoC":

@@ -64,7 +64,7 @@ def test_python_parses(page: Path) -> None:
 # Pages whose examples run, in their order, in one folder and with the same names. The others' are code to adapt.
 RUN = ("README.md", "docs/features.md", "docs/integrations.md")
 # Blocks that need packages which tests do without: they run where these are installed (`make test-integrations`).
-OPTIONAL = ("spacy", "flair")
+OPTIONAL = ("spacy", "flair", "datasets", "ray")
 # Commands of pages that a test can run, by how their line starts. Others take long, need a network or more machines.
 COMMANDS = ("elmoc dump-features", "elmoc inspect")
 # A block of Python or of commands, and what it prints where a block of text follows it.

@@ -135,8 +135,9 @@ def test_anything_like_a_list_of_strings_is_a_sentence(session_model: Path) -> N
 
 def test_it_says_its_sizes_and_where_it_computes(model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path, precision="float32")
-    said = repr(elmo)
-    assert elmo.fingerprint in said
-    assert "[3, n, 10] in float32 on cpu" in said
+    first, second, third = repr(elmo).splitlines()
+    assert elmo.fingerprint in first
+    assert second.endswith("; layer states [3, n, 10]")
+    assert third == " float32 on cpu>"
     public = " ".join(sorted(name for name in vars(ElmoC) if not name.startswith("_")))
     assert public == "embed embed_batch embed_sentences embed_texts from_pretrained save_pretrained to"
