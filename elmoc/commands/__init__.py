@@ -16,7 +16,11 @@ class ModelOptions:
     """The model that a command reads."""
 
     model: Annotated[
-        str, Meta(description="model directory, run directory, or name on a model hub")
+        str,
+        Meta(
+            description="model directory, run directory, or name of an installed model "
+            "or one on a hub"
+        ),
     ]
     vectors: Annotated[
         str | None,

@@ -48,10 +48,10 @@ class Options:
     model: Annotated[
         str,
         Meta(
-            description="model directory, run directory, or name on a model hub",
-            extra={"option": "--model"},
+            description="model directory, run directory, or name of an installed model "
+            "or one on a hub"
         ),
-    ]
+    ] = "english"
     lang: Annotated[str, Meta(description="spaCy's code of the language")] = "en"
 
 

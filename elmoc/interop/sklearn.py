@@ -40,7 +40,8 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     A copy, and a pickle, hold the name of the model: it is opened where it is used.
 
     Args:
-        model: a model directory, a run directory, or a name on a hub.
+        model: a model directory, a run directory, the name of an installed model, or
+            one on a hub.
         pooling: `mean` or `max` over the words of a text; or `sif`, the mean weighted
             by how rare a word is in the texts of `fit`, without the direction that
             these have most in common (Arora et al. 2017).
@@ -56,7 +57,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def __init__(
         self,
-        model: Path | str = "models/english",
+        model: Path | str = "english",
         *,
         pooling: str = "mean",
         vectors: str | None = None,

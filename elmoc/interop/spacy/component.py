@@ -40,7 +40,7 @@ class ElmocComponent:
     Args:
         nlp: the pipeline.
         name: the component's name in the pipeline.
-        model: a model directory or a run directory.
+        model: a model directory, a run directory, or an installed model's name.
         layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of
             indices, such as [0, 2].
         vectors: where the word vectors are now, when they are not where they were in
@@ -66,7 +66,7 @@ class ElmocComponent:
         self,
         nlp: Language,
         name: str,
-        model: str,
+        model: str = "english",
         layers: str | list[int] = "average",
         vectors: str | None = None,
         bundle_vectors: bool = False,
