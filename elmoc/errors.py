@@ -31,6 +31,7 @@ _EXTRAS = {
     "seqeval": "train",
     "tabulate": "train",
     "pyarrow": "formats",
+    "tensorboard": "tensorboard",
     "transformers": "teacher",
 }
 # What goes on with a command that was stopped.

@@ -155,6 +155,13 @@ class LogConfig:
     keep: Annotated[
         int, Meta(ge=1, description="number of last checkpoints that are kept")
     ] = 2
+    tensorboard: Annotated[
+        bool,
+        Meta(
+            description="write the metrics to `tensorboard/` in the run directory, too "
+            "(the extra `tensorboard`): `tensorboard --logdir RUN` shows them"
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,7 @@ class RunDirectory:
         self.checkpoints = self.path / "checkpoints"
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
+        self.board = self.path / "tensorboard"
 
     def require_new(self) -> None:
         """Raise an `InputError` where the directory holds a run, what one has left, a

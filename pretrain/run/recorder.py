@@ -65,6 +65,13 @@ class Recorder:
             log_bytes = resumed.metrics_bytes
             self._steps += resumed.unlogged
         self._log = MetricsLog(run.metrics, size=log_bytes)
+        self._board = None
+        if setup.config.log.tensorboard:
+            # Of an extra.
+            from torch.utils.tensorboard import SummaryWriter
+
+            # What was written behind the checkpoint is written again.
+            self._board = SummaryWriter(run.board, purge_step=state.update + 1)
         self._has_heading = False
         # The training loss in the last line of the log.
         self._loss = math.nan
@@ -103,13 +110,21 @@ class Recorder:
             "words_per_second": speed,
             "masked_targets": state.masked,
         }
-        self._log.write("train", state.update, state.words, values)
+        self._write("train", values)
         self._loss = values["loss"]
         self._steps.clear()
         self._seconds.clear()
         self._bar.set_description_str(
             f", {speed:,.0f} {data.corpus.unit}/s", refresh=False
         )
+
+    def _write(self, kind: str, values: dict[str, float]) -> None:
+        """Write a line of the log, and the same for TensorBoard."""
+        state = self._state
+        self._log.write(kind, state.update, state.words, values)
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(f"{kind}/{name}", value, state.update)
 
     def evaluate(self) -> None:
         """Evaluate; export the model and save a checkpoint where it is the best so
@@ -158,7 +173,7 @@ class Recorder:
         if len(sources_of(values)) > 1:
             metric = MACRO + metric
             values[metric] = score
-        self._log.write("evaluation", state.update, state.words, values)
+        self._write("evaluation", values)
         rows = table_rows(
             values,
             unit=self._setup.data.corpus.unit,
@@ -238,3 +253,5 @@ class Recorder:
             return
         self._bar.close()
         self._log.close()
+        if self._board is not None:
+            self._board.close()
