@@ -444,10 +444,12 @@ def _model_path(path: Path) -> Path:
     Raises:
         InputError: there is none.
     """
-    installed = installed_models()
-    for folder in (path / "model", path, installed.get(str(path), path)):
+    for folder in (path / "model", path):
         if (folder / "config.json").exists() and not (folder / "checkpoints").is_dir():
             return folder
+    installed = installed_models()
+    if str(path) in installed:
+        return installed[str(path)]
     raise InputError(
         f"{path} is not a model directory (no config.json), nor a run directory with a "
         "model, nor a name on a hub (OWNER/NAME), nor an installed model (there are: "

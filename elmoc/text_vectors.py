@@ -8,6 +8,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from typing import Literal
 
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, buffered
 from elmoc.encoding import SentenceEncoder
-from elmoc.errors import InputError, reading
+from elmoc.errors import InputError, reading, shortened
+from elmoc.features.options import MOST_WORDS
 from elmoc.process import progress_bar
 from elmoc.text.raw_texts import tokenise_text, word_offsets
 
@@ -32,13 +34,18 @@ class TextStates:
     """The words of a raw text, of all its sentences, with their layer states.
 
     words: n, as the tokenizer finds them.
-    offsets: where each word begins and ends in the text, in characters.
     states: float32 [L + 1, n, 2P].
     """
 
+    text: str
     words: list[str]
-    offsets: list[tuple[int, int]]
     states: Tensor
+
+    @cached_property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where each word begins and ends in the text, in characters."""
+        with reading(f"the text {shortened(self.text)!r}"):
+            return word_offsets(self.text, self.words)
 
 
 def pooled_texts(
@@ -90,7 +97,7 @@ def text_states(
         words = list(chain.from_iterable(sentences))
         empty = torch.zeros(elmo.layers, 0, elmo.width)
         states = torch.cat([empty, *parts], dim=1)
-        yield TextStates(words, word_offsets(text, words), states)
+        yield TextStates(text, words, states)
 
 
 def _encoded(
@@ -130,4 +137,11 @@ def tokenised_texts(
                 f"text {number} is {reprlib.repr(text)} ({type(text).__name__}), not a "
                 "string"
             )
-        yield text, tokenise_text(text, keep, name=f"text {number}")
+        sentences = tokenise_text(text, keep, name=f"text {number}")
+        longest = max(map(len, sentences), default=0)
+        if longest > MOST_WORDS:
+            raise InputError(
+                f"text {number} has a sentence of {longest:,} words, more than "
+                f"{MOST_WORDS:,}: divide it"
+            )
+        yield text, sentences

@@ -71,6 +71,27 @@ def crf_negative_log_likelihood(logits: np.ndarray, transitions: np.ndarray, pat
     return math.log(sum(math.exp(score) for score in scores)) - crf_path_score(logits, transitions, path)
 
 
+def conlleval_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+    """Entity F1 in percent, by the rules of conlleval: an entity is its type, its first and its last word."""
+
+    def entities(sentences: Sequence[Sequence[str]]) -> set[tuple[int, int, int, str]]:
+        found = set()
+        for number, tags in enumerate(sentences):
+            begin = 0
+            for end, tag in enumerate(tags):
+                before = tags[end - 1] if end else "O"
+                if tag.startswith("B") or before[2:] != tag[2:]:
+                    begin = end  # an I that follows O or another type begins an entity, too
+                after = tags[end + 1] if end + 1 < len(tags) else "O"
+                if tag != "O" and (not after.startswith("I") or after[2:] != tag[2:]):
+                    found.add((number, begin, end, tag[2:]))
+        return found
+
+    wanted, given = entities(gold), entities(predicted)
+    right = len(wanted & given)
+    return 100 * 2 * right / (len(wanted) + len(given)) if right else 0.0
+
+
 # encoder
 
 
@@ -180,6 +201,29 @@ def plain_windows(
     return windows
 
 
+class PlainCosineLoss(NamedTuple):
+    """A loss, what it was taken over, and its gradient with respect to the predictions."""
+
+    loss: float
+    counted: int
+    masked: int
+    gradient: np.ndarray
+
+
+def cosine_loss(predictions: np.ndarray, targets: np.ndarray) -> PlainCosineLoss:
+    """The mean of 1 − cos over the rows [N, E] whose target is not zero."""
+    loss, counted, gradient = 0.0, 0, np.zeros_like(predictions)
+    for row, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
+        if not target.any():
+            continue
+        norm, direction = np.linalg.norm(prediction), target / np.linalg.norm(target)
+        cosine = prediction @ direction / norm
+        loss += 1 - cosine
+        gradient[row] = -(direction - cosine * prediction / norm) / norm
+        counted += 1
+    return PlainCosineLoss(loss / max(counted, 1), counted, len(targets) - counted, gradient / max(counted, 1))
+
+
 def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: int) -> int:
     """The rank of `target` by cosine among the first `candidates` rows that are not zero; 0 if it is not there.
 
@@ -192,6 +236,24 @@ def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: i
     if target >= candidates or not rows[target].any():
         return 0
     return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())
+
+
+def adam_weights(
+    weights: np.ndarray,
+    gradients: Sequence[np.ndarray],
+    *,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> np.ndarray:
+    """Weights after an update by each of the gradients: Kingma and Ba (2015), Algorithm 1."""
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for step, gradient in enumerate(gradients, 1):
+        first = betas[0] * first + (1 - betas[0]) * gradient
+        second = betas[1] * second + (1 - betas[1]) * gradient**2
+        unbiased = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
+        weights = weights - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon)
+    return weights
 
 
 def contrastive_losses(

@@ -114,7 +114,7 @@ class ProbeOptions:
     ] = None
     device: Annotated[
         str,
-        Meta(description="cpu, cuda or cuda:N", extra={"rare": True}),
+        Meta(description="auto, cpu, cuda or cuda:N", extra={"rare": True}),
     ] = "cpu"
     reader: Annotated[Values, Meta(description="how the data is read")] = field(
         default_factory=dict

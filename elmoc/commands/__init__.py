@@ -53,4 +53,4 @@ class WordOptions(ModelOptions):
         ),
     ] = "average"
     most: Annotated[int, Meta(ge=1, description="uses to read at most")] = 1000
-    device: Annotated[str, Meta(description="cpu, cuda or cuda:N")] = "cpu"
+    device: Annotated[str, Meta(description="auto, cpu, cuda or cuda:N")] = "cpu"

@@ -40,12 +40,12 @@ class Options(ModelOptions):
             extra={"metavar": "DIR"},
         ),
     ] = None
-    device: Annotated[str, Meta(description="cpu, cuda or cuda:N")] = "cpu"
+    device: Annotated[str, Meta(description="auto, cpu, cuda or cuda:N")] = "cpu"
     precision: Annotated[
         Precision,
         Meta(
             description="type of factors in matrix products; auto is bf16 where the "
-            "hardware has it"
+            "hardware has it, and for a CPU a compiler is there"
         ),
     ] = "auto"
     subword_pooling: Annotated[

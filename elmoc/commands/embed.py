@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -45,7 +46,7 @@ class Options(ModelOptions):
     pooling: Annotated[
         Literal["mean", "max"], Meta(description="of the states of a text's words")
     ] = "mean"
-    device: Annotated[str, Meta(description="cpu, cuda or cuda:N")] = "cpu"
+    device: Annotated[str, Meta(description="auto, cpu, cuda or cuda:N")] = "cpu"
     precision: Annotated[
         Precision, Meta(description="type of factors in matrix products")
     ] = "auto"
@@ -60,6 +61,8 @@ def run(options: Options) -> None:
     import msgspec
     import numpy as np
 
+    # Before anything is computed: it is of an extra.
+    parquet = import_module("pyarrow.parquet") if kind == ".parquet" else None
     from elmoc.files.writing import atomic_path, locked
     from elmoc.model import ElmoC
     from elmoc.text.documents import RowCount
@@ -79,16 +82,17 @@ def run(options: Options) -> None:
                 "array does not tell which: give --out as .parquet or .jsonl"
             )
         count.tell(options.source)
+        if not texts:
+            raise InputError(f"{options.source} has no text")
         vectors = elmo.embed_texts(texts, pooling=options.pooling, show_progress=True)
         with atomic_path(options.out) as path, open(path, "wb") as file:
             if kind == ".npy":
                 np.save(file, vectors)
-            elif kind == ".parquet":
-                import pyarrow as pa
-                from pyarrow.parquet import write_table
-
-                numbers = pa.FixedSizeListArray.from_arrays(vectors.ravel(), elmo.width)
-                write_table(pa.table({"text": texts, "vector": numbers}), file)
+            elif parquet is not None:
+                arrow = import_module("pyarrow")
+                rows = arrow.FixedSizeListArray.from_arrays(vectors.ravel(), elmo.width)
+                table = arrow.table({"text": texts, "vector": rows})
+                parquet.write_table(table, file)
             else:
                 for text, vector in zip(texts, vectors.tolist(), strict=True):
                     row = {"text": text, "vector": vector}

@@ -38,6 +38,6 @@ def run(options: Options) -> None:
         elmo.save_pretrained(folder / package_name(options.name), bundle_vectors=True)
         write_package_files(folder, options.name)
     say(
-        f"{options.output}: `pip install {options.output}` has "
+        f"{options.output}: `pip install {options.output.resolve()}` has "
         f'ElmoC.from_pretrained("{options.name}") find it'
     )

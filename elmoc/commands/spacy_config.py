@@ -59,10 +59,12 @@ def run(options: Options) -> None:
     """Write the config."""
     from spacy.cli.init_config import init_config
 
-    from elmoc.errors import say
+    from elmoc.errors import reading, say
+    from elmoc.files.writing import atomic_path, locked
 
     pipes = options.kind.split("_")
-    config = init_config(lang=options.lang, pipeline=pipes, silent=True)
+    with reading(f"spaCy's language {options.lang!r}"):
+        config = init_config(lang=options.lang, pipeline=pipes, silent=True)
     components: dict[str, Any] = config["components"]
     components.pop("tok2vec", None)
     for pipe in pipes:
@@ -85,6 +87,7 @@ def run(options: Options) -> None:
         config["training"]["score_weights"] = {"sents_f": None}
     config["nlp"]["pipeline"] = [*before, *pipes]
     config["training"]["annotating_components"] = before
-    config.to_disk(options.out)
+    with locked(options.out, new=True), atomic_path(options.out) as path:
+        config.to_disk(path)
     given = "--paths.train train.spacy --paths.dev dev.spacy"
     say(f"{options.out}: python -m spacy train {options.out} {given}")

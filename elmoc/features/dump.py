@@ -339,8 +339,6 @@ class Dump:
         attributes: dict[str, object] = {
             **self._model.identity,
             "layers": self._chosen.names,
-            # Every sentence is read from zero state.
-            "carry_state": False,
             "input": self.survey.fingerprint,
             "dump": self._identity,
             "command_line": self._command_line,

@@ -7,8 +7,7 @@ Letters: n texts, P projection.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from elmoc.text_vectors import text_states, tokenised_texts
 
 # Weight a / (a + p) of a word of probability p (Arora et al. 2017, Section 3).
 _A = 1e-3
+_POOLINGS = ("mean", "max", "sif")
 
 
 class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -50,7 +50,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         precision: of the factors of matrix products.
         batch_size: sentences a batch at most.
 
-    fingerprint_: of the model that `fit` has seen.
+    model_name_: the fingerprints of the model that `fit` has seen.
     word_weights_: of `sif`, of each word of the texts.
     component_: of `sif`, the common direction, float32 [2P].
     """
@@ -78,20 +78,15 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises:
             InputError: the model cannot be opened, or a text is no string.
         """
-        self.fit_transform(X, y)
-        return self
-
-    def fit_transform(self, X: Iterable[str], y: Any = None, **fit: Any) -> np.ndarray:
-        """The vectors of the texts that it is fitted to; see `fit`."""
         texts = _checked(X)
         elmo = self._open()
-        self.fingerprint_ = elmo.fingerprint
+        self.model_name_ = _name_of(elmo)
         self._n_features_out = elmo.width
         if self.pooling == "sif":
             self.word_weights_ = _sif_weights(elmo, texts)
             vectors = self._weighted(elmo, texts)
             self.component_ = np.linalg.svd(vectors, full_matrices=False)[2][0]
-        return self._vectors_of(elmo, texts)
+        return self
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
         """The vectors of texts.
@@ -99,22 +94,26 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises:
             InputError: the model is another than that of `fit`, or a text is no string.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "component_" if self.pooling == "sif" else "model_name_")
         texts = _checked(X)
         elmo = self._open()
-        if elmo.fingerprint != self.fingerprint_:
+        if _name_of(elmo) != self.model_name_:
             raise InputError(f"{self.model} is not the model that this was fitted with")
-        return self._vectors_of(elmo, texts)
+        if self.pooling == "sif":
+            vectors = self._weighted(elmo, texts)
+            return vectors - np.outer(vectors @ self.component_, self.component_)
+        pooling: Any = self.pooling
+        return elmo.embed_texts(texts, pooling=pooling, batch_size=self.batch_size)
 
     def _open(self) -> ElmoC:
-        return _opened(self.model, self.vectors, self.device, self.precision)
-
-    def _vectors_of(self, elmo: ElmoC, texts: list[str]) -> np.ndarray:
-        if self.pooling != "sif":
-            pooling: Any = self.pooling
-            return elmo.embed_texts(texts, pooling=pooling, batch_size=self.batch_size)
-        vectors = self._weighted(elmo, texts)
-        return vectors - np.outer(vectors @ self.component_, self.component_)
+        if self.pooling not in _POOLINGS:
+            raise InputError(f"pooling is {', '.join(_POOLINGS)}, not {self.pooling!r}")
+        return ElmoC.from_pretrained(
+            self.model,
+            vectors=self.vectors,
+            device=self.device,
+            precision=self.precision,
+        )
 
     def _weighted(self, elmo: ElmoC, texts: list[str]) -> np.ndarray:
         """The weighted mean of each text; a word that `fit` has not seen weighs 1."""
@@ -133,25 +132,24 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
-@lru_cache(maxsize=2)
-def _opened(
-    model: Path | str, vectors: str | None, device: Device, precision: Precision
-) -> ElmoC:
-    """A model, which the copies of a search share."""
-    return ElmoC.from_pretrained(
-        model, vectors=vectors, device=device, precision=precision
-    )
+def _name_of(elmo: ElmoC) -> str:
+    """Names what vectors depend on, but for the precision."""
+    return f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
 
 
 def _checked(X: Iterable[str]) -> list[str]:
     """The texts of what scikit-learn is given: a list, or a column of a table.
 
     Raises:
-        InputError: it is a text, or a table of several columns.
+        InputError: it is a text, a table of several columns, nothing, or empty.
     """
-    if isinstance(X, str) or getattr(X, "ndim", 1) != 1:
+    is_other = isinstance(X, str | Mapping) or not isinstance(X, Iterable)
+    if is_other or getattr(X, "ndim", 1) != 1:
         raise InputError("texts are a list of strings, or one column of a table")
-    return list(X)
+    texts = list(X)
+    if not texts:
+        raise InputError("there are no texts")
+    return texts
 
 
 def _sif_weights(elmo: ElmoC, texts: list[str]) -> dict[str, float]:

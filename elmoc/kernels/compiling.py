@@ -54,7 +54,9 @@ def default_compiler() -> str:
 
 def has_compiler() -> bool:
     """Whether the command of the C++ compiler is there."""
-    return shutil.which(default_compiler().split()[0]) is not None
+    with contextlib.suppress(ValueError):
+        return shutil.which(shlex.split(default_compiler())[0]) is not None
+    return False
 
 
 def load_library(source: Path, compiler: str) -> ctypes.CDLL:

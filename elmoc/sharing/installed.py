@@ -4,6 +4,7 @@ The package has the model directory beside its `__init__.py`, and names itself a
 entry points `elmoc.models`.
 """
 
+from contextlib import suppress
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,12 +33,14 @@ dependencies = ["elmoc"]
 
 def installed_models() -> dict[str, Path]:
     """The model directories of packages that are installed, by the models' names."""
-    specs = {each.name: find_spec(each.value) for each in entry_points(group=GROUP)}
-    return {
-        name: Path(spec.origin).parent
-        for name, spec in specs.items()
-        if spec is not None and spec.origin is not None
-    }
+    found: dict[str, Path] = {}
+    for each in entry_points(group=GROUP):
+        # A package may be broken, or gone.
+        with suppress(ImportError):
+            spec = find_spec(each.value)
+            if spec is not None and spec.origin is not None:
+                found[each.name] = Path(spec.origin).parent
+    return found
 
 
 def package_name(name: str) -> str:

@@ -7,11 +7,13 @@ that abbreviations are the common ones, and not learned.
 import html
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from elmoc.errors import InputError
 from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import (
     ENTITY,
+    KEPT,
     STRAIGHT,
     looks_wrapped,
     sentence_splitter,
@@ -23,7 +25,7 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 # A low quotation mark becomes an apostrophe, or the comma for which it was written.
 _LOW_QUOTE = "‚"
 # Two of one of these become one `"`.
-_DOUBLED = ("''", "``")
+_DOUBLED = ("'", "`")
 
 
 def tokenise_text(
@@ -73,41 +75,83 @@ def word_offsets(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
             # What stands between two words, such as a space, is in neither.
             place += 1
         place = end
-        offsets.append((characters[first][1], characters[end - 1][2]))
+        offsets.append((characters[first].start, characters[end - 1].end))
     return offsets
 
 
-# A character of a plain text, and where that which it was made of begins and ends.
-_Character = tuple[str, int, int]
+class _Character(NamedTuple):
+    """A character without entities, and where that which it was made of begins and
+    ends in the text.
+    """
+
+    raw: str
+    start: int
+    end: int
+
+    @property
+    def straight(self) -> str:
+        """As the tokenizer writes it in most words; "" where it leaves it out."""
+        return "" if self.raw == KEPT[-1] else self.raw.translate(STRAIGHT)
 
 
 def _plain_characters(text: str) -> list[_Character]:
-    """The characters that the tokenizer sees, without those that it leaves out."""
-    characters = [(each, place, place + 1) for place, each in enumerate(text)]
+    """The characters of a text in which entities are replaced."""
+    characters = [_Character(each, place, place + 1) for place, each in enumerate(text)]
     # As often as the tokenizer replaces entities in a text and then in a sentence.
     for _ in range(4 if "&" in text else 0):
-        plain = "".join(each for each, _, _ in characters)
-        for entity in reversed(list(ENTITY.finditer(plain))):
-            start = characters[entity.start()][1]
-            end = characters[entity.end() - 1][2]
-            own = [(each, start, end) for each in html.unescape(entity[0])]
-            characters[entity.start() : entity.end()] = own
-    return [each for each in characters if each[0].translate(STRAIGHT)]
+        plain = "".join(each.raw for each in characters)
+        replaced: list[_Character] = []
+        behind = 0
+        for entity in ENTITY.finditer(plain):
+            replaced += characters[behind : entity.start()]
+            behind = entity.end()
+            start = characters[entity.start()].start
+            end = characters[behind - 1].end
+            replaced += [
+                _Character(each, start, end) for each in html.unescape(entity[0])
+            ]
+        characters = replaced + characters[behind:]
+    return characters
 
 
-def _end_of(word: str, characters: Sequence[_Character], place: int) -> int | None:
-    """The place behind a word that begins at a place; None where it does not."""
+def _end_of(word: str, characters: Sequence[_Character], first: int) -> int | None:
+    """The place behind a word that begins at a place; None where it does not.
+
+    A word that was kept has its characters as they are in the text, but `_` for white
+    space.
+    """
+    place = first
     for letter in word:
-        found = "".join(each for each, _, _ in characters[place : place + 2])
-        straight = found.translate(STRAIGHT)
-        if letter == straight[:1] or (letter == "," and found[:1] == _LOW_QUOTE):
+        if place > first:
+            place = _next_seen(characters, place, letter)
+        if place == len(characters):
+            return None
+        raw = characters[place].raw
+        straight = characters[place].straight
+        second = _next_seen(characters, place + 1)
+        if letter in (raw, straight) or (letter == "," and raw == _LOW_QUOTE):
             place += 1
-        elif letter == '"' and straight in _DOUBLED:
-            place += 2
-        elif letter == "_" and found[:1].isspace():
-            # A word that was kept has it for white space.
-            while place < len(characters) and characters[place][0].isspace():
+        elif (
+            letter == '"'
+            and straight in _DOUBLED
+            and second < len(characters)
+            and characters[second].straight == straight
+        ):
+            place = second + 1
+        elif letter == "_" and place > first and raw.isspace():
+            while place < len(characters) and characters[place].raw.isspace():
                 place += 1
         else:
             return None
+    return place
+
+
+def _next_seen(characters: Sequence[_Character], place: int, wanted: str = "") -> int:
+    """The first place from this one on whose character the tokenizer does not leave
+    out, or is the one that is wanted.
+    """
+    while place < len(characters):
+        if characters[place].straight or characters[place].raw == wanted:
+            break
+        place += 1
     return place

@@ -110,7 +110,7 @@ STRAIGHT = str.maketrans(
 )
 # Stands between blanks for a word that is kept, while the others are found: a letter,
 # which begins a sentence, and what Unicode keeps out of texts.
-_KEPT = "X\uffff"
+KEPT = "X\uffff"
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 # The quotation mark ‚ written for a comma.
 _COMMA_BELOW = re.compile(r"‚(?=\s|$)|(?<=\d)‚(?=\d)")
@@ -214,15 +214,15 @@ def tokenise_sentence(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[s
 
 
 def _without_kept(text: str, keep: Sequence[re.Pattern[str]]) -> tuple[str, list[str]]:
-    """A text with `_KEPT` for each word that is kept, and these words in order."""
-    text = text.replace(_KEPT[-1], "") if keep else text
+    """A text with `KEPT` for each word that is kept, and these words in order."""
+    text = text.replace(KEPT[-1], "") if keep else text
     kept: list[str] = []
     parts: list[str] = []
     end = 0
     for match in _matches(keep, text):
         word = "_".join(match[0].split())
         kept += [word] if word else []
-        parts += [text[end : match.start()], f" {_KEPT} " if word else ""]
+        parts += [text[end : match.start()], f" {KEPT} " if word else ""]
         end = match.end()
     return "".join([*parts, text[end:]]), kept
 
@@ -251,7 +251,7 @@ def _next_match(
 
 def _words_of(text: str, kept: list[str]) -> list[str]:
     """The words of a sentence, with the first ones of `kept`, which are taken from it,
-    for `_KEPT`.
+    for `KEPT`.
     """
     # A zero-width space divides words of scripts without spaces.
     pieces = plain_text(text).replace("\u200b", " ").split()
@@ -260,7 +260,7 @@ def _words_of(text: str, kept: list[str]) -> list[str]:
     last = next((n for n in backwards if any(map(str.isalnum, pieces[n]))), 0)
     found = (_words(piece, place >= last) for place, piece in enumerate(pieces))
     words = list(chain.from_iterable(found))
-    return [kept.pop(0) if word == _KEPT else word for word in words] if kept else words
+    return [kept.pop(0) if word == KEPT else word for word in words] if kept else words
 
 
 @lru_cache(maxsize=1 << 17)

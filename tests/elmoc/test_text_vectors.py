@@ -59,6 +59,7 @@ def test_a_model_keeps_the_words_that_its_text_kept(elmo: ElmoC, tmp_path: Path)
         (["a", ["b"]], "mean", "text 2 is \\['b'\\] \\(list\\), not a string"),
         (["a", "这是一个没有空格的句子" * 3], None, "text 2 holds text of a script without spaces"),
         (["a"], "sum", "pooling is mean, max or None, not 'sum'"),
+        (["a", "b " * 40_001], "mean", "text 2 has a sentence of 40,001 words, more than 40,000"),
     ],
 )
 def test_errors(elmo: ElmoC, texts: object, pooling: str, said: str) -> None:
@@ -101,5 +102,7 @@ def test_the_command_says_where_an_array_would_have_gaps(
     assert not out.exists()
     assert main(["embed", str(model_path), str(source), "--out", str(out.with_suffix(".jsonl"))]) == 0
     assert [json.loads(line)["text"] for line in out.with_suffix(".jsonl").open()] == ["One.", "Two."]
+    (tmp_path / "empty.txt").write_text("\n \n")
+    assert main(["embed", str(model_path), str(tmp_path / "empty.txt"), "--out", str(out)]) == 1
     assert main(["embed", str(model_path), str(source), "--out", "out.txt"]) == 1
     assert capsys.readouterr().err.endswith("out.txt: --out ends in .npy, .parquet, .jsonl\n")

@@ -1,4 +1,4 @@
-"""The optimiser: its updates are those of its settings, and bounded; Adam's formula is PyTorch's."""
+"""The optimiser: its updates are those of their formulas."""
 
 import copy
 import math
@@ -14,6 +14,7 @@ from pretrain.optimiser import AdamSettings, SgdSettings, clip_gradients, new_ad
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
+from tests.references import adam_weights
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.output_layers import SHARED
@@ -33,10 +34,19 @@ def step(optimiser: torch.optim.Optimizer, parameters: list[torch.Tensor], gradi
     optimiser.step()
 
 
-def test_adam_has_the_numbers_of_its_settings() -> None:
-    settings = AdamSettings(beta1=0.8, beta2=0.9, epsilon=1e-4)
-    [group] = settings.new(weights(), torch.device("cpu")).param_groups
-    assert (group["betas"], group["eps"], group["weight_decay"], group["amsgrad"]) == ((0.8, 0.9), 1e-4, 0, False)
+def test_updates_are_those_of_the_formula() -> None:
+    config = AdamSettings(beta1=0.8, beta2=0.9, epsilon=1e-4)
+    parameters, random = weights(), np.random.default_rng(2)
+    before = [parameter.double().numpy().copy() for parameter in parameters]
+    gradients = [[random.normal(size=parameter.shape) for parameter in parameters] for _ in range(5)]
+    optimiser = config.new(parameters, torch.device("cpu"))
+    for each in gradients:
+        step(optimiser, parameters, each)
+    for index, parameter in enumerate(parameters):
+        expected = adam_weights(
+            before[index], [each[index] for each in gradients], rate=0.1, betas=(0.8, 0.9), epsilon=1e-4
+        )
+        np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_sgd_goes_against_the_gradient() -> None:

@@ -88,6 +88,7 @@ class ElmocComponent:
         self._subword_pooling = subword_pooling
         self._memo_words = memo_words
         self._memo: dict[tuple[str, ...], np.ndarray] = {}
+        self._words_in_memo = 0
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
 
@@ -114,6 +115,7 @@ class ElmocComponent:
                 )
             self._elmo = elmo
             self._memo.clear()
+            self._words_in_memo = 0
             self._fingerprint = name
         return self._elmo
 
@@ -153,6 +155,8 @@ class ElmocComponent:
 
     def _vectors_of(self, sentences: Sequence[Span]) -> list[np.ndarray]:
         """float32 [n, width] of each sentence: kept, or computed."""
+        # When the model is loaded, what is kept of another goes.
+        elmo = self.elmo
         names = [tuple(token.text for token in each) for each in sentences]
         unread = {
             name: each
@@ -160,16 +164,15 @@ class ElmocComponent:
             if name not in self._memo
         }
         vectors = token_vectors(
-            self.elmo, unread.values(), self._layers, batch_size=self._batch_size
+            elmo, unread.values(), self._layers, batch_size=self._batch_size
         )
         read = {name: rows.numpy() for name, rows in zip(unread, vectors, strict=True)}
-        words = sum(map(len, self._memo))
         for name, rows in read.items():
-            words += len(name)
             # What is kept first stays: of a text that is read in turn, the words that
             # were used longest ago are those that are needed next.
-            if words <= self._memo_words:
+            if self._words_in_memo + len(name) <= self._memo_words:
                 self._memo[name] = rows
+                self._words_in_memo += len(name)
         return [read[name] if name in read else self._memo[name] for name in names]
 
     def find_listeners(self, component: Any) -> None:
@@ -289,7 +292,7 @@ def _upstream(model: Model) -> ElmocComponent:
     component = model.attrs[UPSTREAM]
     if component is None:
         raise InputError(
-            "elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one "
+            "elmoc.TensorTok2Vec finds no component elmoc before its own: add one "
             "to the pipeline"
         )
     return component

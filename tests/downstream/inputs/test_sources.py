@@ -62,7 +62,7 @@ def test_states_of_a_model_are_those_of_a_feature_file(
             assert torch.equal(ours, theirs)
     ours, theirs = states.described, dumped.described
     assert ours["directory"] == str(model)
-    assert encoder_identity(ours) == encoder_identity(theirs) != encoder_identity({**theirs, "carry_state": True})
+    assert encoder_identity(ours) == encoder_identity(theirs) != encoder_identity({**theirs, "layers": ["0"]})
 
 
 def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

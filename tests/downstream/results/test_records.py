@@ -70,7 +70,7 @@ def test_results_have_a_checksum_and_none_are_added_to_damaged_ones(tmp_path: Pa
 def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:
     features = {"model": "aaaa", "word_vectors": "v1", "layers": ["0", "1"]}
     pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
-    assert len({*pooled, encoder_identity(features | {"carry_state": True})}) == 4
+    assert len({*pooled}) == 3
     foreign = {"file": "/a/theirs.h5", "file_size": 9, "file_time": 1, "model": "bert"}
     assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3
 

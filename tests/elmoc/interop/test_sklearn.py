@@ -1,19 +1,24 @@
 """scikit-learn: raw texts to vectors in its pipelines and searches."""
 
 import pickle
+import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.interop.sklearn import ElmocVectorizer
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.sources import RandomVectors
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
+from tests.tiny import tiny_model
 
 from elmoc import ElmoC
 
@@ -88,13 +93,41 @@ def test_a_table_of_pandas(vectorizer: ElmocVectorizer) -> None:
         vectorizer.fit(table)
 
 
-def test_errors(vectorizer: ElmocVectorizer, tmp_path: Path) -> None:
+def test_another_model_is_refused_and_one_that_has_changed_is_read_anew(
+    vectorizer: ElmocVectorizer, model_path: Path, tmp_path: Path
+) -> None:
+    vectorizer.set_params(model=model_path)
+    before = vectorizer.fit_transform(TEXTS)
+    # The same encoder on other word vectors.
+    write_model_directory(tmp_path / "other", tiny_model(vectors=RandomVectors(seed=8, size=4)))
+    for other in (tmp_path / "other", model_path):
+        if other == model_path:
+            shutil.rmtree(model_path)
+            write_model_directory(model_path, tiny_model(vectors=RandomVectors(seed=8, size=4)))
+        with pytest.raises(InputError, match=r"is not the model that this was fitted with$"):
+            vectorizer.set_params(model=other).transform(TEXTS)
+    assert np.abs(vectorizer.fit_transform(TEXTS) - before).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "said"),
+    [
+        ([1], {}, "text 1 is 1"),
+        ("a text", {}, "texts are a list of strings, or one column"),
+        (None, {}, "texts are a list of strings, or one column"),
+        ({"a": "text"}, {}, "texts are a list of strings, or one column"),
+        ([], {}, "there are no texts"),
+        (["a"], {"pooling": None}, "pooling is mean, max, sif, not None"),
+        (["a"], {"pooling": "sum"}, "pooling is mean, max, sif, not 'sum'"),
+    ],
+)
+def test_errors(vectorizer: ElmocVectorizer, texts: Any, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=f"^{said}"):
+        vectorizer.set_params(**settings).fit_transform(texts)
+
+
+def test_it_is_fitted_first(vectorizer: ElmocVectorizer) -> None:
     with pytest.raises(NotFittedError):
         vectorizer.transform(TEXTS)
-    with pytest.raises(InputError, match=r"^text 1 is 1"):
-        vectorizer.fit([1])  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"^texts are a list of strings, or one column"):
-        vectorizer.fit("a text")
-    vectorizer.fit(TEXTS).fingerprint_ = "another"
-    with pytest.raises(InputError, match=r"is not the model that this was fitted with$"):
-        vectorizer.transform(TEXTS)
+    with pytest.raises(NotFittedError):
+        vectorizer.fit(TEXTS).set_params(pooling="sif").transform(TEXTS)

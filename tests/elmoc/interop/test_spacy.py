@@ -306,6 +306,13 @@ def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
                 np.testing.assert_array_equal(doc.tensor, tensor)
         assert read == after
     assert pickle.loads(pickle.dumps(nlp.get_pipe("elmoc").__getstate__()))["_memo"] == {}
+    # What was kept of a model goes with it.
+    nlp = pipeline(model_path, memo_words=9)
+    list(nlp.pipe(texts))
+    nlp.from_bytes(nlp.to_bytes())
+    read.clear()
+    np.testing.assert_array_equal(next(iter(nlp.pipe(texts))).tensor, expected[0])
+    assert read == [9]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +320,9 @@ def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
 )
 def test_a_config_trains_by_itself_on_the_tensors(kind: str, metric: str, model_path: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.cfg"
+    assert main(["spacy-config", kind, str(config), "--model", str(model_path), "--lang", "xx1"]) == 1
     assert main(["spacy-config", kind, str(config), "--model", str(model_path)]) == 0
+    assert main(["spacy-config", kind, str(config), "--model", str(model_path)]) == 1, "it is there already"
     blank = spacy.blank("en")
     for split, count in (("train", 64), ("dev", 20)):
         docs = []

@@ -25,7 +25,8 @@ def test_a_package_of_a_model_is_found_by_its_name(
     told = source / "elmoc_model_tiny-0.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Name: elmoc-model-tiny\nVersion: 0\n")
-    (told / "entry_points.txt").write_text(f"[{group}]\n" + "".join(f"{key}={named[key]}\n" for key in named))
+    lines = [f"[{group}]", *(f"{key}={named[key]}" for key in named), "broken=not_there.at_all"]
+    (told / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(source)
     assert find_spec("elmoc_model_tiny") is not None
     elmo = ElmoC.from_pretrained("tiny", precision="float32")

@@ -12,7 +12,17 @@ from downstream.tasks.ner.tags import bio_to_bioul
 from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence
 from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, words_of
-from tests.references import crf_negative_log_likelihood
+from tests.references import conlleval_f1, crf_negative_log_likelihood
+
+
+def tagged(*tags: str) -> list[TaggedSentence]:
+    """Sentences of which only the tags matter."""
+    return [TaggedSentence(TaskSentence(("x",) * len(line.split()), "f", 1), line.split()) for line in tags]
+
+
+def entity_f1(examples: list[TaggedSentence], predictions: list[list[str]]) -> float:
+    counts = sum(TASK.count(*pair) for pair in zip(examples, predictions, strict=True))
+    return float(TASK.metrics(np.asarray(counts))["entity F1"])
 
 
 def ten_examples() -> list[TaggedSentence]:
@@ -22,19 +32,14 @@ def ten_examples() -> list[TaggedSentence]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "counts"),
-    [
-        ("B-A I-A O B-B", "B-A I-A O B-A", [1, 2, 2]),
-        ("B-A I-A B-A", "B-A I-A I-A", [0, 2, 1]),  # both boundaries
-        ("B-A B-A", "B-A I-B", [1, 2, 2]),  # an I of another type begins an entity
-        ("O I-B-C I-B-C", "O B-B-C I-B-C", [1, 1, 1]),  # and one that follows O
-        ("O", "O", [0, 0, 0]),
-    ],
-)
-def test_entities_are_counted_as_conlleval_does(gold: str, predicted: str, counts: list[int]) -> None:
-    example = TaggedSentence(TaskSentence(("x",) * len(gold.split()), "f", 1), gold.split())
-    assert TASK.count(example, predicted.split()).tolist() == counts
+def test_entity_f1_of_random_tags_is_conllevals() -> None:
+    generator = np.random.default_rng(0)
+    tags = ["O", "O", "B-A", "I-A", "B-B", "I-B", "I-B-C"]
+    for _ in range(50):
+        gold, predicted = ([list(generator.choice(tags, size=9)) for _ in range(4)] for _ in range(2))
+        predicted[0] = gold[0]
+        score = entity_f1(tagged(*(" ".join(line) for line in gold)), predicted)
+        assert score == pytest.approx(conlleval_f1(gold, predicted))
 
 
 def probe_of(examples: list[TaggedSentence]) -> NerProbe:
