@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shlex
@@ -106,3 +107,22 @@ def run_command_of_page(command: str) -> None:
     words = [sys.executable, "-m", *shlex.split(command, comments=True)]
     done = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+@pytest.mark.slow
+def test_the_notebook_prints_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cell runs, and prints the same words, and numbers within a few hundredths."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    notebook = json.loads((ROOT / "docs/senses.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile("".join(cell["source"]), "senses.ipynb", "exec"), names)
+            shown = "".join(line for output in cell["outputs"] for line in output.get("text", ()))
+            number = r"\d+\.\d+"
+            assert re.sub(number, "N", printed.getvalue()) == re.sub(number, "N", shown)
+            numbers = [list(map(float, re.findall(number, text))) for text in (printed.getvalue(), shown)]
+            assert numbers[0] == pytest.approx(numbers[1], rel=0.03, abs=0.03)
