@@ -135,7 +135,7 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     """
     if not os.path.isdir(source):
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
-    model = ElmoC.from_pretrained(source)
+    model = ElmoC.from_pretrained(source, precision="float32")
     states = model.embed_batch([[word] for word in words])
     layer_0 = np.stack([each[0, 0].numpy() for each in states])
     if isinstance(model.word_vectors, SubwordVectors):

@@ -47,7 +47,10 @@ def run(options: Options) -> None:
     size = int(float(options.size.removesuffix("MB")) * 10**6)
     # Packing takes minutes: an output that is there is told before.
     with locked(options.output, new=True):
-        elmo = ElmoC.from_pretrained(options.model, vectors=options.vectors)
+        # What packing changes is compared with no other rounding.
+        elmo = ElmoC.from_pretrained(
+            options.model, vectors=options.vectors, precision="float32"
+        )
         packed = pack(elmo, size, weight_type=options.weights, text=options.text)
         packed.save_pretrained(options.output)
     say(
