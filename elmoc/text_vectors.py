@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, buffered
+from elmoc.devices import CPU
 from elmoc.encoding import SentenceEncoder
 from elmoc.errors import InputError, reading, shortened
 from elmoc.features.options import MOST_WORDS
@@ -75,12 +76,13 @@ def pooled_texts(
     def average(states: Tensor) -> Tensor:
         return states.mean(dim=0)
 
-    vectors = []
+    pool = _POOLED[pooling]
+    vectors = [np.zeros((0, elmo.width), dtype=np.float32)]
     for _, _, parts in _encoded(elmo, texts, average, batch_size, show_progress):
-        words = torch.cat([torch.zeros(0, elmo.width), *parts])
-        empty = torch.zeros(elmo.width)
-        vectors.append(_POOLED[pooling](words, dim=0) if len(words) else empty)
-    return torch.stack(vectors).numpy() if vectors else np.zeros((0, elmo.width), "f4")
+        words = torch.cat([_no_words(1, elmo)[0], *parts])
+        pooled = pool(words, dim=0) if len(words) else words.new_zeros(elmo.width)
+        vectors.append(pooled.unsqueeze(0).numpy())
+    return np.concatenate(vectors)
 
 
 def text_states(
@@ -95,9 +97,13 @@ def text_states(
         elmo, texts, lambda states: states, batch_size, show_progress
     ):
         words = list(chain.from_iterable(sentences))
-        empty = torch.zeros(elmo.layers, 0, elmo.width)
-        states = torch.cat([empty, *parts], dim=1)
+        states = torch.cat([_no_words(elmo.layers, elmo), *parts], dim=1)
         yield TextStates(text, words, states)
+
+
+def _no_words(layers: int, elmo: SentenceEncoder) -> Tensor:
+    """The layer states [layers, 0, 2P] of no words."""
+    return torch.zeros(layers, 0, elmo.width, dtype=torch.float32, device=CPU)
 
 
 def _encoded(

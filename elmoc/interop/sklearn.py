@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -121,7 +120,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         states = text_states(elmo, texts, batch_size=self.batch_size)
         for vector, own in zip(vectors, states, strict=True):
             weights = [self.word_weights_.get(word, 1.0) for word in own.words]
-            summed = torch.tensor(weights) @ own.states.mean(dim=0)
+            summed = np.array(weights, np.float32) @ own.states.mean(dim=0).numpy()
             vector[:] = summed / max(1, len(weights))
         return vectors
 

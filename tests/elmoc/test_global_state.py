@@ -59,7 +59,9 @@ def state() -> list[Any]:
 
 def frozen(path: Path) -> tuple[ElmoC, list[Tensor]]:
     elmo = ElmoC.from_pretrained(path)
-    return elmo, [*elmo.embed_batch(SENTENCES), *ElmoEmbedding(elmo).states(SENTENCES)]
+    texts = [torch.from_numpy(elmo.embed_texts(["The cat sat. Stop!", ""], pooling=each)) for each in ("mean", "max")]
+    texts += [each.states for each in elmo.embed_texts(["The cat sat.", ""], pooling=None)]
+    return elmo, [*texts, *elmo.embed_batch(SENTENCES), *ElmoEmbedding(elmo).states(SENTENCES)]
 
 
 def trained(elmo: ElmoC) -> list[Tensor]:
