@@ -53,7 +53,6 @@ class AllenNLPLayer(nn.Module):
         inputs: Tensor,
         state: LSTMState | None,
         *,
-        lengths: None,
         dropout_mask: None,
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""

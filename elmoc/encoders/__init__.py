@@ -141,15 +141,14 @@ class Encoder(nn.Module, ABC):
         inputs: Tensor,
         state: EncoderState | None = None,
         *,
-        lengths: Tensor | None = None,
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """The layer states of a window.
 
         Args:
-            inputs: [B, T, P], from the input layer, in reading order.
+            inputs: [B, T, P], from the input layer, in reading order. A batch may be
+                padded at its end: the states of a word depend on no word after it.
             state: that after the window before; None is the state before any word.
-            lengths: int [B], for batches padded at the end, or None.
             dropout_masks: from `draw_dropout_masks`, which is called where None is
                 given.
         """

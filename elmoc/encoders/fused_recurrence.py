@@ -66,7 +66,7 @@ class Gradients(NamedTuple):
 
     # A [T, B, P]
     outputs: Tensor
-    # A [B, P]: what reaches h_t from the steps after it
+    # A [B, P]: what reaches the last h from after the window
     hidden: Tensor
     # A [B, C]: what reaches c_t from the steps after it
     cell: Tensor
@@ -134,11 +134,8 @@ def fused_recurrence(
     if isinstance(kernels, str):
         return plain_recurrence(inputs, state, weights, options)
     mask = options.dropout_mask
-    lengths = options.lengths
-    options = options._replace(
-        dropout_mask=None if mask is None else mask.to(accumulated).contiguous(),
-        lengths=None if lengths is None else lengths.to(inputs.device, torch.int64),
-    )
+    if mask is not None:
+        options = options._replace(dropout_mask=mask.to(accumulated).contiguous())
     recorded = torch.is_grad_enabled()
     # Triton launches its kernels on the current GPU; autograd's thread, which runs the
     # backward pass, has that set
@@ -190,25 +187,22 @@ class _FusedLayer(torch.autograd.Function):
         for step in range(time):
             own = step % len(gates)
             run(
-                step,
                 GatesForward(
                     step_product(joined[step], gates[own]),
                     cells[step % len(cells)],
                     gates[own],
                     cells[(step + 1) % len(cells)],
                     gated_cell,
-                ),
+                )
             )
             matmul_into(projected[own], projection_product, gated_cell)
             run(
-                step,
                 OutputForward(
                     projected[own],
-                    joined[step, :, width:],
+                    outputs[step],
                     joined[step + 1, :, width:],
                     moments[own],
-                    outputs[step],
-                ),
+                )
             )
         if kept:
             # the weights are saved so that changing one before the backward pass is an
@@ -253,7 +247,6 @@ class _FusedLayer(torch.autograd.Function):
         run = partial(kernels.run, weights, options)
         for step in reversed(range(time)):
             run(
-                step,
                 OutputBackward(
                     grads.outputs[step],
                     grads.hidden,
@@ -262,12 +255,11 @@ class _FusedLayer(torch.autograd.Function):
                     activations.moments[step],
                     grads.projected[step],
                     grads.norm,
-                ),
+                )
             )
             # the gradients of the gates take the gates' place
             gates = activations.gates[step]
             run(
-                step,
                 GatesBackward(
                     projection_gradient(grads.projected[step], grad_gated_cell),
                     activations.cells[step + 1],
@@ -276,16 +268,13 @@ class _FusedLayer(torch.autograd.Function):
                     grads.gated_cells[step],
                     grads.cell,
                     grads.bias,
-                ),
+                )
             )
             matmul_into(grads.joined[step], step_gradient, gates)
-        before = grads.joined[0, :, -size:].to(grads.hidden.dtype)
-        if options.lengths is not None:
-            before = torch.where(options.lengths.unsqueeze(1) > 0, before, grads.hidden)
         return (
             *[None] * 4,
             grads.joined[:, :, :-size].transpose(0, 1),
-            before,
+            grads.joined[0, :, -size:],
             grads.cell,
             *weight_gradients(weights, activations, grads),
         )

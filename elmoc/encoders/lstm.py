@@ -107,7 +107,6 @@ class ProjectedLstmLayer(nn.Module):
         inputs: Tensor,
         state: LSTMState | None = None,
         *,
-        lengths: Tensor | None = None,
         dropout_mask: Tensor | None = None,
     ) -> tuple[Tensor, LSTMState]:
         """One window.
@@ -115,7 +114,7 @@ class ProjectedLstmLayer(nn.Module):
         Args:
             inputs: [B, T, P].
             state: before the first step; None is zero state.
-            lengths, dropout_mask: see `RecurrenceOptions`.
+            dropout_mask: see `RecurrenceOptions`.
 
         Returns:
             The outputs [B, T, P], and the state after the last step.
@@ -129,7 +128,7 @@ class ProjectedLstmLayer(nn.Module):
             inputs,
             state,
             self.weights(),
-            self.options(dropout_mask=dropout_mask, lengths=lengths),
+            self.options(dropout_mask=dropout_mask),
         )
 
     def weights(self) -> RecurrenceWeights:
@@ -143,16 +142,13 @@ class ProjectedLstmLayer(nn.Module):
             None if self.norm is None else self.norm.bias,
         )
 
-    def options(
-        self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None
-    ) -> RecurrenceOptions:
+    def options(self, *, dropout_mask: Tensor | None = None) -> RecurrenceOptions:
         """The options for the recurrence over a window."""
         return RecurrenceOptions(
             cell_clip=self.sizes.cell_clip,
             projection_clip=self.sizes.projection_clip,
             norm_epsilon=0.0 if self.norm is None else self.norm.eps,
             dropout_mask=dropout_mask,
-            lengths=lengths,
         )
 
 
@@ -208,7 +204,6 @@ class LstmStack(Encoder):
         inputs: Tensor,
         state: EncoderState | None = None,
         *,
-        lengths: Tensor | None = None,
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is an `LSTMState`."""
@@ -217,9 +212,7 @@ class LstmStack(Encoder):
         new_state = []
         for index, layer in enumerate(self.layers):
             before = None if state is None else LSTMState._make(state.layers[index])
-            outputs, after = layer(
-                inputs, before, lengths=lengths, dropout_mask=masks[index]
-            )
+            outputs, after = layer(inputs, before, dropout_mask=masks[index])
             if self.residual and index > 0:
                 outputs = outputs + inputs
             layer_states.append(outputs)

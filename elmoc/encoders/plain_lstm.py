@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import (
     Encoder,
@@ -64,7 +63,6 @@ class PlainLstm(Encoder):
         inputs: Tensor,
         state: EncoderState | None = None,
         *,
-        lengths: Tensor | None = None,
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
@@ -76,43 +74,27 @@ class PlainLstm(Encoder):
             before = None
             if state is not None:
                 before = tuple(each.unsqueeze(0) for each in state.layers[index])
-            outputs, after = run_padded(layer, x, before, lengths)
+            outputs, after = run_layer(layer, x, before)
             x = dropped(outputs, masks[index + 1])
             layer_states.append(x)
             new_state.append(tuple(each.squeeze(0) for each in after))
         return EncoderOutput(layer_states, EncoderState(tuple(new_state)))
 
 
-def run_padded(
-    layer: nn.RNNBase, inputs: Tensor, state: Any, lengths: Tensor | None
-) -> tuple[Tensor, Any]:
-    """One of PyTorch's recurrent layers over a batch that is padded at the end.
+def run_layer(layer: nn.RNNBase, inputs: Tensor, state: Any) -> tuple[Tensor, Any]:
+    """One of PyTorch's recurrent layers over a window, on a GPU without autocast.
 
     Args:
         layer: of one level and one direction, batch first.
         inputs: [B, T, P].
         state: the layer's own, before the first word; None is zero.
-        lengths: int [B], at least 1; None where nothing is padded.
 
     Returns:
-        Outputs [B, T, P], zero past a length, and the state after the last word of each
-        row.
+        Outputs [B, T, P], and the state after the last word.
     """
     kind = inputs.device.type
     if kind != "cpu" and torch.is_autocast_enabled(kind):
         # autocast would run the layer in float16 on a GPU, which loses small gradients
         with torch.autocast(kind, enabled=False):
-            return run_padded(layer, inputs.float(), state, lengths)
-    if lengths is None:
-        outputs, after = layer(inputs, state)
-        return outputs, after
-    read, after = layer(
-        pack_padded_sequence(
-            inputs, lengths.cpu(), batch_first=True, enforce_sorted=False
-        ),
-        state,
-    )
-    outputs, _ = pad_packed_sequence(
-        read, batch_first=True, total_length=inputs.shape[1]
-    )
-    return outputs, after
+            return layer(inputs.float(), state)
+    return layer(inputs, state)

@@ -50,9 +50,6 @@ class RecurrenceOptions(NamedTuple):
     # [B, P], one mask for the whole window (already divided by the keep probability),
     # or None.
     dropout_mask: Tensor | None
-    # int [B], for batches padded at the end, or None: past its length a stream's
-    # outputs are zero and its state stands still.
-    lengths: Tensor | None
 
 
 # A function that steps through time as `plain_recurrence` does.
@@ -85,42 +82,33 @@ def plain_recurrence(
     Returns:
         The outputs h [B, T, P], and the state after the last step.
     """
-    cell_clip, projection_clip, norm_epsilon, dropout_mask, lengths = options
+    cell_clip, projection_clip, norm_epsilon, dropout_mask = options
     hidden, cell = state
     outputs = []
     # [B, T, 4C]: the input product of all steps at once
     input_gates = F.linear(inputs, weights.input, weights.bias)
-    for step, gates_x in enumerate(input_gates.unbind(1)):
+    for gates_x in input_gates.unbind(1):
         # [B, 4C]
         gates = gates_x + F.linear(hidden, weights.hidden)
         # [B, C] each
         i, f, g, o = gates.chunk(4, dim=1)
-        new_cell = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * cell
+        cell = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * cell
         if cell_clip:
-            new_cell = new_cell.clamp(-cell_clip, cell_clip)
-        gated_cell = torch.sigmoid(o) * torch.tanh(new_cell)
+            cell = cell.clamp(-cell_clip, cell_clip)
+        gated_cell = torch.sigmoid(o) * torch.tanh(cell)
         # [B, P]
-        new_hidden = F.linear(gated_cell, weights.projection)
+        hidden = F.linear(gated_cell, weights.projection)
         if projection_clip:
-            new_hidden = new_hidden.clamp(-projection_clip, projection_clip)
+            hidden = hidden.clamp(-projection_clip, projection_clip)
         if weights.norm_weight is not None:
-            new_hidden = F.layer_norm(
-                new_hidden,
-                new_hidden.shape[-1:],
+            hidden = F.layer_norm(
+                hidden,
+                hidden.shape[-1:],
                 weights.norm_weight,
                 weights.norm_bias,
                 norm_epsilon,
             )
         if dropout_mask is not None:
-            new_hidden = new_hidden * dropout_mask
-        output = new_hidden
-        if lengths is not None:
-            # [B, 1]
-            active = (step < lengths).unsqueeze(1)
-            new_hidden = torch.where(active, new_hidden, hidden)
-            new_cell = torch.where(active, new_cell, cell)
-            output = torch.where(active, output, torch.zeros_like(output))
-        hidden = new_hidden
-        cell = new_cell
-        outputs.append(output)
+            hidden = hidden * dropout_mask
+        outputs.append(hidden)
     return torch.stack(outputs, dim=1), LSTMState(hidden, cell)

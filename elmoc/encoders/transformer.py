@@ -94,12 +94,9 @@ class Transformer(Encoder):
         inputs: Tensor,
         state: EncoderState | None = None,
         *,
-        lengths: Tensor | None = None,
         dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
-        """See `Encoder`; the state is empty. Padding stands at the end, where no word
-        attends to it.
-        """
+        """See `Encoder`; the state is empty."""
         masks = dropout_masks or self.draw_dropout_masks(*inputs.shape[:2])
         layer_states = [inputs]
         _, time, size = inputs.shape

@@ -63,14 +63,11 @@ inline float clip(float x, float limit) {
     return x < -limit ? -limit : x;
 }
 
-inline bool is_active(const int64_t *lengths, int64_t row, int64_t step) { return !lengths || step < lengths[row]; }
-
-// What every kernel takes behind its tensors: the layer's tensors (null where there is none), the step, the shape of its
-// second tensor, how far the rows of its third lie apart, and clips (infinity: none).
-#define LAYER_ARGUMENTS                                                                                              \
-    const float *bias, const float *norm_weight, const float *norm_bias, const float *mask, const int64_t *lengths, \
-        int64_t step, int64_t rows, int64_t size, int64_t stride, float cell_limit, float projection_limit,          \
-        float epsilon, int threads
+// What every kernel takes behind its tensors: the layer's tensors (null where there is none), the shape of its second
+// tensor, how far the rows of its third lie apart, and clips (infinity: none).
+#define LAYER_ARGUMENTS                                                                                                 \
+    const float *bias, const float *norm_weight, const float *norm_bias, const float *mask, int64_t rows, int64_t size, \
+        int64_t stride, float cell_limit, float projection_limit, float epsilon, int threads
 
 template <typename S>
 void gates_forward(const S *preactivation, const float *cell_before, S *gates, float *cell, S *gated_cell,
@@ -82,12 +79,6 @@ void gates_forward(const S *preactivation, const float *cell_before, S *gates, f
         S *out = gates + row * 4 * size;
         float *after = cell + row * size;
         S *m = gated_cell + row * size;
-        if (!is_active(lengths, row, step)) {
-            std::memcpy(after, before, size * sizeof(float));
-            std::memset(out, 0, 4 * size * sizeof(S));
-            std::memset(m, 0, size * sizeof(S));
-            continue;
-        }
 #pragma omp simd
         for (int64_t j = 0; j < size; ++j) {
             const float i = sigmoid(load(in[j]) + bias[j]);
@@ -122,12 +113,6 @@ void gates_backward(const S *grad_gated_cell, const float *cell, const float *ce
                 const float *before = cell_before + row * size;
                 float *gc = grad_cell + row * size;
                 S *m = gated_cell + row * size;
-                if (!is_active(lengths, row, step)) {
-                    std::memset(m + start, 0, (end - start) * sizeof(S));
-                    for (int64_t gate = 0; gate < 4; ++gate)
-                        std::memset(out + gate * size + start, 0, (end - start) * sizeof(S));
-                    continue;
-                }
 #pragma omp simd
                 for (int64_t j = start; j < end; ++j) {
                     const float i = load(out[j]), f = load(out[size + j]);
@@ -157,19 +142,12 @@ void gates_backward(const S *grad_gated_cell, const float *cell, const float *ce
 }
 
 template <typename S>
-void output_forward(const S *projected, const S *hidden_before, S *hidden, float *moments, float *outputs,
-                    LAYER_ARGUMENTS) {
+void output_forward(const S *projected, float *outputs, S *hidden, float *moments, LAYER_ARGUMENTS) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
         const S *u = projected + row * size;
         S *h = hidden + row * stride;
         float *out = outputs + row * size;
-        if (!is_active(lengths, row, step)) {
-            std::memcpy(h, hidden_before + row * stride, size * sizeof(S));
-            std::memset(out, 0, size * sizeof(float));
-            moments[2 * row] = moments[2 * row + 1] = 0.0f;
-            continue;
-        }
         float mean = 0.0f, scale = 1.0f;
         if (norm_weight) {
             float sum = 0.0f, squares = 0.0f;
@@ -207,14 +185,10 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
         S *du = grad_projected + row * size;
         float *grad_weight = grad_norm + int64_t(THREAD) * 2 * size;
         float *grad_bias = grad_weight + size;
-        if (grad_next && is_active(lengths, row, step + 1)) {
+        if (grad_next) {
             const S *next = grad_next + row * stride;
 #pragma omp simd
             for (int64_t j = 0; j < size; ++j) carry[j] = load(next[j]);
-        }
-        if (!is_active(lengths, row, step)) {
-            std::memset(du, 0, size * sizeof(S));
-            continue;
         }
         const float *grad = grad_outputs + row * size;
         const float *kept = mask ? mask + row * size : nullptr;

@@ -17,10 +17,10 @@ from elmoc.kernels.compiling import default_compiler, load_library
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-# The types of `LAYER_ARGUMENTS` in the source: five tensors of the layer; step, rows,
-# size and stride; two clips and an epsilon; threads.
+# The types of `LAYER_ARGUMENTS` in the source: four tensors of the layer; rows, size
+# and stride; two clips and an epsilon; threads.
 _LAYER_ARGUMENTS = (
-    [ctypes.c_void_p] * 5 + [ctypes.c_int64] * 4 + [ctypes.c_float] * 3 + [ctypes.c_int]
+    [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 3 + [ctypes.c_float] * 3 + [ctypes.c_int]
 )
 
 
@@ -48,7 +48,6 @@ class CompiledKernels:
         self,
         weights: RecurrenceWeights,
         options: RecurrenceOptions,
-        step: int,
         tensors: StepTensors,
     ) -> None:
         layer = (
@@ -56,7 +55,6 @@ class CompiledKernels:
             weights.norm_weight,
             weights.norm_bias,
             options.dropout_mask,
-            options.lengths,
         )
         # a null pointer says that a tensor is not there
         pointers = [
@@ -66,7 +64,6 @@ class CompiledKernels:
         rows, size = tensors[1].shape
         self._kernels[type(tensors)](
             *pointers,
-            step,
             rows,
             size,
             0 if tensors[2] is None else tensors[2].stride(0),

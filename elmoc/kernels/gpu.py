@@ -62,16 +62,6 @@ def _store_gates(place, size, inside, i, f, g, o):
 
 
 @triton.jit
-def _zeros_unless(active, i, f, g, o):
-    return (
-        tl.where(active, i, 0.0),
-        tl.where(active, f, 0.0),
-        tl.where(active, g, 0.0),
-        tl.where(active, o, 0.0),
-    )
-
-
-@triton.jit(do_not_specialize=["step"])
 def _gates_forward(
     preactivation,
     cell_before,
@@ -82,15 +72,12 @@ def _gates_forward(
     norm_weight,
     norm_bias,
     mask,
-    lengths,
-    step,
     rows,
     size,
     stride,
     cell_limit,
     projection_limit,
     epsilon,
-    PADDED: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
     NEXT: tl.constexpr,
@@ -109,16 +96,12 @@ def _gates_forward(
     before = tl.load(cell_before + row * size + column, inside, 0.0)
     c = _clipped(i * g + f * before, cell_limit)
     m = o * _tanh(c)
-    active = step < tl.load(lengths + row) if PADDED else tl.full((), 1, tl.int1)
-    c = tl.where(active, c, before)
-    m = tl.where(active, m, 0.0)
-    i, f, g, o = _zeros_unless(active, i, f, g, o)
     tl.store(cell + row * size + column, c, inside)
     tl.store(gated_cell + row * size + column, m, inside)
     _store_gates(gates + at, size, inside, i, f, g, o)
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit
 def _gates_backward(
     grad_gated_cell,
     cell,
@@ -131,15 +114,12 @@ def _gates_backward(
     norm_weight,
     norm_bias,
     mask,
-    lengths,
-    step,
     rows,
     size,
     stride,
     cell_limit,
     projection_limit,
     epsilon,
-    PADDED: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
     NEXT: tl.constexpr,
@@ -170,10 +150,6 @@ def _gates_backward(
         do = dm * t * o * (1.0 - o)
         dc = dc * f
         m = o * t
-        active = step < tl.load(lengths + row) if PADDED else tl.full((), 1, tl.int1)
-        m = tl.where(active, m, 0.0)
-        dc = tl.where(active, dc, carried)
-        di, df, dg, do = _zeros_unless(active, di, df, dg, do)
         tl.store(grad_cell + row * size + column, dc, inside)
         tl.store(gated_cell + row * size + column, m, inside)
         _store_gates(gates + at, size, inside, di, df, dg, do)
@@ -186,26 +162,22 @@ def _gates_backward(
     _store_gates(to, size, inside, i + sum_i, f + sum_f, g + sum_g, o + sum_o)
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit
 def _output_forward(
     projected,
-    hidden_before,
+    outputs,
     hidden,
     moments,
-    outputs,
     bias,
     norm_weight,
     norm_bias,
     mask,
-    lengths,
-    step,
     rows,
     size,
     stride,
     cell_limit,
     projection_limit,
     epsilon,
-    PADDED: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
     NEXT: tl.constexpr,
@@ -227,17 +199,11 @@ def _output_forward(
         )
     if MASK:
         value = value * tl.load(mask + row * size + column, inside, 0.0)
-    out = value
-    if PADDED:
-        active = step < tl.load(lengths + row)
-        before = _load(hidden_before + row * stride + column, inside)
-        out = tl.where(active, value, 0.0)
-        value = tl.where(active, value, before)
     tl.store(hidden + row * stride + column, value, inside)
-    tl.store(outputs + row * size + column, out, inside)
+    tl.store(outputs + row * size + column, value, inside)
 
 
-@triton.jit(do_not_specialize=["step"])
+@triton.jit
 def _output_backward(
     grad_outputs,
     grad_hidden,
@@ -250,15 +216,12 @@ def _output_backward(
     norm_weight,
     norm_bias,
     mask,
-    lengths,
-    step,
     rows,
     size,
     stride,
     cell_limit,
     projection_limit,
     epsilon,
-    PADDED: tl.constexpr,
     NORM: tl.constexpr,
     MASK: tl.constexpr,
     NEXT: tl.constexpr,
@@ -272,14 +235,11 @@ def _output_backward(
     sum_bias = tl.zeros((BLOCK,), tl.float32)
     for number in range(part, rows, parts):
         row = tl.cast(number, tl.int64)
-        length = tl.load(lengths + row) if PADDED else step + 2
-        carried = tl.load(grad_hidden + row * size + column, inside, 0.0)
         if NEXT:
-            following = _load(grad_next + row * stride + column, inside)
-            carried = tl.where(step + 1 < length, following, carried)
-            tl.store(grad_hidden + row * size + column, carried, inside)
+            carried = _load(grad_next + row * stride + column, inside)
+        else:
+            carried = tl.load(grad_hidden + row * size + column, inside, 0.0)
         grad = tl.load(grad_outputs + row * size + column, inside, 0.0) + carried
-        grad = tl.where(step < length, grad, 0.0)
         if MASK:
             grad = grad * tl.load(mask + row * size + column, inside, 0.0)
         value = _load(projected + row * size + column, inside)
@@ -317,7 +277,6 @@ class TritonKernels:
         self,
         weights: RecurrenceWeights,
         options: RecurrenceOptions,
-        step: int,
         tensors: StepTensors,
     ) -> None:
         rows, size = tensors[1].shape
@@ -333,15 +292,12 @@ class TritonKernels:
             weights.norm_weight,
             weights.norm_bias,
             options.dropout_mask,
-            options.lengths,
-            step,
             rows,
             size,
             0 if tensors[2] is None else tensors[2].stride(0),
             options.cell_clip or math.inf,
             options.projection_clip or math.inf,
             options.norm_epsilon,
-            PADDED=options.lengths is not None,
             NORM=weights.norm_weight is not None,
             MASK=options.dropout_mask is not None,
             NEXT=tensors[2] is not None,

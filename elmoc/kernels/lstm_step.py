@@ -40,20 +40,20 @@ class OutputForward(NamedTuple):
     """h_t from the projection."""
 
     projected: Tensor  # S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip
-    hidden_before: Tensor  # S [B, P], rows may lie apart: h_{t-1}
-    # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
-    hidden: Tensor
+    outputs: Tensor  # A [B, P], written: h_t
+    hidden: Tensor  # S [B, P], rows may lie apart, written: h_t
     moments: Tensor  # A [B, 2], written: mean and 1/deviation of the clipped projection
-    outputs: Tensor  # A [B, P], written: h_t, or zero where a stream has ended
 
 
 class OutputBackward(NamedTuple):
     """The mirror of `OutputForward`."""
 
     grad_outputs: Tensor  # A [B, P]
-    grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
-    # S [B, P], rows may lie apart: what the next step adds to that; None at the last
-    # step
+    # A [B, P], perhaps overwritten: at the last step, what reaches h_t from after the
+    # window
+    grad_hidden: Tensor
+    # S [B, P], rows may lie apart: what reaches h_t from the next step; None at the
+    # last step
     grad_next: Tensor | None
     projected: Tensor  # S [B, P]
     moments: Tensor  # A [B, 2]
@@ -96,15 +96,13 @@ class StepKernels(Protocol):
         self,
         weights: RecurrenceWeights,
         options: RecurrenceOptions,
-        step: int,
         tensors: StepTensors,
     ) -> None:
         """Run the kernel of these tensors.
 
         Args:
             weights: of the layer, in A.
-            options: of the window; the dropout mask is in A, lengths are int64, both
-                contiguous and on the device.
-            step: the number of the step.
+            options: of the window; the dropout mask is in A, contiguous and on the
+                device.
             tensors: of the step.
         """

@@ -9,7 +9,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import choose_kernels
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.plain_lstm import run_padded
+from elmoc.encoders.plain_lstm import run_layer
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker, stream_batches
@@ -89,8 +89,7 @@ def test_streaming_takes_no_more_memory_as_it_goes(tiny_corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("lengths", [None, [5, 1, 0, 3]])
-def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | None, number: int) -> None:
+def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(number: int) -> None:
     if number >= torch.cuda.device_count():
         pytest.skip("there is one GPU")
     device = torch.device("cuda", number)  # whichever is the current one
@@ -105,25 +104,23 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     )
     fused.load_state_dict(plain.state_dict())
     vectors, masks = torch.randn(4, 5, 6, device=device), plain.encoder.draw_dropout_masks(4, 5)
-    padded = None if lengths is None else torch.tensor(lengths, device=device)
     tops = []
     for encoder in (plain, fused):
-        tops.append(encoder(vectors, dropout_masks=masks, lengths=padded).layer_states[-1])
+        tops.append(encoder(vectors, dropout_masks=masks).layer_states[-1])
         tops[-1].square().sum().backward()
     torch.testing.assert_close(tops[1], tops[0], atol=1e-4, rtol=1e-4)
     for name, parameter in plain.named_parameters():
         torch.testing.assert_close(fused.get_parameter(name).grad, parameter.grad, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("lengths", [None, torch.tensor([5, 2, 3])])
-def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast(lengths: torch.Tensor | None) -> None:
+def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast() -> None:
     torch.manual_seed(0)
     layer = torch.nn.LSTM(8, 8, batch_first=True, device="cuda")
     inputs, state = torch.randn(3, 5, 8, device="cuda"), tuple(torch.randn(2, 1, 3, 8, device="cuda"))
     gradients = []
     for enabled in (False, True):
         with torch.autocast("cuda", torch.bfloat16, enabled=enabled):
-            outputs, after = run_padded(layer, inputs, state, lengths)
+            outputs, after = run_layer(layer, inputs, state)
         assert {each.dtype for each in (outputs, *after)} == {torch.float32}
         gradients.append(torch.autograd.grad(1e-9 * outputs.sum(), [*layer.parameters()]))  # 0 in float16
     for ours, theirs in zip(gradients[1], gradients[0], strict=True):

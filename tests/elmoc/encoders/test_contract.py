@@ -50,12 +50,12 @@ def encoder_of(kind: str, *, fast: bool, dropout: float = 0.0) -> Encoder:
     return encoder.train(dropout > 0)
 
 
-def padded_batch() -> tuple[Tensor, Tensor]:
-    """[B, T, P] with large numbers for padding, and the lengths [B]."""
+def padded_batch() -> Tensor:
+    """[B, T, P] with large numbers for padding."""
     inputs = torch.randn(len(LENGTHS), max(LENGTHS), P, generator=torch.Generator().manual_seed(1))
     for row, length in enumerate(LENGTHS):
         inputs[row, length:] = 100.0
-    return inputs, torch.tensor(LENGTHS)
+    return inputs
 
 
 def tensors_of(output: EncoderOutput) -> list[Tensor]:
@@ -70,7 +70,7 @@ def assert_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:
 
 
 def test_there_is_a_state_for_each_layer_and_the_lowest_is_what_was_read(kind: str, fast: bool) -> None:
-    inputs, _ = padded_batch()
+    inputs = padded_batch()
     output = encoder_of(kind, fast=fast)(inputs)
     assert torch.equal(output.layer_states[0], inputs)
     assert [each.shape for each in output.layer_states] == [inputs.shape] * 3
@@ -80,12 +80,11 @@ def test_there_is_a_state_for_each_layer_and_the_lowest_is_what_was_read(kind: s
 
 def test_padded_batches_are_single_sentences(kind: str, fast: bool) -> None:
     encoder = encoder_of(kind, fast=fast)
-    inputs, lengths = padded_batch()
-    together = encoder(inputs, lengths=lengths)
+    inputs = padded_batch()
+    together = encoder(inputs)
     for row, length in enumerate(LENGTHS):
         alone = encoder(inputs[row : row + 1, :length])
         assert_equal([each[row, :length] for each in together.layer_states], [each[0] for each in alone.layer_states])
-        assert_equal([each[row] for each in tensors_of(together)], [each[0] for each in tensors_of(alone)])
 
 
 def test_carried_state_is_one_long_sentence(kind: str, fast: bool) -> None:
@@ -106,11 +105,11 @@ def test_carried_state_is_one_long_sentence(kind: str, fast: bool) -> None:
 
 def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool) -> None:
     encoder = encoder_of(kind, fast=fast, dropout=0.3)
-    inputs, lengths = padded_batch()
+    inputs = padded_batch()
     inputs.requires_grad_()
     masks = encoder.draw_dropout_masks(*inputs.shape[:2], torch.Generator().manual_seed(2))
     leaves = [inputs, *encoder.parameters()]
-    output = encoder(inputs, lengths=lengths, dropout_masks=masks)
+    output = encoder(inputs, dropout_masks=masks)
     loss = sum(each[row, :length].square().sum() for each in output.layer_states for row, length in enumerate(LENGTHS))
     together = torch.autograd.grad(loss, leaves)
     alone = [torch.zeros_like(each) for each in leaves]
@@ -126,7 +125,7 @@ def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool
 
 def test_dropout_masks_are_honoured(kind: str, fast: bool) -> None:
     encoder = encoder_of(kind, fast=fast, dropout=0.5)
-    inputs, _ = padded_batch()
+    inputs = padded_batch()
 
     def top(masks: Sequence[Tensor | None] | None) -> Tensor:
         return encoder(inputs, dropout_masks=masks).layer_states[-1]

@@ -18,16 +18,12 @@ CASES = {
     "paper": {},
     "clips that bite": {"cell_clip": 0.4, "projection_clip": 0.3},
     "no clips": {"cell_clip": 0.0, "projection_clip": 0.0},
-    "no norm": {"norm": False},
+    "no norm": {"norm": False, "cell_clip": 0.5},
     "no dropout": {"mask": False},
-    "padded": {"lengths": [5, 0, 3, 1, 2, 5, 4]},
-    "padded, no norm": {"lengths": [5, 0, 3, 1, 2, 5, 4], "norm": False, "cell_clip": 0.5},
     "one step": {"time": 1},
     "one stream": {"batch": 1},
     "one step of one stream": {"time": 1, "batch": 1},
 }
-# In bf16 a number near a clip may fall on its other side, and few words are left to even that out.
-EXACT_CASES = CASES | {"padded, clips that bite": CASES["padded"] | CASES["clips that bite"]}
 
 
 def run(
@@ -39,7 +35,6 @@ def run(
     time: int = 5,
     norm: bool = True,
     mask: bool = True,
-    lengths: list[int] | None = None,
     cell_clip: float = 3.0,
     projection_clip: float = 3.0,
 ) -> dict[str, Tensor]:
@@ -70,7 +65,6 @@ def run(
                 projection_clip=projection_clip,
                 norm_epsilon=1e-5,
                 dropout_mask=drawn if mask else None,
-                lengths=None if lengths is None else torch.tensor(lengths),
             ),
         )
     weighting = torch.randn(outputs.shape, dtype=torch.float64).to(dtype)
@@ -89,10 +83,10 @@ def test_it_is_the_plain_one_in_float32(case: str, kernels: str) -> None:
         torch.testing.assert_close(fused[name], expected, atol=2e-5, rtol=1e-4, msg=lambda text, name=name: name + text)
 
 
-@pytest.mark.parametrize("case", EXACT_CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_it_is_the_plain_one_in_float64(case: str) -> None:
-    fused = run(partial(fused_recurrence, kernels=ReferenceKernels()), dtype=torch.float64, **EXACT_CASES[case])
-    for name, expected in run(plain_recurrence, dtype=torch.float64, **EXACT_CASES[case]).items():
+    fused = run(partial(fused_recurrence, kernels=ReferenceKernels()), dtype=torch.float64, **CASES[case])
+    for name, expected in run(plain_recurrence, dtype=torch.float64, **CASES[case]).items():
         torch.testing.assert_close(fused[name], expected, atol=1e-12, rtol=1e-12)
 
 
@@ -121,7 +115,7 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
                     torch.full((1, 2, 3), value) * torch.tensor([1.0, -1.0, 1.0]),
                     LSTMState(torch.zeros(1, 3), torch.zeros(1, 2)),
                     weights,
-                    RecurrenceOptions(3.0, 3.0, norm_epsilon=1e-5, dropout_mask=None, lengths=None),
+                    RecurrenceOptions(3.0, 3.0, norm_epsilon=1e-5, dropout_mask=None),
                 )
             assert outputs.isnan().any()
 
