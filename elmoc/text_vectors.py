@@ -6,7 +6,7 @@ Letters: L layers, P projection, n words of a text, N texts.
 
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -127,27 +127,38 @@ def _encoded(
             bar.update(len(group))
 
 
+def check_texts(texts: object) -> None:
+    """Raise an `InputError` for what is no list of texts: a text, a table, a mapping,
+    whose items are letters, rows, or names.
+    """
+    is_other = isinstance(texts, str | Mapping) or not isinstance(texts, Iterable)
+    if is_other or getattr(texts, "ndim", 1) != 1:
+        raise InputError(
+            f"texts are a list of strings, or one column of a table, not a "
+            f"{type(texts).__name__}: give [text] for a single one"
+        )
+
+
 def tokenised_texts(
     elmo: SentenceEncoder, texts: Iterable[str]
 ) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield each text with its sentences, as words, as the text of a model was
     tokenised.
     """
-    if isinstance(texts, str):
-        raise InputError("texts are a list of strings: give [text] for a single one")
+    check_texts(texts)
     with reading(f"the training record of {elmo.directory.path or 'this model'}"):
         keep = list(map(re.compile, elmo.directory.training.get("keep", ())))
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise InputError(
                 f"text {number} is {reprlib.repr(text)} ({type(text).__name__}), not a "
-                "string"
+                'string: give "" for what is missing'
             )
         sentences = tokenise_text(text, keep, name=f"text {number}")
         longest = max(map(len, sentences), default=0)
         if longest > MOST_WORDS:
             raise InputError(
                 f"text {number} has a sentence of {longest:,} words, more than "
-                f"{MOST_WORDS:,}: divide it"
+                f"{MOST_WORDS:,}: divide it into lines"
             )
         yield text, sentences

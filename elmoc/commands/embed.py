@@ -37,8 +37,8 @@ class Options(ModelOptions):
     out: Annotated[
         Path,
         Meta(
-            description="an array (.npy), or rows with `text` and `vector` (.parquet, "
-            ".jsonl)",
+            description="an array (.npy), or rows with `line` (of the source), `text` "
+            "and `vector` (.parquet, .jsonl)",
             extra={"option": "--out"},
         ),
     ]
@@ -63,27 +63,34 @@ def run(options: Options) -> None:
 
     # Before anything is computed: it is of an extra.
     parquet = import_module("pyarrow.parquet") if kind == ".parquet" else None
+    from elmoc.files.compression import unpacked_name
     from elmoc.files.writing import atomic_path, locked
     from elmoc.model import ElmoC
     from elmoc.text.documents import RowCount
 
-    count = RowCount()
-    with locked(options.out, new=True):
-        elmo = ElmoC.from_pretrained(
-            options.model,
-            vectors=options.vectors,
-            device=options.device,
-            precision=options.precision,
+    if unpacked_name(options.source).endswith(".json"):
+        raise InputError(
+            f"{options.source} is not JSON lines: give an object on each line"
         )
-        texts = list(_texts(options, count))
-        if kind == ".npy" and count.without_text:
-            raise InputError(
-                f"{options.source}: {count.without_text:,} rows have no text, and an "
-                "array does not tell which: give --out as .parquet or .jsonl"
-            )
-        count.tell(options.source)
-        if not texts:
-            raise InputError(f"{options.source} has no text")
+    elmo = ElmoC.from_pretrained(
+        options.model,
+        vectors=options.vectors,
+        device=options.device,
+        precision=options.precision,
+    )
+    count = RowCount()
+    found = list(_texts(options, count))
+    lines = [line for line, _ in found]
+    texts = [text for _, text in found]
+    if kind == ".npy" and count.without_text:
+        raise InputError(
+            f"{options.source}: {count.without_text:,} rows have no text, and an array "
+            "does not tell which: give --out as .parquet or .jsonl"
+        )
+    count.tell(options.source)
+    if not texts:
+        raise InputError(f"{options.source} has no text")
+    with locked(options.out, new=True):
         vectors = elmo.embed_texts(texts, pooling=options.pooling, show_progress=True)
         with atomic_path(options.out) as path, open(path, "wb") as file:
             if kind == ".npy":
@@ -91,27 +98,30 @@ def run(options: Options) -> None:
             elif parquet is not None:
                 arrow = import_module("pyarrow")
                 rows = arrow.FixedSizeListArray.from_arrays(vectors.ravel(), elmo.width)
-                table = arrow.table({"text": texts, "vector": rows})
+                table = arrow.table({"line": lines, "text": texts, "vector": rows})
                 parquet.write_table(table, file)
             else:
-                for text, vector in zip(texts, vectors.tolist(), strict=True):
-                    row = {"text": text, "vector": vector}
+                for line, text, vector in zip(lines, texts, vectors, strict=True):
+                    row = {"line": line, "text": text, "vector": vector.tolist()}
                     file.write(msgspec.json.encode(row) + b"\n")
     say(f"{options.out}: {len(vectors):,} texts, {elmo.width} numbers each")
 
 
-def _texts(options: Options, count: "RowCount") -> Iterator[str]:
-    """Yield the text of each row, or of each document of plain text."""
+def _texts(options: Options, count: "RowCount") -> Iterator[tuple[int, str]]:
+    """Yield the text of each row, or of each document of plain text, and the number of
+    the row, or of the line where it begins, in its file.
+    """
     from elmoc.text.documents import read_documents
 
     documents = read_documents(options.source, field=options.field, count=count)
     # A text of a row in which there are blank lines is several documents.
-    for _, parts in groupby(documents, key=lambda each: (each.name, each.line)):
+    places = groupby(documents, key=lambda each: (each.name, each.line))
+    for (_, number), parts in places:
         lines = (_as_text(line) for each in parts for line in each.lines)
         text = "\n".join(lines).strip()
         # Plain text may have several blank lines; a row here is never empty.
         if text:
-            yield text
+            yield number, text
 
 
 def _as_text(line: str | list[str]) -> str:

@@ -7,7 +7,7 @@ Letters: n texts, P projection.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from elmoc.devices import Device
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.settings import Precision
-from elmoc.text_vectors import text_states, tokenised_texts
+from elmoc.text_vectors import check_texts, text_states, tokenised_texts
 
 # Weight a / (a + p) of a word of probability p (Arora et al. 2017, Section 3).
 _A = 1e-3
@@ -142,9 +142,7 @@ def _checked(X: Iterable[str]) -> list[str]:
     Raises:
         InputError: it is a text, a table of several columns, nothing, or empty.
     """
-    is_other = isinstance(X, str | Mapping) or not isinstance(X, Iterable)
-    if is_other or getattr(X, "ndim", 1) != 1:
-        raise InputError("texts are a list of strings, or one column of a table")
+    check_texts(X)
     texts = list(X)
     if not texts:
         raise InputError("there are no texts")

@@ -96,6 +96,8 @@ def load_library(source: Path, compiler: str) -> ctypes.CDLL:
         subprocess.SubprocessError,
     ) as error:
         problem = f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
+        if isinstance(error, FileNotFoundError) and not has_compiler():
+            problem = f"there is no C++ compiler {compiler}"
         _warn(problem)
         raise KernelBuildError(problem) from None
 

@@ -23,10 +23,7 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
 
 RowKind = Literal["concatenated", "summed", "plain"]
-# Rows that become floats at once, at least: libraries add up the products of fewer rows
-# in another order, and a row is to be the same whatever is looked up with it. At most:
-# 64 codebooks of a sum take 80 MB then, at E = 300.
-LEAST_ROWS = 64
+# Rows that become floats at once: 64 codebooks of a sum take 80 MB then, at E = 300.
 MOST_ROWS = 1024
 # The arrays that have something for each row.
 _OF_ROWS = ("codes", "norms", "table")
@@ -95,13 +92,23 @@ class Rows(ABC):
         }
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """float32 [len(rows), E], made in blocks, the last one filled up."""
+        """float32 [len(rows), E], made in blocks."""
         vectors = np.empty((len(rows), self.size), dtype=np.float32)
         for start in range(0, len(rows), MOST_ROWS):
             some = rows[start : start + MOST_ROWS]
-            padded = np.pad(some, (0, max(0, LEAST_ROWS - len(some))), mode="edge")
-            vectors[start : start + len(some)] = self.made(padded)[: len(some)]
+            vectors[start : start + len(some)] = self.made(some)
         return vectors
+
+
+def rounded_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """float32 [n, E]: rows times a matrix, each row the same whatever stands beside it.
+
+    Libraries add up the products of a row in an order that depends on the number of
+    rows and on its place among them. In float64 the sums differ by less than what the
+    rounding to float32 leaves out.
+    """
+    product = rows.astype(np.float64) @ matrix.astype(np.float64)
+    return product.astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,7 @@ class CodedRows(Rows):
         if self.norms is not None:
             decoded = decoded * self.norms[rows].astype(np.float32)[:, None]
         if self.matrix is not None:
-            decoded = decoded @ self.matrix.astype(np.float32)
+            decoded = rounded_product(decoded, self.matrix)
         return decoded if self.mean is None else decoded + self.mean
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from elmoc.errors import InputError
 from elmoc.files.arrays import check_array
 from elmoc.weights import prefixed
-from elmoc.word_vectors.coded_rows import LEAST_ROWS, MOST_ROWS, Rows
+from elmoc.word_vectors.coded_rows import MOST_ROWS, Rows, rounded_product
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -129,16 +129,11 @@ class Pieces:
     def vectors(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; zeros for a word without a piece."""
         vectors = np.empty((len(words), self.rows.size), dtype=np.float32)
-        matrix = self.composition.astype(np.float32)
         for start in range(0, len(words), MOST_ROWS):
             block = divide(self._opened, words[start : start + MOST_ROWS])
             divided = Divided(block, self.rows)
             made = divided.means
-            few = max(0, LEAST_ROWS - len(divided.several))
-            if len(divided.several):
-                padded = np.pad(divided.features, ((0, few), (0, 0)), mode="edge")
-                added = (padded @ matrix)[: len(divided.several)]
-                made[divided.several] += added
+            made[divided.several] += rounded_product(divided.features, self.composition)
             vectors[start : start + MOST_ROWS] = made
         return vectors
 

@@ -55,7 +55,9 @@ def test_a_model_keeps_the_words_that_its_text_kept(elmo: ElmoC, tmp_path: Path)
 @pytest.mark.parametrize(
     ("texts", "pooling", "said"),
     [
-        ("a text", "mean", "texts are a list of strings: give \\[text\\]"),
+        ("a text", "mean", "texts are a list of strings, or one column of a table, not a str: give \\[text\\]"),
+        ({"a": "text"}, "mean", "texts are a list of strings, or one column of a table, not a dict"),
+        (np.array([["a"]]), "mean", "texts are a list of strings, or one column of a table, not a ndarray"),
         (["a", ["b"]], "mean", "text 2 is \\['b'\\] \\(list\\), not a string"),
         (["a", "这是一个没有空格的句子" * 3], None, "text 2 holds text of a script without spaces"),
         (["a"], "sum", "pooling is mean, max or None, not 'sum'"),
@@ -81,10 +83,12 @@ def test_the_command_writes_a_vector_a_row(elmo: ElmoC, tmp_path: Path, monkeypa
         elif kind == "parquet":
             table = pq.read_table(out)
             assert table["text"].to_pylist() == rows
+            assert table["line"].to_pylist() == [1, 2]
             found = np.array(table["vector"].to_pylist())
         else:
             lines = list(map(json.loads, out.read_text().splitlines()))
             assert [line["text"] for line in lines] == rows
+            assert [line["line"] for line in lines] == [1, 2]
             found = np.array([line["vector"] for line in lines])
         np.testing.assert_allclose(found, expected, atol=1e-6)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"The cat can't sit.\nIt ran!\n\n\nOne.\n")))
@@ -101,7 +105,10 @@ def test_the_command_says_where_an_array_would_have_gaps(
     assert "1 rows have no text, and an array does not tell which" in capsys.readouterr().err
     assert not out.exists()
     assert main(["embed", str(model_path), str(source), "--out", str(out.with_suffix(".jsonl"))]) == 0
-    assert [json.loads(line)["text"] for line in out.with_suffix(".jsonl").open()] == ["One.", "Two."]
+    found = list(map(json.loads, out.with_suffix(".jsonl").open()))
+    assert [(row["line"], row["text"]) for row in found] == [(1, "One."), (3, "Two.")]
+    (tmp_path / "rows.json").write_text('[{"text": "One."}]')
+    assert main(["embed", str(model_path), str(tmp_path / "rows.json"), "--out", str(out)]) == 1
     (tmp_path / "empty.txt").write_text("\n \n")
     assert main(["embed", str(model_path), str(tmp_path / "empty.txt"), "--out", str(out)]) == 1
     assert main(["embed", str(model_path), str(source), "--out", "out.txt"]) == 1

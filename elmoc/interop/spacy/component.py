@@ -53,7 +53,8 @@ class ElmocComponent:
         precision: of the factors of matrix products.
         subword_pooling: as of `ElmoC.from_pretrained`.
         memo_words: words of sentences whose vectors are kept in memory, at most: in
-            training, epochs after the first need the encoder no more.
+            training, epochs after the first need the encoder no more. A pipeline that
+            is loaded keeps none.
     """
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the
@@ -215,6 +216,8 @@ class ElmocComponent:
         self._path = str(path)
         self._elmo = None
         self._fingerprint = None
+        # A trained pipeline reads new text.
+        self._memo_words = 0
         # vectors that were written with the model stand for vectors that have moved
         if self._vectors is not None and not Path(self._vectors).exists():
             self._vectors = None
@@ -238,7 +241,7 @@ class ElmocComponent:
 
     def __getstate__(self) -> dict[str, Any]:
         # another process loads the model for itself
-        return self.__dict__ | {"_elmo": None, "_memo": {}}
+        return self.__dict__ | {"_elmo": None, "_memo": {}, "_words_in_memo": 0}
 
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")

@@ -285,7 +285,7 @@ def test_spacy_train_needs_no_annotating_components(nlp: Language, tmp_path: Pat
 
 
 def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
-    model_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
     embed = ElmoC.embed_batch
@@ -306,6 +306,9 @@ def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
                 np.testing.assert_array_equal(doc.tensor, tensor)
         assert read == after
     assert pickle.loads(pickle.dumps(nlp.get_pipe("elmoc").__getstate__()))["_memo"] == {}
+    # A pipeline that is loaded keeps nothing.
+    nlp.to_disk(tmp_path / "pipeline")
+    assert spacy.load(tmp_path / "pipeline").get_pipe("elmoc")._memo_words == 0
     # What was kept of a model goes with it.
     nlp = pipeline(model_path, memo_words=9)
     list(nlp.pipe(texts))

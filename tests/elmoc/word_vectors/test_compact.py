@@ -75,6 +75,23 @@ def test_rows_are_those_of_a_plain_program(kind: str) -> None:
     )
 
 
+def test_rows_are_the_same_whatever_stands_beside_them() -> None:
+    """Of the size of real ones: BLAS adds up the products of small matrices in one order."""
+    generator = np.random.default_rng(5)
+    codes = generator.integers(256, size=(700, 30))
+    rows = CodedRows(
+        "concatenated",
+        codes=pack_codes(codes, 256),
+        codebooks=generator.standard_normal((30, 256, 10)).astype(np.float16),
+        matrix=generator.standard_normal((300, 300)).astype(np.float16),
+    )
+    order = np.arange(700)
+    whole = rows.vectors(order)
+    for size in (1, 8, 63, 64, 65, 100, 256):
+        parts = [rows.vectors(order[start : start + size]) for start in range(0, 700, size)]
+        np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
 def test_ngrams_are_those_of_the_library(tmp_path: Path) -> None:
     (tmp_path / "v.bin").write_bytes(fasttext_bytes())
     model: Any = fasttext.load_model(str(tmp_path / "v.bin"))
