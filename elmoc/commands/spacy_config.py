@@ -61,7 +61,10 @@ def run(options: Options) -> None:
 
     from elmoc.errors import reading, say
     from elmoc.files.writing import atomic_path, locked
+    from elmoc.model import ElmoC
 
+    # A wrong name is told now, and not by `spacy train`.
+    ElmoC.from_pretrained(options.model)
     pipes = options.kind.split("_")
     with reading(f"spaCy's language {options.lang!r}"):
         config = init_config(lang=options.lang, pipeline=pipes, silent=True)

@@ -324,6 +324,7 @@ def test_what_was_read_is_kept_over_epochs_up_to_a_number_of_words(
 def test_a_config_trains_by_itself_on_the_tensors(kind: str, metric: str, model_path: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.cfg"
     assert main(["spacy-config", kind, str(config), "--model", str(model_path), "--lang", "xx1"]) == 1
+    assert main(["spacy-config", kind, str(config), "--model", "nowhere"]) == 1
     assert main(["spacy-config", kind, str(config), "--model", str(model_path)]) == 0
     assert main(["spacy-config", kind, str(config), "--model", str(model_path)]) == 1, "it is there already"
     blank = spacy.blank("en")
