@@ -100,6 +100,13 @@ class SentenceEncoder:
         self.unknown_words = self._rows.unknown
 
     @property
+    def full_fingerprint(self) -> str:
+        """Names the weights of the encoder, and the word vectors: what adapters write
+        into what was trained on a model, to know it again.
+        """
+        return f"{self.fingerprint} {self.word_vectors.fingerprint}"
+
+    @property
     def identity(self) -> dict[str, str]:
         """The names of everything that layer states depend on, as attributes of a
         feature file: this release, weights, word vectors and precision.

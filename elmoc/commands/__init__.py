@@ -10,18 +10,21 @@ from typing import Annotated
 
 from msgspec import Meta
 
+# What `ElmoC.from_pretrained` opens.
+ModelName = Annotated[
+    str,
+    Meta(
+        description="model directory, run directory, or name of an installed model or "
+        "one on a hub"
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """The model that a command reads."""
 
-    model: Annotated[
-        str,
-        Meta(
-            description="model directory, run directory, or name of an installed model "
-            "or one on a hub"
-        ),
-    ]
+    model: ModelName
     vectors: Annotated[
         str | None,
         Meta(description="where the model's word vectors are, if they have moved"),

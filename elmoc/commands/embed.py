@@ -63,15 +63,10 @@ def run(options: Options) -> None:
 
     # Before anything is computed: it is of an extra.
     parquet = import_module("pyarrow.parquet") if kind == ".parquet" else None
-    from elmoc.files.compression import unpacked_name
     from elmoc.files.writing import atomic_path, locked
     from elmoc.model import ElmoC
     from elmoc.text.documents import RowCount
 
-    if unpacked_name(options.source).endswith(".json"):
-        raise InputError(
-            f"{options.source} is not JSON lines: give an object on each line"
-        )
     elmo = ElmoC.from_pretrained(
         options.model,
         vectors=options.vectors,
@@ -111,19 +106,27 @@ def _texts(options: Options, count: "RowCount") -> Iterator[tuple[int, str]]:
     """Yield the text of each row, or of each document of plain text, and the number of
     the row, or of the line where it begins, in its file.
     """
-    from elmoc.text.documents import read_documents
+    from elmoc.text.documents import (
+        check_tokenised,
+        read_documents,
+        rereadable,
+        whole_files,
+    )
+    from elmoc.text.named_files import find_named_files
+    from elmoc.text.reader import as_text
 
-    documents = read_documents(options.source, field=options.field, count=count)
-    # A text of a row in which there are blank lines is several documents.
-    places = groupby(documents, key=lambda each: (each.name, each.line))
-    for (_, number), parts in places:
-        lines = (_as_text(line) for each in parts for line in each.lines)
-        text = "\n".join(lines).strip()
-        # Plain text may have several blank lines; a row here is never empty.
-        if text:
-            yield number, text
-
-
-def _as_text(line: str | list[str]) -> str:
-    """A line of a document; words of a tokenised one have a blank between them."""
-    return line if isinstance(line, str) else " ".join(line)
+    with rereadable(options.source) as source:
+        files = whole_files(find_named_files([source]), options.field)
+        # Text may be raw here, but no columns, and no other JSON than lines.
+        check_tokenised(files, warn=False)
+        documents = (
+            each for file in files for each in read_documents(file, count=count)
+        )
+        # A text of a row in which there are blank lines is several documents.
+        places = groupby(documents, key=lambda each: (each.name, each.line))
+        for (_, number), parts in places:
+            lines = (as_text(line) for each in parts for line in each.lines)
+            text = "\n".join(lines).strip()
+            # Plain text may have several blank lines; a row here is never empty.
+            if text:
+                yield number, text

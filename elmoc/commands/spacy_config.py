@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from elmoc.commands import ModelName
+
 # What a pipe reads: all layers, projected, and each word beside its neighbours.
 _TOK2VEC = {
     "@architectures": "spacy.Tok2Vec.v2",
@@ -45,13 +47,7 @@ class Options:
     out: Annotated[
         Path, Meta(description="the config to write", extra={"metavar": "OUT.cfg"})
     ]
-    model: Annotated[
-        str,
-        Meta(
-            description="model directory, run directory, or name of an installed model "
-            "or one on a hub"
-        ),
-    ] = "english"
+    model: ModelName = "english"
     lang: Annotated[str, Meta(description="spaCy's code of the language")] = "en"
 
 

@@ -58,8 +58,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         self._elmo = ElmoC.from_pretrained(
             model, vectors=vectors, device=flair.device, precision=precision
         )
-        vectors_name = self._elmo.word_vectors.fingerprint
-        self._fingerprint = f"{self._elmo.fingerprint} {vectors_name}"
+        self._fingerprint = self._elmo.full_fingerprint
         names, _ = self._elmo.choose_layers(layers)
         self._length = len(names) * self._elmo.width
         # flair keeps the vectors of a token under this name

@@ -49,7 +49,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         precision: of the factors of matrix products.
         batch_size: sentences a batch at most.
 
-    model_name_: the fingerprints of the model that `fit` has seen.
+    model_name_: the `full_fingerprint` of the model that `fit` has seen.
     word_weights_: of `sif`, of each word of the texts.
     component_: of `sif`, the common direction, float32 [2P].
     """
@@ -79,7 +79,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         texts = _checked(X)
         elmo = self._open()
-        self.model_name_ = _name_of(elmo)
+        self.model_name_ = elmo.full_fingerprint
         self._n_features_out = elmo.width
         if self.pooling == "sif":
             self.word_weights_ = _sif_weights(elmo, texts)
@@ -96,7 +96,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "component_" if self.pooling == "sif" else "model_name_")
         texts = _checked(X)
         elmo = self._open()
-        if _name_of(elmo) != self.model_name_:
+        if elmo.full_fingerprint != self.model_name_:
             raise InputError(f"{self.model} is not the model that this was fitted with")
         if self.pooling == "sif":
             vectors = self._weighted(elmo, texts)
@@ -129,11 +129,6 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _name_of(elmo: ElmoC) -> str:
-    """Names what vectors depend on, but for the precision."""
-    return f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
 
 
 def _checked(X: Iterable[str]) -> list[str]:

@@ -128,15 +128,12 @@ def _end_of(word: str, characters: Sequence[_Character], first: int) -> int | No
             return None
         raw = characters[place].raw
         straight = characters[place].straight
-        second = _next_seen(characters, place + 1)
         if letter in (raw, straight) or (letter == "," and raw == _LOW_QUOTE):
             place += 1
-        elif (
-            letter == '"'
-            and straight in _DOUBLED
-            and second < len(characters)
-            and characters[second].straight == straight
-        ):
+        elif letter == '"' and straight in _DOUBLED:
+            second = _next_seen(characters, place + 1)
+            if second == len(characters) or characters[second].straight != straight:
+                return None
             place = second + 1
         elif letter == "_" and place > first and raw.isspace():
             while place < len(characters) and characters[place].raw.isspace():

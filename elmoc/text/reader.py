@@ -209,6 +209,11 @@ class PlainText(TextReader):
         return super().problem(text)
 
 
+def as_text(line: str | list[str]) -> str:
+    """A line of a document; words of a tokenised one have a blank between them."""
+    return line if isinstance(line, str) else " ".join(line)
+
+
 def until_blank(first: str, others: Iterator[tuple[int, str]]) -> Iterator[str]:
     """The first line of a document and those that follow, up to a blank one."""
     for line in chain([first], (line for _, line in others)):

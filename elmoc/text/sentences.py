@@ -19,6 +19,7 @@ from elmoc.text.documents import (
     whole_files,
 )
 from elmoc.text.named_files import AnyPath, find_named_files
+from elmoc.text.reader import as_text
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,9 @@ class SentenceInput:
                 key = document.name if reader.has_keys else None
                 lines = [""] if document.lines == () else document.lines
                 for index, line in enumerate(lines):
-                    as_text = line if isinstance(line, str) else " ".join(line)
                     yield Sentence(
                         tokens=line.split() if isinstance(line, str) else line,
-                        line=as_text.strip(),
+                        line=as_text(line).strip(),
                         document=key,
                         boundaries=self.options.boundaries,
                         begins=index == 0,

@@ -108,8 +108,7 @@ class ElmocComponent:
                 precision=self._precision,
                 subword_pooling=self._subword_pooling,
             )
-            name = f"{elmo.fingerprint} {elmo.word_vectors.fingerprint}"
-            if self._fingerprint not in (None, name):
+            if self._fingerprint not in (None, elmo.full_fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "
                     f"name that model by the setting components.{self.name}.model"
@@ -117,7 +116,7 @@ class ElmocComponent:
             self._elmo = elmo
             self._memo.clear()
             self._words_in_memo = 0
-            self._fingerprint = name
+            self._fingerprint = elmo.full_fingerprint
         return self._elmo
 
     @property
