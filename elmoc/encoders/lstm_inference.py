@@ -22,7 +22,7 @@ from torch import Tensor
 
 from elmoc.devices import CPU
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
+from elmoc.kernels.compiling import KernelBuildError, load_library
 from elmoc.kernels.cpu import SOURCE
 
 # Rows that the kernels may read behind the last word of a layer's input.
@@ -134,25 +134,25 @@ def _panels(weight: Tensor) -> Tensor:
 
 
 @lru_cache
-def inference_kernels(dtype: torch.dtype, *, avx512: bool = True) -> Kernel | None:
+def inference_kernels(
+    dtype: torch.dtype, *, instructions: str | None = None
+) -> Kernel | None:
     """What runs a layer with factors in float32 or bfloat16; None where it cannot be
     compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:
         dtype: S.
-        avx512: whether it may use AVX-512 and AMX tiles; without them it is made for
-            AVX2 alone.
+        instructions: as in `load_library`.
     """
-    compiler = default_compiler() + ("" if avx512 else " -mno-avx512f")
     try:
-        library = load_library(SOURCE.with_name("inference.cpp"), compiler)
+        library = load_library(SOURCE.with_name("inference.cpp"), instructions)
     except KernelBuildError:
         return None
     support = library.support()
     if not support:
         return None
     # 1: AVX-512 or AVX2; 2: AMX tiles, too
-    tiles = "_tiles" if support == 2 and avx512 else ""
+    tiles = "_tiles" if support == 2 else ""
     names = {torch.float32: "lstm_float32", torch.bfloat16: f"lstm_bfloat16{tiles}"}
     return getattr(library, names[dtype])
 

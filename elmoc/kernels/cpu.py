@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.compiling import default_compiler, load_library
+from elmoc.kernels.compiling import load_library
+from elmoc.kernels.instructions import instruction_set
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -30,9 +31,8 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        compiler = default_compiler()
-        library = load_library(SOURCE, compiler)
-        self.description = f"C++ compiled by {compiler}"
+        library = load_library(SOURCE)
+        self.description = f"C++ for {instruction_set() or 'this processor'}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels: dict[type[StepTensors], Any] = {}
         for kind, name in KERNELS.items():

@@ -15,7 +15,7 @@ import numpy as np
 
 from elmoc.errors import reading
 from elmoc.files.checksums import fingerprint_file
-from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
+from elmoc.kernels.compiling import KernelBuildError, load_library
 from elmoc.word_vectors.fasttext_file import (
     BAD_DICTIONARY,
     DICTIONARY,
@@ -92,9 +92,9 @@ class FastTextVectors:
 
 
 @lru_cache
-def _library(compiler: str) -> ctypes.CDLL:
+def _library() -> ctypes.CDLL:
     """The library of `fasttext.cpp`."""
-    library = load_library(_SOURCE, compiler)
+    library = load_library(_SOURCE)
     library.read_dictionary.argtypes = [ctypes.c_void_p, ctypes.c_int64]
     library.add_vectors.argtypes = [
         ctypes.c_void_p,
@@ -108,7 +108,7 @@ def _library(compiler: str) -> ctypes.CDLL:
 
 def _compiled_lookup(content: mmap.mmap, header: Header) -> tuple[int, Fill]:
     """Where the dictionary ends, and look-up by `fasttext.cpp`."""
-    library = _library(default_compiler())
+    library = _library()
     numbers = np.frombuffer(content, np.uint8)
     begins = np.empty(header.entries, np.int64)
     # A power of two, of which under half are taken: then searches are short.

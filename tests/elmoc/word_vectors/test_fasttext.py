@@ -14,6 +14,7 @@ from unittest.mock import patch
 import fasttext
 import numpy as np
 import pytest
+from elmoc.kernels.compiling import KernelBuildError
 from elmoc.word_vectors.fasttext import FastTextVectors
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -57,7 +58,7 @@ class Opened:
         path.write_bytes(content)
         labels_of_file = frozenset(label.encode() for label in labels)
         compiled = FastTextVectors(path)
-        with patch.dict(os.environ, {"CXX": "no-such-compiler"}):
+        with patch("elmoc.word_vectors.fasttext._library", side_effect=KernelBuildError):
             slow = FastTextVectors(path)
         assert "_python" in slow._fill.__qualname__
         assert "_compiled" in compiled._fill.__qualname__
