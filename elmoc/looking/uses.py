@@ -18,6 +18,8 @@ from elmoc.process import progress_bar
 # Words that the encoder reads on each side of the word: what is farther away hardly
 # changes a vector, and lines of thousands of words take memory.
 CONTEXT_WORDS = 200
+# Uses whose own nearest uses are compared with the query's.
+_COMPARED = 1000
 # Words that are shown on each side: they fit on two lines of a terminal.
 SHOWN_WORDS = 12
 
@@ -130,18 +132,36 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
     return np.stack(vectors)
 
 
+class NearestUses(NamedTuple):
+    """The uses that are nearest to a query.
+
+    found: uses and the cosines of their vectors with the query's, nearest first.
+    share_nearer: of all uses (a sample of `_COMPARED`), how many have another use that
+        is nearer to them than the first is to the query: near 1 where the text does not
+        use the word in the query's sense.
+    """
+
+    found: list[tuple[Use, float]]
+    share_nearer: float
+
+
 def nearest_uses(
     elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str
-) -> list[tuple[Use, float]]:
-    """At most `top` uses and the cosines of their vectors with the query's, nearest
-    first.
-    """
+) -> NearestUses:
+    """At most `top` uses whose vectors are nearest to the query's, by cosine."""
     vectors = use_vectors(elmo, [query, *uses], layer)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     # A vector of zeros has the cosine 0 with all others.
     directions = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
     cosines = directions[1:] @ directions[0]
-    return [
-        (uses[index], float(cosines[index]))
-        for index in np.argsort(-cosines, kind="stable")[:top]
-    ]
+    order = np.argsort(-cosines, kind="stable")[:top]
+    sample = np.unique(np.linspace(0, len(uses) - 1, _COMPARED).astype(int))
+    # [sample, uses]
+    among_uses = directions[1:][sample] @ directions[1:].T
+    # no use is its own neighbour
+    among_uses[np.arange(len(sample)), sample] = -np.inf
+    nearer = among_uses.max(axis=1) > cosines.max()
+    return NearestUses(
+        [(uses[index], float(cosines[index])) for index in order],
+        float(nearer.mean()),
+    )
