@@ -96,6 +96,7 @@ def chosen_command(
         prog: what users type before the command.
         description: what the commands are for.
     """
+    prog = _typed(prog)
     parser = argparse.ArgumentParser(
         prog=prog,
         description=description,
@@ -106,6 +107,14 @@ def chosen_command(
     for name, summary in commands.items():
         subparsers.add_parser(name, help=summary)
     return str(parser.parse_args(given[:1]).command)
+
+
+def _typed(prog: str) -> str:
+    """What users typed: `elmoc` runs commands of the other rooms under its own names."""
+    program, *words = sys.argv
+    if Path(program).name == "elmoc" and words and prog.startswith("python"):
+        return f"elmoc {words[0]}"
+    return prog
 
 
 def new_parser(
@@ -142,7 +151,7 @@ def new_parser(
     """
     # What is not given is left out, and the dataclass has its default.
     parser = argparse.ArgumentParser(
-        prog=prog, description=description, argument_default=argparse.SUPPRESS
+        prog=_typed(prog), description=description, argument_default=argparse.SUPPRESS
     )
     if any(_has_rare(each) for each in settings_of(kind)):
         parser.add_argument(

@@ -46,11 +46,14 @@ def test_a_package_needs_a_name_that_python_takes(model_path: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", OF_ROOMS)
-def test_each_job_of_another_room_has_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_job_of_another_room_has_its_help(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/elmoc", name, "--help"])
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: ")
+    assert capsys.readouterr().out.startswith(f"usage: elmoc {name} ")
 
 
 def test_a_job_without_its_extra_says_which() -> None:
