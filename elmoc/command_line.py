@@ -110,7 +110,7 @@ def chosen_command(
 
 
 def _typed(prog: str) -> str:
-    """What users typed: `elmoc` runs commands of the other rooms under its own names."""
+    """What users typed: `elmoc` runs commands of other rooms under its own names."""
     program, *words = sys.argv
     if Path(program).name == "elmoc" and words and prog.startswith("python"):
         return f"elmoc {words[0]}"
