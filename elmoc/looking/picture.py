@@ -3,18 +3,20 @@ together.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.looking.figures import save_figure
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 
 # Words on each side of a use that its label shows.
 LABEL_WORDS = 2
+# A longer label would take more than a fifth of the picture.
+LABEL_CHARACTERS = 40
 # Width and height that a label takes, as shares of the picture.
 _LABEL = np.array([0.2, 0.03])
 
@@ -37,29 +39,25 @@ def draw_uses(
     """
     from matplotlib.figure import Figure  # of an extra
 
-    points = principal_components(use_vectors(elmo, uses, layer), 2)
-    if len(uses) < 3 or not np.ptp(points[:, 0]) > 1e-6:
-        raise InputError(
-            f"a picture needs 3 uses with different vectors, not {len(uses)}: give "
-            "more text (no --layer 0)"
-        )
+    [points] = use_points(elmo, uses, [layer], 2)
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     axes = figure.add_subplot()
     axes.scatter(points[:, 0], points[:, 1], s=22, alpha=0.65, linewidths=0)
     axes.set(xticks=[], yticks=[])
-    # Labels stand to the right of their points, also of the last one.
-    axes.margins(0.08)
+    # Half of a label beside the first and the last point.
+    axes.margins(x=_LABEL[0] / 2)
     # Text of users may have `$`, which is no formula.
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
     for index in _labelled(points):
         axes.annotate(
             _label(uses[index]),
             points[index],
-            xytext=(4, 3),
+            xytext=(0, 4),
             textcoords="offset points",
+            horizontalalignment="center",
             fontsize=7.5,
             parse_math=False,
-        ).set_in_layout(False)
+        )
     with warnings.catch_warnings():
         # Characters that the font lacks are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -83,7 +81,31 @@ def _labelled(points: np.ndarray) -> list[int]:
 def _label(use: Use) -> str:
     before, after = use.around(LABEL_WORDS)
     text = " ".join([*before, use.tokens[use.position], *after])
-    return "".join(each if each.isprintable() else " " for each in text)
+    printable = "".join(each if each.isprintable() else " " for each in text)
+    return shortened(printable, LABEL_CHARACTERS)
+
+
+def use_points(
+    elmo: ElmoC, uses: Sequence[Use], layers: Iterable[str], count: int
+) -> list[np.ndarray]:
+    """float64 [n, count]: the uses in their first principal components, for each choice
+    of layers.
+
+    Args:
+        elmo, uses, layers: see `use_vectors`.
+        count: components, or all, if there are fewer.
+
+    Raises:
+        InputError: there are too few uses, or their vectors are equal in all layers.
+    """
+    vectors = use_vectors(elmo, uses, layers)
+    points = [principal_components(each.numpy(), count) for each in vectors]
+    if len(uses) < 3 or not any(np.ptp(each[:, 0]) > 1e-6 for each in points):
+        raise InputError(
+            f"a picture needs 3 uses with different vectors, not {len(uses)}: give "
+            "more text (no --layer 0)"
+        )
+    return points
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:

@@ -3,12 +3,14 @@ there, and the nearest to one.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
@@ -107,19 +109,23 @@ def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:
     return [position for position, token in enumerate(tokens) if token == word]
 
 
-def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
-    """float32 [n, 2P]: the vector of each use in its sentence.
+def use_vectors(
+    elmo: ElmoC, uses: Sequence[Use], layers: Iterable[str]
+) -> list[Tensor]:
+    """float32 [n, 2P]: the vector of each use in its sentence, for each choice of
+    layers.
 
     Args:
         elmo: the encoder.
         uses: of a word.
-        layer: as `SentenceEncoder.choose_layers` takes it; of several layers the mean.
+        layers: each as `SentenceEncoder.choose_layers` takes it; of several layers the
+            mean.
     """
-    _, select = elmo.choose_layers(layer)
-    states = elmo.embed_sentences(use.tokens for use in uses)
-    vectors = []
+    selects = [elmo.choose_layers(layer).select for layer in layers]
+    sentences = elmo.embed_sentences(use.tokens for use in uses)
+    places = []
     with progress_bar(
-        iterable=states,
+        iterable=sentences,
         total=len(uses),
         unit=" uses",
         desc="encoding",
@@ -127,9 +133,13 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
         delay=2,
     ) as found:
         for use, each in zip(uses, found, strict=True):
-            chosen = select(each[:, use.position : use.position + 1])
-            vectors.append(chosen.reshape(-1, elmo.width).mean(0).numpy())
-    return np.stack(vectors)
+            # A copy: the other words of the sentence are not kept.
+            places.append(each[:, use.position].clone())
+    # [L + 1, n, 2P]
+    states = torch.stack(places, dim=1)
+    return [
+        select(states).reshape(-1, len(uses), elmo.width).mean(0) for select in selects
+    ]
 
 
 class NearestUses(NamedTuple):
@@ -149,19 +159,18 @@ def nearest_uses(
     elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str
 ) -> NearestUses:
     """At most `top` uses whose vectors are nearest to the query's, by cosine."""
-    vectors = use_vectors(elmo, [query, *uses], layer)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    [vectors] = use_vectors(elmo, [query, *uses], [layer])
     # A vector of zeros has the cosine 0 with all others.
-    directions = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    directions = normalize(vectors)
     cosines = directions[1:] @ directions[0]
-    order = np.argsort(-cosines, kind="stable")[:top]
-    sample = np.unique(np.linspace(0, len(uses) - 1, _COMPARED).astype(int))
+    nearest = cosines.argsort(descending=True, stable=True)[:top]
+    sample = torch.linspace(0, len(uses) - 1, _COMPARED).long().unique()
     # [sample, uses]
     among_uses = directions[1:][sample] @ directions[1:].T
     # no use is its own neighbour
-    among_uses[np.arange(len(sample)), sample] = -np.inf
-    nearer = among_uses.max(axis=1) > cosines.max()
+    among_uses[torch.arange(len(sample)), sample] = -torch.inf
+    nearer = among_uses.amax(dim=1) > cosines.amax()
     return NearestUses(
-        [(uses[index], float(cosines[index])) for index in order],
-        float(nearer.mean()),
+        [(uses[index], float(cosines[index])) for index in nearest.tolist()],
+        float(nearer.float().mean()),
     )

@@ -41,6 +41,10 @@ def test_a_picture_of_all_uses(
     assert {each.get_text() for each in axes.texts} <= {f"{line.split()[1]} bank of" for line in LINES} | {
         " ".join(line.split()[:5]) for line in LINES
     } | {" ".join(line.split()[1:5]) for line in LINES}
+    for each in axes.texts:
+        box = each.get_window_extent()
+        assert box.x0 >= 0, "no label is cut"
+        assert box.x1 <= figures[0].bbox.x1, "no label is cut"
     assert main(["plot", str(model_path), text, "--word", "bank", "-o", "bank.pdf"]) == 0
     assert Path("bank.pdf").read_bytes().startswith(b"%PDF"), "the format follows the ending"
     assert main(["plot", str(model_path), text, "--word", "river"]) == 1

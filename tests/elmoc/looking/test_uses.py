@@ -66,10 +66,10 @@ def test_vectors_are_those_of_the_place(text: Path, model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path)
     uses, _ = find_uses(text, "bank")
     for layer, chosen in (("average", [0, 1, 2]), ("top", [2]), ("1", [1])):
-        vectors = use_vectors(elmo, uses, layer)
+        [vectors] = use_vectors(elmo, uses, [layer])
         for vector, use in zip(vectors, uses, strict=True):
             expected = elmo.embed(use.tokens)[chosen].mean(0)[use.position]
             np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
     for layer in ("3", "-1", "top,1", ""):
         with pytest.raises(InputError, match="--layer"):
-            use_vectors(elmo, uses, layer)
+            use_vectors(elmo, uses, [layer])
