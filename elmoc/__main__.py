@@ -23,7 +23,7 @@ OWN = {
     "dump-features": "write the layer states of sentences to an HDF5 file",
     "inspect": "say what a feature file holds, and check it",
     "neighbours": "list the uses of a word in a text that are nearest to a given one",
-    "plot": "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)",
+    "plot": "draw the uses of a word in a text in two dimensions (a page or a picture)",
     "spacy-config": "write a config that trains a spaCy pipeline on a model's vectors",
     "pack": "make one small model directory of a model and its word vectors",
     "package": "make a Python package of a model, which is found by its name",

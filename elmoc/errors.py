@@ -22,6 +22,7 @@ _EXTRAS = {
     "fasttext": "train",
     "nltk": "train",
     "matplotlib": "plots",
+    "plotly": "plots",
     "huggingface_hub": "hub",
     "sklearn": "sklearn",
     "spacy": "spacy",

@@ -7,8 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from elmoc.commands import WordOptions
-from elmoc.errors import say
-from elmoc.looking.figures import FigureName
+from elmoc.errors import say, shortened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,9 +15,10 @@ class Options(WordOptions):
     """The picture."""
 
     output: Annotated[
-        FigureName | None,
+        Annotated[str, Meta(pattern=r"(?i)\.(html|png|pdf|svg)$")] | None,
         Meta(
-            description="the .png, .pdf or .svg to write, by default WORD.png",
+            description="the .html to write, a page where each use shows its sentence; "
+            "or a picture: .png, .pdf or .svg; by default WORD.png",
             extra={"option": "-o", "metavar": "FILE"},
         ),
     ] = None
@@ -27,11 +27,15 @@ class Options(WordOptions):
 def run(options: Options) -> None:
     """Draw the uses."""
     from elmoc.files.writing import locked
-    from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
 
     output = options.output or f"{options.word}.png"
+    # Libraries that are missing are told before anything is computed.
+    if output.lower().endswith(".html"):
+        from elmoc.looking.page import write_page as draw
+    else:
+        from elmoc.looking.picture import draw_uses as draw
     with locked(output):
         uses, count = find_uses(
             options.corpus,
@@ -44,6 +48,6 @@ def run(options: Options) -> None:
         )
         shown = f"{len(uses):,} of {count:,} uses"
         corpus = Path(options.corpus).name
-        title = f"{options.word!r}: {shown} in {corpus}, layer {options.layer}"
-        draw_uses(elmo, uses, output, title=title, layer=options.layer)
+        title = f"{shortened(options.word)!r}: {shown} in {corpus}"
+        draw(elmo, uses, output, title=title, layer=options.layer)
     say(f"{output}: {shown}")

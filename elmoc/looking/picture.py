@@ -47,7 +47,8 @@ def draw_uses(
     # Half of a label beside the first and the last point.
     axes.margins(x=_LABEL[0] / 2)
     # Text of users may have `$`, which is no formula.
-    axes.set_title(title, loc="left", fontsize=13, parse_math=False)
+    heading = f"{title}, layer {layer}"
+    axes.set_title(heading, loc="left", fontsize=13, parse_math=False)
     for index in _labelled(points):
         axes.annotate(
             _label(uses[index]),
@@ -98,9 +99,12 @@ def use_points(
     Raises:
         InputError: there are too few uses, or their vectors are equal in all layers.
     """
-    vectors = use_vectors(elmo, uses, layers)
-    points = [principal_components(each.numpy(), count) for each in vectors]
-    if len(uses) < 3 or not any(np.ptp(each[:, 0]) > 1e-6 for each in points):
+    # Where vectors differ in their last bits alone, uses are one point.
+    points = [
+        principal_components(each.numpy(), count).round(6)
+        for each in use_vectors(elmo, uses, layers)
+    ]
+    if len(uses) < 3 or not any(np.ptp(each[:, 0]) for each in points):
         raise InputError(
             f"a picture needs 3 uses with different vectors, not {len(uses)}: give "
             "more text (no --layer 0)"

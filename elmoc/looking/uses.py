@@ -44,12 +44,12 @@ class Use(NamedTuple):
         behind = self.position + 1
         return self.tokens[first : self.position], self.tokens[behind : behind + most]
 
-    def marked(self) -> str:
-        """The sentence with the word in brackets, shortened to `SHOWN_WORDS` on each
-        side.
+    def marked(self, begin: str = "[", end: str = "]") -> str:
+        """The sentence with the word in brackets, or between other marks, shortened to
+        `SHOWN_WORDS` on each side.
         """
         before, after = self.around(SHOWN_WORDS)
-        words = [*before, f"[{self.tokens[self.position]}]", *after]
+        words = [*before, f"{begin}{self.tokens[self.position]}{end}", *after]
         if len(before) < self.position:
             words.insert(0, "…")
         if self.position + 1 + len(after) < len(self.tokens):
