@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from elmoc.command_line import run_main
 from elmoc.errors import InputError, say
-from elmoc.looking.figures import FigureName, save_figure
+from elmoc.looking.figures import save_figure
 from pretrain.evaluation import CONSTANT
 from pretrain.run.directory import read_metrics
 
@@ -37,7 +37,11 @@ class PlotCommand:
         list[str], Meta(description="a run directory, or several to be compared")
     ]
     output: Annotated[
-        FigureName, Meta(description="the .png, .pdf or .svg file to write")
+        str,
+        Meta(
+            pattern=r"(?i)\.(png|pdf|svg)$",
+            description="the .png, .pdf or .svg file to write",
+        ),
     ]
 
 

@@ -1,14 +1,9 @@
 """Figures: how matplotlib's pictures are written whole or not at all."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from elmoc.files.writing import atomic_path
-
-# The name of a figure's file.
-FigureName = Annotated[str, Meta(pattern=r"(?i)\.(png|pdf|svg)$")]
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
