@@ -9,7 +9,6 @@ Letters: V lexicon size, n words, D numbers that are known of a word, P projecti
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +39,6 @@ class MadeTable:
 
     def __init__(self, name: str, rows: np.ndarray, fingerprint: str) -> None:
         self.name = name
-        self.path = Path(name)
         self.rows = rows
         self.size = int(rows.shape[1])
         self.source = VectorSource(name, fingerprint, self.size, "none")
