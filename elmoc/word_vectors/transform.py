@@ -185,8 +185,7 @@ class SentenceRows(NamedTuple):
     """Sentences whose words have been looked up.
 
     ids: int64 [n] for each sentence, rows of the table.
-    table: float32 [types, E].
-    unknown: their words that have no vector; the rows of these are zeros.
+    table: float32 [types, E]; the rows of words without a vector are zeros.
     bounds: int64 [words + 1] for each sentence, where rows are of subwords: where the
         units of each word begin, and where the last ends, `<s>` not counted. None where
         rows are of words.
@@ -194,7 +193,6 @@ class SentenceRows(NamedTuple):
 
     ids: list[Tensor]
     table: Tensor
-    unknown: frozenset[str]
     bounds: list[Tensor] | None = None
 
     def words(self, index: int) -> int:
@@ -267,4 +265,4 @@ class WordRows:
             unknown = [types[row] for row in np.flatnonzero(~table.any(axis=1))]
             room = max(0, MOST_UNKNOWN - len(self.unknown))
             self.unknown |= dict.fromkeys(unknown[:room])
-        return SentenceRows(rows, torch.from_numpy(table), frozenset(unknown))
+        return SentenceRows(rows, torch.from_numpy(table))
