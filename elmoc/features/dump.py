@@ -33,7 +33,6 @@ from elmoc.text.named_files import AnyPath
 from elmoc.text.sentences import (
     Sentence,
     SentenceInput,
-    count_words,
     opened_input,
     survey,
 )
@@ -282,7 +281,7 @@ class Dump:
                     # depend on the words that are looked up with it.
                     rows = self._model.look_up(each.tokens for each in sentences)
                 if not is_own or _is_whole(path):
-                    progress.update(count_words(sentences))
+                    progress.update(sum(each.length for each in sentences))
                     continue
                 encoded = self._model.encode(
                     rows,

@@ -123,11 +123,6 @@ def opened_input(
         yield SentenceInput(source, texts, options)
 
 
-def count_words(sentences: Sequence[Sentence]) -> int:
-    """The number of words that sentences have states of."""
-    return sum(sentence.length for sentence in sentences)
-
-
 class Survey(NamedTuple):
     """What is known of an input before it is dumped.
 
