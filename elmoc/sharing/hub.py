@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from elmoc.errors import InputError, reading
-from elmoc.sharing.installed import installed_models
 
 _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?",
@@ -43,9 +42,5 @@ def download_model(name: str, *, revision: str | None = None) -> Path:
             "extra hub"
         ) from None
     repository, _, named = name.partition("@")
-    known = ", ".join(installed_models()) or "none"
-    with reading(
-        f"{name} is no directory here, no installed model ({known}), and on "
-        "the model hub it"
-    ):
+    with reading(f"{name} is no directory here, and on the model hub it"):
         return Path(snapshot_download(repository, revision=revision or named or None))
