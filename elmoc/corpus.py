@@ -224,6 +224,15 @@ class Corpus:
         )
 
 
+def tokens_before_sentence(ids: np.ndarray, begin_id: int) -> int:
+    """How many tokens stand before the first sentence that begins in `ids`; all, if
+    none does.
+    """
+    # one by one, since a sentence ends soon, and a shard is long
+    starts = (index for index, each in enumerate(ids) if each == begin_id)
+    return next(starts, len(ids))
+
+
 def finish_corpus(
     path: Path | str,
     *,

@@ -30,7 +30,7 @@ import numpy as np
 
 from data_scripts.parts.tokenising import Tokeniser
 from elmoc.batches import buffered
-from elmoc.corpus import BEGIN, END, ID_DTYPE
+from elmoc.corpus import BEGIN, END, ID_DTYPE, tokens_before_sentence
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_json, write_json
@@ -360,17 +360,11 @@ def shard_ends(
         near = int(np.searchsorted(documents, earliest))
         is_near = near < len(documents) and documents[near] <= latest
         wanted = start + shard_tokens
-        start = int(documents[near]) if is_near else _next_sentence(ids, wanted)
+        start = (
+            int(documents[near])
+            if is_near
+            else wanted + tokens_before_sentence(ids[wanted:], _BEGIN_ID)
+        )
         yield start
     if start < end:
         yield end
-
-
-def _next_sentence(ids: np.ndarray, place: int) -> int:
-    """Where the first sentence begins at a place of a piece or behind it; its end, if
-    none does.
-    """
-    rest = ids[place:]
-    # one by one, since a sentence ends soon, and a piece is long
-    starts = (index for index, each in enumerate(rest) if each == _BEGIN_ID)
-    return place + next(starts, len(rest))

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elmoc.corpus import Corpus, Shard
+from elmoc.corpus import Corpus, Shard, tokens_before_sentence
 from elmoc.errors import InputError
 
 # What is shuffled.
@@ -199,10 +199,7 @@ class EndlessSource:
         """
         shard, place = self._locate(position)
         rest = self._corpus.map_shard(shard)[place:]
-        begin = self._corpus.begin_id
-        # one by one, since a sentence ends soon, and a shard is long
-        starts = (index for index, each in enumerate(rest) if each == begin)
-        return position + next(starts, len(rest))
+        return position + tokens_before_sentence(rest, self._corpus.begin_id)
 
 
 def windows_of(tokens: int, streams: int, window: int) -> int:
