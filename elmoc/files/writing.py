@@ -112,8 +112,6 @@ def temporary_path(path: Path | str, what: str = "") -> Iterator[Path]:
         what: tells several temporary files of one `path` apart.
     """
     path = Path(path)
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path} is a pipe or a device: name a file in its place")
     ending = f"{what}.partial" if what else "partial"
     with locked(path):
         temporary = path.with_name(f".{path.name}.{ending}")
@@ -184,12 +182,12 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
     writer that is killed there leaves `.NAME.old`, which the next writer puts back.
 
     Raises:
-        InputError: there is a file at `path`.
+        InputError: there is a file, a pipe or a device at `path`.
     """
     path = Path(path)
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         raise InputError(
-            f"{path} is a file, but a directory is to be written: give another name"
+            f"{path} is no directory, and one is to be written: give another name"
         )
     old = path.with_name(f".{path.name}.old")
     with temporary_path(path) as partial:
