@@ -88,8 +88,6 @@ class ElmocComponent:
         self._precision = precision
         self._subword_pooling = subword_pooling
         self._memo_words = memo_words
-        self._memo: dict[tuple[str, ...], np.ndarray] = {}
-        self._words_in_memo = 0
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
 
@@ -114,7 +112,8 @@ class ElmocComponent:
                     f"name that model by the setting components.{self.name}.model"
                 )
             self._elmo = elmo
-            self._memo.clear()
+            # What another model has read is forgotten.
+            self._memo: dict[tuple[str, ...], np.ndarray] = {}
             self._words_in_memo = 0
             self._fingerprint = elmo.full_fingerprint
         return self._elmo
@@ -240,7 +239,7 @@ class ElmocComponent:
 
     def __getstate__(self) -> dict[str, Any]:
         # another process loads the model for itself
-        return self.__dict__ | {"_elmo": None, "_memo": {}, "_words_in_memo": 0}
+        return self.__dict__ | {"_elmo": None, "_memo": {}}
 
 
 @registry.architectures("elmoc.TensorTok2Vec.v1")
