@@ -8,7 +8,7 @@ probes. Layer states of another origin need the members of `FeatureStates`: `lay
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,9 +22,8 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
 from downstream.inputs.sentence import TaskSentence
 from elmoc.errors import InputError, say, shortened
-from elmoc.features.dump import DumpOptions, dump_features
+from elmoc.features.dump import dump_features
 from elmoc.features.reader import FeatureFile
-from elmoc.files.text import open_text
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
 
@@ -122,29 +121,12 @@ def model_states(
         device: where states are computed.
     """
     model = ElmoC.from_pretrained(path, precision="auto", device=device)
-    lines = dict.fromkeys(" ".join(sentence.words) for sentence in sentences)
+    distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
     with TemporaryDirectory() as folder:
-        file = dump_sentences(model, lines, Path(folder, "states.h5"), DumpOptions())
+        file = Path(folder, "states.h5")
+        dump_features(model, [(distinct, file)])
         # The file, which is mapped into memory, can be read after it is removed.
         return FeatureStates(file, sentences=sentences, directory=path)
-
-
-def dump_sentences(
-    model: ElmoC, sentences: Iterable[str], path: Path, options: DumpOptions
-) -> Path:
-    """Write the feature file of sentences of words joined by blanks, and beside it the
-    text that it is made of; returns its `path`.
-    """
-    text = path.with_suffix(".txt")
-    write_sentences(text, sentences)
-    dump_features(model, [(text, path)], options)
-    return path
-
-
-def write_sentences(path: Path, sentences: Iterable[str]) -> None:
-    """Write sentences, one a line."""
-    with open_text(path) as file:
-        file.writelines(f"{sentence}\n" for sentence in sentences)
 
 
 class WordTable:

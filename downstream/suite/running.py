@@ -16,7 +16,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from downstream.inputs.options import INPUT_KINDS, input_kinds
-from downstream.inputs.sources import dump_sentences, write_sentences
 from downstream.printing import counted, say_lines
 from downstream.probe.splits import Split, read_splits
 from downstream.results.merit import Merit, figure_of_merit
@@ -34,9 +33,10 @@ from downstream.suite.plan import SuitePlan, read_suite
 from elmoc.command_line import run_main
 from elmoc.devices import checked_device
 from elmoc.errors import InputError, reading, say
-from elmoc.features.dump import DumpOptions
+from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import write_json
+from elmoc.files.text import open_text
 from elmoc.files.writing import atomic_path, locked, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import available_cores
@@ -206,7 +206,8 @@ def _dumped(elmo: ElmoC, sentences: Sequence[str], folder: Path) -> Path:
     if not features.exists():
         # float16 takes half the space; probes mix the layers in float32.
         options = DumpOptions(dtype="float16", resume=True)
-        dump_sentences(elmo, sentences, features, options)
+        words = [sentence.split(" ") for sentence in sentences]
+        dump_features(elmo, [(words, features)], options)
     return features
 
 
@@ -296,7 +297,8 @@ def run(command: SuiteCommand) -> None:
     if command.sentences is not None:
         refuse_existing(command.sentences)
         sentences = _sentences(_read_data(plan))
-        write_sentences(command.sentences, sentences)
+        with open_text(command.sentences) as file:
+            file.writelines(f"{sentence}\n" for sentence in sentences)
         say(f"{command.sentences}: {counted(len(sentences), 'sentence')}")
         return
     encoder = Path(command.model or command.options.features or "vectors")

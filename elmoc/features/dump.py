@@ -29,7 +29,7 @@ from elmoc.model import ElmoC
 from elmoc.process import progress_bar, wait_for_all
 from elmoc.settings import checked
 from elmoc.stopping import Stopped, noted_signals
-from elmoc.text.named_files import AnyPath
+from elmoc.text.documents import AnySource
 from elmoc.text.sentences import (
     Sentence,
     SentenceInput,
@@ -48,7 +48,7 @@ _HASH_BYTES = 8
 
 def dump_features(
     model: ElmoC,
-    files: Iterable[tuple[AnyPath, Path | str]],
+    files: Iterable[tuple[AnySource, Path | str]],
     options: DumpOptions | None = None,
     *,
     command_line: str = "",
@@ -62,9 +62,9 @@ def dump_features(
     Args:
         model: the encoder.
         files: pairs of sentences and output. Sentences are tokenised text of any kind
-            (see `read_documents`), one sentence a line; `-` is standard
-            input. The output must not exist, unless a dump that is finished already is
-            resumed. It is described in docs/features.md.
+            (see `read_documents`), one sentence a line, or lists of words; `-` is
+            standard input. The output must not exist, unless a dump that is finished
+            already is resumed. It is described in docs/features.md.
         options: what is dumped, by default `DumpOptions()`.
         command_line: recorded in the files.
 

@@ -12,6 +12,7 @@ import xxhash
 from elmoc.errors import InputError, say, shortened
 from elmoc.features.options import MOST_SENTENCES, MOST_WORDS, DumpOptions
 from elmoc.text.documents import (
+    AnySource,
     TextRange,
     check_tokenised,
     reader_of,
@@ -99,7 +100,7 @@ class SentenceInput:
 
 @contextmanager
 def opened_input(
-    path: AnyPath, options: DumpOptions, *, needs_documents: bool
+    path: AnySource, options: DumpOptions, *, needs_documents: bool
 ) -> Iterator[SentenceInput]:
     """The sentences of a source of text (see `read_documents`).
 
@@ -112,7 +113,7 @@ def opened_input(
         InputError: the source names no file, or one without keys where these are
             needed.
     """
-    with rereadable(path) as source:
+    with rereadable(path, field=options.field) as source:
         texts = whole_files(find_named_files([source]), options.field)
         for text in texts:
             if needs_documents and not reader_of(text.path).has_keys:
