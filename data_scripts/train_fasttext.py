@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta
 
 from data_scripts.parts.shards import words_of
@@ -171,9 +170,6 @@ def _train(
         thread=options.workers,
         **sizes,
     )
-    for word in trained.get_words():
-        if not np.isfinite(trained.get_word_vector(word)).all():
-            raise InputError("the vectors diverged: they are not finite")
     trained.save_model(os.fsencode(model))
 
 
