@@ -1,5 +1,4 @@
-"""Packing: how a model and its word vectors become one small model directory, and how
-near it stays to them.
+"""Packing: how a model and its word vectors become one small model directory.
 
 Vectors of fastText keep rows of their first words and of n-grams, those of a teacher
 rows of their most frequent words and of all pieces. Each source of joined vectors is
@@ -10,25 +9,21 @@ Letters: V words of the fastText file, E width of word vectors, P projection, M
 codebooks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity
 
 from elmoc.errors import InputError, human_bytes, say
-from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.weights import contiguous, packed_weights, unpacked_weights
-from elmoc.word_vectors.coded_rows import CodedRows, hash_words
+from elmoc.word_vectors.coded_rows import CodedRows
 from elmoc.word_vectors.compact import CompactVectors, Ngrams
-from elmoc.word_vectors.fasttext import Contents, FastTextVectors
+from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.pieces import Pieces
 from elmoc.word_vectors.product_quantisation import (
@@ -55,8 +50,6 @@ _PIECE_BYTES = 2
 _NGRAM_BYTES = 6
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
-# Sentences on which both models are compared.
-_SENTENCES = 2000
 
 
 def row_counts(
@@ -153,7 +146,7 @@ def pack_vectors(
     metric: np.ndarray,
     room: int,
     teacher: CompactVectors | None = None,
-) -> tuple[CompactVectors | JoinedVectors, np.ndarray]:
+) -> CompactVectors | JoinedVectors:
     """The packed form of word vectors. Its numbers are printed.
 
     Args:
@@ -162,9 +155,6 @@ def pack_vectors(
         room: bytes that the packed vectors take at most.
         teacher: whose vectors stand beside them, if any do.
 
-    Returns:
-        Vectors, and the hashes of the words of the text that they were made of.
-
     Raises:
         InputError: the vectors are of another kind, or the room is too little.
     """
@@ -172,30 +162,24 @@ def pack_vectors(
         return _pack_joined(vectors, metric, room)
     shape = np.linalg.cholesky(metric)
     if isinstance(vectors, FastTextVectors) and vectors.header.has_ngrams:
-        contents = vectors.contents()
-        packed = pack_fasttext(vectors, contents, shape, room)
-        return packed, hash_words(contents[0])
+        return pack_fasttext(vectors, shape, room)
     if isinstance(vectors, CompactVectors) and vectors.counts is not None:
-        return pack_teacher(vectors, shape, room), vectors.hashes
+        return pack_teacher(vectors, shape, room)
     if (
         isinstance(vectors, CompactVectors)
         and isinstance(vectors.parts, Ngrams)
         and teacher is not None
     ):
-        packed_again = pack_again(vectors, vectors.parts, teacher, shape, room)
-        return packed_again, vectors.hashes
+        return pack_again(vectors, vectors.parts, teacher, shape, room)
     raise InputError(
         "pack takes models that read a fastText .bin file with n-grams, or vectors of "
         f"a teacher, not {vectors.origin}"
     )
 
 
-def _pack_joined(
-    joined: JoinedVectors, metric: np.ndarray, room: int
-) -> tuple[JoinedVectors, np.ndarray]:
+def _pack_joined(joined: JoinedVectors, metric: np.ndarray, room: int) -> JoinedVectors:
     """Each source packed by itself, in a share of the room by its width."""
     packed = []
-    hashes = []
     start = 0
     stored = [part for part in joined.parts if isinstance(part, CompactVectors)]
     teacher = next((part for part in stored if part.counts is not None), None)
@@ -204,10 +188,8 @@ def _pack_joined(
         start += part.size
         share = room * part.size // joined.size
         own_metric = scale**2 * metric[block, block]
-        one, words = pack_vectors(part, own_metric, share, teacher)
-        packed.append(one)
-        hashes.append(words)
-    return JoinedVectors(packed, joined.scales), np.concatenate(hashes)
+        packed.append(pack_vectors(part, own_metric, share, teacher))
+    return JoinedVectors(packed, joined.scales)
 
 
 def pack_teacher(
@@ -285,7 +267,7 @@ def pack_again(
 
 
 def pack_fasttext(
-    fasttext: FastTextVectors, contents: Contents, metric: np.ndarray, room: int
+    fasttext: FastTextVectors, metric: np.ndarray, room: int
 ) -> CompactVectors:
     """The compact vectors of a fastText file: its first words, each coded whole, and
     its n-grams. Their numbers are printed.
@@ -295,11 +277,10 @@ def pack_fasttext(
 
     Args:
         fasttext: the file.
-        contents: of the file.
         metric: lower triangle, C of G = CCᵀ.
         room: bytes that the vectors take at most.
     """
-    words, counts, ngram_rows = contents
+    words, counts, ngram_rows = fasttext.contents()
     kind = fasttext.header.ngrams
     # How often each n-gram occurs in the words, however often these occur.
     in_words = np.zeros(kind.buckets)
@@ -368,17 +349,15 @@ def packed_model(
     )
 
 
-def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC:
+def pack(elmo: ElmoC, size: int, *, weight_type: str) -> ElmoC:
     """The model in `size` bytes, as its directory is to be written. Its parts are
-    printed, and how near its layer states stay.
+    printed.
 
     Args:
         elmo: a model that reads a fastText file with n-grams, vectors of a teacher, or
             both.
         size: bytes of all files of the directory, at most.
         weight_type: of the encoder's matrices: `int8` or `float16`.
-        text: a file of one tokenised sentence a line, on which layer states are
-            compared, or None.
 
     Raises:
         InputError: the model has other word vectors, or the size is too small.
@@ -391,45 +370,9 @@ def pack(elmo: ElmoC, size: int, *, weight_type: str, text: str | None) -> ElmoC
     ]
     encoder_bytes = sum(each.nbytes for each in parts)
     say(f"encoder in {weight_type}: {human_bytes(encoder_bytes)}")
-    vectors, hashes = pack_vectors(
+    vectors = pack_vectors(
         elmo.word_vectors,
         metric=encoder_metric(elmo.directory),
         room=size - encoder_bytes - _OTHER_BYTES,
     )
-    packed = packed_model(elmo, weights, vectors)
-    if text is not None:
-        sentences = [line.split() for line in islice(read_lines(text), _SENTENCES)]
-        say(f"mean cosine with the original on {text} (each layer, then all):")
-        compared = compare_states(elmo, packed, sentences, hashes)
-        for name, layers in compared.items():
-            shown = [f"{each:.4f}" for each in (*layers, layers.mean())]
-            say(f"    {name:24} {' '.join(shown)}")
-    return packed
-
-
-def compare_states(
-    original: ElmoC,
-    packed: ElmoC,
-    sentences: Sequence[Sequence[str]],
-    seen: np.ndarray,
-) -> dict[str, Tensor]:
-    """The mean cosines [L + 1] of layer states of two models, of words whose hashes are
-    `seen` and of all others.
-    """
-    cosines = [
-        cosine_similarity(one, other, dim=-1)
-        for one, other in zip(
-            original.embed_sentences(sentences),
-            packed.embed_sentences(sentences),
-            strict=True,
-        )
-    ]
-    of_words = torch.cat([torch.empty(original.layers, 0), *cosines], dim=1)
-    words = list(chain.from_iterable(sentences))
-    is_seen = torch.from_numpy(np.isin(hash_words(words), seen))
-    groups = {"words of the text": is_seen, "unseen words": ~is_seen}
-    return {
-        name: of_words[:, chosen].mean(dim=1)
-        for name, chosen in groups.items()
-        if chosen.any()
-    }
+    return packed_model(elmo, weights, vectors)

@@ -26,13 +26,6 @@ class Options(ModelOptions):
             extra={"option": "--size"},
         ),
     ]
-    text: Annotated[
-        str | None,
-        Meta(
-            description="compare layer states on this text of one tokenised sentence "
-            "a line (.txt or .gz)"
-        ),
-    ] = None
     weights: Annotated[
         Literal["int8", "float16"], Meta(description="type of the encoder's matrices")
     ] = "int8"
@@ -51,7 +44,7 @@ def run(options: Options) -> None:
         elmo = ElmoC.from_pretrained(
             options.model, vectors=options.vectors, precision="float32"
         )
-        packed = pack(elmo, size, weight_type=options.weights, text=options.text)
+        packed = pack(elmo, size, weight_type=options.weights)
         packed.save_pretrained(options.output)
     say(
         f"{options.output}: fingerprint {packed.fingerprint}, word vectors "

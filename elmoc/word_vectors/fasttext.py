@@ -33,8 +33,6 @@ _SOURCE = Path(__file__).with_suffix(".cpp")
 
 # Adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these.
 Fill = Callable[[Sequence[bytes], np.ndarray], None]
-# Words, int64 [V], float32 [buckets, E]: see `contents`.
-Contents = tuple[list[str], np.ndarray, np.ndarray]
 
 
 class FastTextVectors:
@@ -77,7 +75,7 @@ class FastTextVectors:
         self._fill([word.encode("utf-8", "surrogatepass") for word in words], vectors)
         return finite(vectors, words, self.origin)
 
-    def contents(self) -> Contents:
+    def contents(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """The words, most frequent first; int64 [V], how often each occurs; and
         float32 [buckets, E], the rows of n-grams, mapped.
         """
