@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from downstream.__main__ import main
-from downstream.formats import FORMATS
+from tests.downstream.formats import FORMATS
 
 from downstream.tasks import TASKS, load_task
 
