@@ -31,9 +31,7 @@ def warn_of_unknown(name: str, counts: dict[str, int], trained: dict[str, int]) 
         trained: label → its number in the training data; empty for a task without
             labels.
     """
-    if not trained:
-        return
-    if not counts:
+    if trained and not counts:
         warn(f"{name} has no label, such as {listed(trained)} of the training data")
     unknown = {label: count for label, count in counts.items() if label not in trained}
     if unknown:
