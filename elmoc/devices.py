@@ -12,8 +12,7 @@ from typing import get_args
 import torch
 
 from elmoc.errors import InputError, shortened
-from elmoc.kernels.compiling import has_kernels
-from elmoc.kernels.instructions import instruction_set
+from elmoc.kernels.loading import has_kernels, usable_sets
 from elmoc.settings import Precision
 
 # The accelerators that training and inference have run on. PyTorch knows others, such
@@ -78,7 +77,7 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    return instruction_set() in ("amx", "avx512_bf16")
+    return usable_sets()[0] in ("amx", "avx512_bf16")
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Precision:

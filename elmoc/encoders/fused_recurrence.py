@@ -27,8 +27,8 @@ from elmoc.encoders.recurrence import (
     plain_recurrence,
 )
 from elmoc.errors import reason
-from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels
+from elmoc.kernels.loading import NoKernelsError
 from elmoc.kernels.lstm_step import (
     GatesBackward,
     GatesForward,
@@ -94,7 +94,7 @@ def choose_kernels(
     if device == "cpu" and stored in (torch.float32, torch.bfloat16):
         try:
             return CompiledKernels(stored)
-        except KernelBuildError as error:
+        except NoKernelsError as error:
             return str(error)
     if device == "cuda":
         try:

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from elmoc.devices import CPU
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.compiling import KernelBuildError, load_library
 from elmoc.kernels.cpu import SOURCE
+from elmoc.kernels.loading import NoKernelsError, load_library
 
 # Rows that the kernels may read behind the last word of a layer's input.
 SPARE_WORDS = 32
@@ -135,18 +135,18 @@ def _panels(weight: Tensor) -> Tensor:
 
 @lru_cache
 def inference_kernels(
-    dtype: torch.dtype, *, instructions: str | None = None
+    dtype: torch.dtype, *, highest: str | None = None
 ) -> Kernel | None:
     """What runs a layer with factors in float32 or bfloat16; None where it cannot be
     compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:
         dtype: S.
-        instructions: as in `load_library`.
+        highest: as in `load_library`.
     """
     try:
-        library = load_library(SOURCE.with_name("inference.cpp"), instructions)
-    except KernelBuildError:
+        library = load_library(SOURCE.with_name("inference.cpp"), highest)
+    except NoKernelsError:
         return None
     support = library.support()
     if not support:

@@ -1,216 +1,115 @@
-"""Compiled libraries: a C++ file of ours comes compiled in a wheel (`shipping.py`), or
-is compiled on this machine, once for a processor, and kept.
+"""Compiling: the C++ of the project becomes libraries, one for each set of
+instructions that it is written for.
 
-The library is kept in the user's cache directory, with its checksum: one that was cut,
-by a full disk perhaps, would end every process that loads it.
+`setup.py` runs this file by itself when the package is installed or a wheel is made, so
+it imports nothing of the project; `python -m elmoc.kernels.compiling` does the same
+later. The libraries lie beside their sources and need libc and libm alone: their
+threads are those of PyTorch's OpenMP, which is in the process before them.
 """
 
-import contextlib
-import ctypes
 import os
 import shlex
-import shutil
 import subprocess
 import sys
-from functools import lru_cache
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from elmoc.errors import InputError, say
-from elmoc.files.checksums import check_beside, fingerprint
-from elmoc.files.writing import atomic_path, locked
-from elmoc.kernels.instructions import INSTRUCTION_SETS, instruction_set
-
-# Flags are tried in this order, behind those of the set: not every compiler and
-# processor takes all of them. Without OpenMP one thread runs.
-_OTHER_FLAGS: tuple[list[str], ...] = (
-    ["-march=native", "-fopenmp"],
-    ["-mcpu=native", "-fopenmp"],
-    ["-march=native"],
-    ["-mcpu=native"],
-    [],
-)
+_AVX2 = {"avx2": "-mavx2", "fma": "-mfma", "bmi1": "-mbmi", "bmi2": "-mbmi2"}
+_AVX512 = _AVX2 | {
+    "avx512f": "-mavx512f",
+    "avx512bw": "-mavx512bw",
+    "avx512dq": "-mavx512dq",
+    "avx512vl": "-mavx512vl",
+}
+_BF16 = _AVX512 | {"avx512_bf16": "-mavx512bf16"}
+# Highest first: what a processor has to have, as Linux names it, and the compiler's
+# flag for it. Under `baseline` run processors of any kind.
+INSTRUCTION_SETS: dict[str, dict[str, str]] = {
+    "amx": _BF16 | {"amx_tile": "-mamx-tile", "amx_bf16": "-mamx-bf16"},
+    "avx512_bf16": _BF16,
+    "avx512": _AVX512,
+    "avx2": _AVX2,
+    "baseline": {},
+}
+_ROOM = Path(__file__).parents[1]
+SOURCES = [
+    _ROOM / "kernels/cpu.cpp",
+    _ROOM / "kernels/inference.cpp",
+    _ROOM / "word_vectors/fasttext.cpp",
+]
 # No kernel throws, or reads errno or floating-point exceptions: without the last two
 # loops of exponentials become vector code.
-COMMON_FLAGS = [
+_FLAGS = [
     "-O3",
     "-std=c++17",
+    "-fPIC",
+    "-fopenmp",
     "-fno-exceptions",
     "-fno-math-errno",
     "-fno-trapping-math",
-    "-shared",
-    "-fPIC",
 ]
-_INFERENCE = Path(__file__).with_name("inference.cpp")
-# A compilation takes ten seconds; a compiler that waits for something is given up.
-_COMPILER_SECONDS = 600
+_WIDEST = "-mprefer-vector-width=512"
 
 
-class KernelBuildError(Exception):
-    """A library cannot be compiled here; says why."""
-
-
-def has_kernels() -> bool:
-    """Whether kernels came compiled for this processor, or a C++ compiler is there."""
-    if shipped_path(_INFERENCE, instruction_set()).exists():
-        return True
-    with contextlib.suppress(ValueError):
-        return shutil.which(shlex.split(_compiler())[0]) is not None
-    return False
-
-
-def _compiler() -> str:
-    """The command of the C++ compiler: `CXX`, or `c++`."""
-    return os.environ.get("CXX", "").strip() or "c++"
-
-
-def shipped_path(source: Path, instructions: str | None) -> Path:
-    """Where a wheel has the library of a C++ file for a set of instructions. Its name
-    changes with the source.
+def library_path(source: Path, instructions: str) -> Path:
+    """Where the library of a C++ file for a set of instructions is. Its name changes
+    with the file, the headers beside it and this file.
     """
-    name = f"{source.stem}-{instructions}-{fingerprint(_parts(source))}.so"
+    files = [source, *sorted(source.parent.glob("*.h")), Path(__file__)]
+    content = b"".join(path.read_bytes() for path in files)
+    name = f"{source.stem}-{instructions}-{zlib.crc32(content):08x}.so"
     return source.parent / "compiled" / name
 
 
-def load_library(source: Path, instructions: str | None = None) -> ctypes.CDLL:
-    """The library of a C++ file, which came compiled, or is compiled for this processor
-    unless that was done before.
-
-    Args:
-        source: the file; headers beside it belong to it.
-        instructions: of `INSTRUCTION_SETS`; by default the highest of this processor.
-
-    Raises:
-        KernelBuildError: the library cannot be compiled, kept or loaded.
+def compile_all() -> list[str]:
+    """Make all libraries that are not there yet, by the compiler `CXX` or `c++`, and
+    remove those of older sources. Returns what could not be compiled, and why.
     """
-    compiler = _compiler()
-    try:
-        instructions = instructions or instruction_set()
-        library = shipped_path(source, instructions)
-        if not library.exists():
-            library = _compiled_here(source, shlex.split(compiler), instructions)
-        return ctypes.CDLL(str(library))
-    # a RuntimeError says that there is no home directory, a ValueError that the command
-    # has an open quote
-    except (
-        InputError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        subprocess.SubprocessError,
-    ) as error:
-        problem = f"kernels compiled by {compiler} cannot be kept or loaded ({error})"
-        if isinstance(error, FileNotFoundError) and not has_kernels():
-            problem = f"there is no C++ compiler {compiler}"
-        _warn(problem)
-        raise KernelBuildError(problem) from None
-
-
-@lru_cache
-def _warn(problem: str) -> None:
-    """Say once what stands in the way, and what helps."""
-    say(
-        f"warning: {problem}: PyTorch computes instead, several times slower. A C++ "
-        "compiler (on Debian and Ubuntu: the package g++) is the remedy",
-        file=sys.stderr,
-    )
-
-
-def _compiled_here(source: Path, command: list[str], instructions: str | None) -> Path:
-    """The library in the cache, compiled unless that was done before."""
-    flags = _flags(instructions)
-    name = f"{source.stem}-{_fingerprint(source, command, flags)}.so"
-    library = cache_path() / name
-    library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = library.parent.stat()
-    # its libraries run as this user
-    if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
-        raise InputError(
-            f"others may write to {library.parent}: `chmod go-w` it, or set "
-            "XDG_CACHE_HOME"
+    wanted = {
+        library_path(source, name): (source, name)
+        for source, name in product(SOURCES, INSTRUCTION_SETS)
+    }
+    for folder in {path.parent for path in wanted}:
+        folder.mkdir(exist_ok=True)
+        for old in set(folder.iterdir()) - set(wanted):
+            old.unlink()
+    missing = [path for path in wanted if not path.exists()]
+    if missing:
+        print("compiling kernels", file=sys.stderr)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        problems = threads.map(
+            lambda path: compile_library(*wanted[path], path), missing
         )
-    if _kept(library) is None:
-        build(source, command, flags, library)
-        # Whoever may write it could run as this user.
-        library.chmod(0o700)
-    return library
+    return [problem for problem in problems if problem]
 
 
-def _kept(library: Path) -> ctypes.CDLL | None:
-    """The library as it was kept; None where it is not there yet, not whole, or of
-    another system.
-    """
-    with contextlib.suppress(OSError, InputError):
-        if check_beside(library):
-            return ctypes.CDLL(str(library))
-    return None
+def compile_library(source: Path, instructions: str, library: Path) -> str:
+    """Compile a C++ file for a set of instructions. Returns what stands in the way."""
+    flags = [*_FLAGS, *INSTRUCTION_SETS[instructions].values()]
+    if INSTRUCTION_SETS[instructions]:
+        flags.append(_WIDEST)
+    with TemporaryDirectory(dir=library.parent) as folder:
+        code, linked = f"{folder}/code.o", f"{folder}/library.so"
+        steps = [
+            [*flags, "-c", str(source), "-o", code],
+            # Without -fopenmp, which would name a library of threads.
+            ["-shared", "-nodefaultlibs", code, "-lc", "-lm", "-o", linked],
+        ]
+        for step in steps:
+            try:
+                command = shlex.split(os.environ.get("CXX") or "c++")
+                subprocess.run([*command, *step], check=True, capture_output=True)
+            except (OSError, ValueError, subprocess.CalledProcessError) as error:
+                said = getattr(error, "stderr", b"").decode(errors="replace")
+                reason = (said.strip() or str(error)).splitlines()[-1]
+                return f"{source.name} for {instructions}: {reason}"
+        # Whole or not at all: another process may load it.
+        os.replace(linked, library)
+    return ""
 
 
-def _flags(instructions: str | None) -> list[list[str]]:
-    """The flags that are tried, in this order."""
-    if instructions is None:
-        return [*_OTHER_FLAGS]
-    return [[*INSTRUCTION_SETS[instructions].flags, "-fopenmp"], *_OTHER_FLAGS]
-
-
-def _parts(source: Path) -> list[bytes]:
-    """What the code of a library is made of."""
-    files = [source, *sorted(source.parent.glob("*.h"))]
-    flags = [COMMON_FLAGS, *(each.flags for each in INSTRUCTION_SETS.values())]
-    return [*(path.read_bytes() for path in files), repr(flags).encode()]
-
-
-def _fingerprint(source: Path, command: list[str], flags: list[list[str]]) -> str:
-    """Names all that the compiled code depends on."""
-    # the instruction sets of this processor, as macros: a library compiled for
-    # another may not run on it
-    macros = ["-march=native", "-dM", "-E", "-x", "c++", os.devnull]
-    parts = [
-        _run(command, ["--version"]).stdout,
-        _run(command, macros).stdout,
-        repr((command, flags)),
-    ]
-    return fingerprint([*_parts(source), *(part.encode() for part in parts)])
-
-
-def build(
-    source: Path, command: list[str], flags: list[list[str]], library: Path
-) -> None:
-    """Compile a C++ file by the first flags that the compiler takes, and keep the
-    library with its checksum. Of several processes one does this, and the others wait.
-
-    Raises:
-        InputError: the compiler takes none of the flags.
-    """
-    with locked(library, seconds=_COMPILER_SECONDS):
-        # Another process may have compiled it meanwhile.
-        if _kept(library) is not None:
-            return
-        say(f"compiling {source.name}, once for this processor", file=sys.stderr)
-        with atomic_path(library, checksum=True) as output:
-            for each in flags:
-                files = [str(source), "-o", str(output)]
-                run = _run(command, COMMON_FLAGS + each + files)
-                if run.returncode == 0:
-                    return
-            said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
-            raise InputError(f"{command[0]} does not compile {source}: {said[-1]}")
-
-
-def _run(command: list[str], arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command + arguments,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        timeout=_COMPILER_SECONDS,
-    )
-
-
-def cache_path() -> Path:
-    """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`).
-
-    Raises:
-        RuntimeError: there is no home directory.
-    """
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "elmoc")
+if __name__ == "__main__":
+    sys.exit("\n".join(compile_all()) or 0)

@@ -1,6 +1,6 @@
 // Kernels of an LSTM step between its matrix products, one pass over memory each.
 //
-// Compiled on the user's machine by cpu.py. lstm_step.py has the shapes of the tensors, which come first and in the order
+// Called by cpu.py. lstm_step.py has the shapes of the tensors, which come first and in the order
 // of its named tuples, and the reason for each clip's gradient; tests/elmoc/kernels/reference.py has the same functions in PyTorch.
 // S is how activations are stored (float, or bfloat16 as its upper 16 bits); all arithmetic is in float.
 

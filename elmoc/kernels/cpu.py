@@ -1,4 +1,4 @@
-"""CPU kernels of an LSTM step: how `cpu.cpp`, compiled on this machine, is called.
+"""CPU kernels of an LSTM step: how the library of `cpu.cpp` is called.
 
 ctypes calls it, which releases the interpreter's lock, so that the other direction's
 thread can run.
@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.compiling import load_library
-from elmoc.kernels.instructions import instruction_set
+from elmoc.kernels.loading import load_library, usable_sets
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
@@ -26,13 +25,13 @@ _LAYER_ARGUMENTS = (
 
 
 class CompiledKernels:
-    """`StepKernels` compiled for this processor; activations are float32 or bfloat16 on
+    """`StepKernels` in C++; activations are float32 or bfloat16 on
     the CPU.
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
         library = load_library(SOURCE)
-        self.description = f"C++ for {instruction_set() or 'this processor'}"
+        self.description = f"C++ for {usable_sets()[0]}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels: dict[type[StepTensors], Any] = {}
         for kind, name in KERNELS.items():

@@ -1,6 +1,6 @@
 // An LSTM layer for inference: all steps of a packed batch, its matrix products and what stands between them.
 //
-// Compiled on the user's machine by compiling.py and called by lstm_inference.py, which has the layouts of weights and states.
+// Called by lstm_inference.py, which has the layouts of weights and states.
 // S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
 // computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
 // It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support`

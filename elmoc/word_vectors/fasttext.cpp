@@ -1,8 +1,8 @@
 // Look-up of fastText vectors in a file that is mapped into memory.
 //
 // A word's vector is the mean of its own row, where the dictionary has it, and of the rows of its character n-grams
-// (Bojanowski et al. 2017, Section 3.2). N-grams are hashed into buckets; their characters are those of UTF-8. Compiled
-// on the user's machine by fasttext.py, which has checked the sizes before. Additions are the library's, in its order
+// (Bojanowski et al. 2017, Section 3.2). N-grams are hashed into buckets; their characters are those of UTF-8. Called
+// by fasttext.py, which has checked the sizes before. Additions are the library's, in its order
 // and in float, so that vectors are equal to its own bit for bit.
 
 #include <algorithm>

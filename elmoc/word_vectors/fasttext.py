@@ -15,7 +15,7 @@ import numpy as np
 
 from elmoc.errors import reading
 from elmoc.files.checksums import fingerprint_file
-from elmoc.kernels.compiling import KernelBuildError, load_library
+from elmoc.kernels.loading import NoKernelsError, load_library
 from elmoc.word_vectors.fasttext_file import (
     BAD_DICTIONARY,
     DICTIONARY,
@@ -52,7 +52,7 @@ class FastTextVectors:
             self.header = read_header(self._content)
             try:
                 end, self._fill = _compiled_lookup(self._content, self.header)
-            except KernelBuildError:
+            except NoKernelsError:
                 end, self._fill = _python_lookup(self._content, self.header)
             check_matrices(self._content, self.header, end)
         self.size = self.header.dim

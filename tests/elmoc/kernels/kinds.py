@@ -28,5 +28,5 @@ KERNELS: dict[str, Callable[[torch.dtype], StepKernels]] = {
 }
 
 
-avx2_kernels = partial(inference_kernels, instructions="avx2")
+avx2_kernels = partial(inference_kernels, highest="avx2")
 """Those of inference that this processor would have without AVX-512; None where there are none."""

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import fasttext
 import numpy as np
 import pytest
-from elmoc.kernels.compiling import KernelBuildError
+from elmoc.kernels.loading import NoKernelsError
 from elmoc.word_vectors.fasttext import FastTextVectors
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -58,7 +58,7 @@ class Opened:
         path.write_bytes(content)
         labels_of_file = frozenset(label.encode() for label in labels)
         compiled = FastTextVectors(path)
-        with patch("elmoc.word_vectors.fasttext._library", side_effect=KernelBuildError):
+        with patch("elmoc.word_vectors.fasttext._library", side_effect=NoKernelsError):
             slow = FastTextVectors(path)
         assert "_python" in slow._fill.__qualname__
         assert "_compiled" in compiled._fill.__qualname__

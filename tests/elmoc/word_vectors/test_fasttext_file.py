@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from elmoc.errors import InputError
-from elmoc.kernels.compiling import KernelBuildError
+from elmoc.kernels.loading import NoKernelsError
 from elmoc.word_vectors.fasttext import FastTextVectors
 from tests.elmoc.word_vectors.fasttext_files import DIM, FIELDS, KINDS, WORDS
 from tests.fuzz.damage import bounded
@@ -81,7 +81,7 @@ def test_vectors_that_are_not_finite(tmp_path: Path) -> None:
 def test_no_number_crashes_a_look_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
     """Boundary values in every field of every kind of file."""
     if not compiled:
-        monkeypatch.setattr("elmoc.word_vectors.fasttext._library", Mock(side_effect=KernelBuildError))
+        monkeypatch.setattr("elmoc.word_vectors.fasttext._library", Mock(side_effect=NoKernelsError))
     told: list[str] = []
     count, path = 0, tmp_path / "v.bin"
     for content, (offset, form) in product(KINDS.values(), FIELDS.values()):

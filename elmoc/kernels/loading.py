@@ -1,0 +1,87 @@
+"""Loading: the compiled library of a C++ file for the instructions that this processor
+has.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from elmoc.errors import InputError, say, shortened
+from elmoc.kernels.compiling import INSTRUCTION_SETS, SOURCES, library_path
+
+
+class NoKernelsError(Exception):
+    """A library is not there, or cannot be loaded; says why."""
+
+
+def usable_sets(highest: str | None = None) -> list[str]:
+    """The names of `INSTRUCTION_SETS` that this processor has, highest first.
+
+    Args:
+        highest: the highest that is asked for, by default that of
+            `ELMOC_INSTRUCTIONS`, or any.
+
+    Raises:
+        InputError: the variable names no set.
+    """
+    names = list(INSTRUCTION_SETS)
+    highest = highest or os.environ.get("ELMOC_INSTRUCTIONS") or names[0]
+    if highest not in names:
+        raise InputError(
+            f"ELMOC_INSTRUCTIONS is {shortened(highest)!r}: use {', '.join(names)}"
+        )
+    allowed = names[names.index(highest) :]
+    return [name for name in allowed if INSTRUCTION_SETS[name].keys() <= _processor()]
+
+
+@lru_cache
+def _processor() -> frozenset[str]:
+    """The instructions that this processor has, as Linux names them; none elsewhere."""
+    with contextlib.suppress(OSError):
+        about = Path("/proc/cpuinfo").read_text()
+        if flags := re.search(r"^flags\s*:(.*)", about, re.MULTILINE):
+            return frozenset(flags[1].split())
+    return frozenset()
+
+
+def has_kernels() -> bool:
+    """Whether all kernels are compiled for the highest set of this processor."""
+    return all(library_path(source, usable_sets()[0]).exists() for source in SOURCES)
+
+
+def load_library(source: Path, highest: str | None = None) -> ctypes.CDLL:
+    """The library of a C++ file for the highest set of instructions that there is.
+
+    Args:
+        source: the file.
+        highest: see `usable_sets`.
+
+    Raises:
+        NoKernelsError: it is not compiled, or cannot be loaded.
+        InputError: see `usable_sets`.
+    """
+    problem = f"{source.name} is not compiled"
+    for name in usable_sets(highest):
+        library = library_path(source, name)
+        if library.exists():
+            try:
+                return ctypes.CDLL(str(library))
+            except OSError as error:
+                problem = f"{library} cannot be loaded ({error})"
+    _warn(problem)
+    raise NoKernelsError(problem)
+
+
+@lru_cache
+def _warn(problem: str) -> None:
+    """Say once what is missing, and what helps."""
+    say(
+        f"warning: {problem}: PyTorch computes instead, several times slower. With a "
+        "C++ compiler (on Debian and Ubuntu: the package g++), "
+        "`python -m elmoc.kernels.compiling` is the remedy",
+        file=sys.stderr,
+    )
