@@ -3,9 +3,7 @@
 A label that training never had is never predicted: a warning counts them.
 """
 
-import re
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -40,26 +38,6 @@ def warn_of_unknown(name: str, counts: dict[str, int], trained: dict[str, int]) 
             f"{name}: {share} are unknown to the training data, and are never learned: "
             f"{listed(unknown)}; it has {listed(trained)}"
         )
-
-
-def warn_of_spellings(name: str, counts: dict[str, int]) -> None:
-    """Warn of labels of one part that differ in nothing but their spelling.
-
-    They stay apart: the data may mean two labels.
-    """
-    alike = defaultdict(list)
-    for label in counts:
-        # What people write in different ways: capitals, full-width letters, blanks,
-        # hyphens and underscores.
-        folded = unicodedata.normalize("NFKC", label).casefold()
-        alike[re.sub(r"[\s_-]+", "_", folded.strip())].append(label)
-    for labels in alike.values():
-        if len(labels) > 1:
-            found = listed({label: counts[label] for label in labels})
-            warn(
-                f"{name}: {found} are learned as different labels: spell them alike "
-                "where they are one"
-            )
 
 
 def listed(counts: dict[str, int]) -> str:

@@ -12,7 +12,6 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.probe.labels import (
     count_labels,
     listed,
-    warn_of_spellings,
     warn_of_unknown,
 )
 from downstream.probe.task import Task
@@ -87,7 +86,6 @@ def read_splits(
             part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
         labels = count_labels(task, examples)
         if trained is None:
-            warn_of_spellings(name, labels)
             trained = labels
         else:
             warn_of_unknown(name, labels, trained)
