@@ -22,7 +22,6 @@ from torch import Tensor
 
 from elmoc.devices import CPU
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.cpu import SOURCE
 from elmoc.kernels.loading import NoKernelsError, load_library
 
 # Rows that the kernels may read behind the last word of a layer's input.
@@ -145,7 +144,7 @@ def inference_kernels(
         highest: as in `load_library`.
     """
     try:
-        library = load_library(SOURCE.with_name("inference.cpp"), highest)
+        library = load_library("inference", highest)
     except NoKernelsError:
         return None
     support = library.support()

@@ -35,11 +35,11 @@ INSTRUCTION_SETS: dict[str, dict[str, str]] = {
     "baseline": {},
 }
 _ROOM = Path(__file__).parents[1]
-SOURCES = [
-    _ROOM / "kernels/cpu.cpp",
-    _ROOM / "kernels/inference.cpp",
-    _ROOM / "word_vectors/fasttext.cpp",
-]
+SOURCES = {
+    "cpu": _ROOM / "kernels/cpu.cpp",
+    "inference": _ROOM / "kernels/inference.cpp",
+    "fasttext": _ROOM / "word_vectors/fasttext.cpp",
+}
 # No kernel throws, or reads errno or floating-point exceptions: without the last two
 # loops of exponentials become vector code.
 _FLAGS = [
@@ -51,7 +51,6 @@ _FLAGS = [
     "-fno-math-errno",
     "-fno-trapping-math",
 ]
-_WIDEST = "-mprefer-vector-width=512"
 
 
 def library_path(source: Path, instructions: str) -> Path:
@@ -70,7 +69,7 @@ def compile_all() -> list[str]:
     """
     wanted = {
         library_path(source, name): (source, name)
-        for source, name in product(SOURCES, INSTRUCTION_SETS)
+        for source, name in product(SOURCES.values(), INSTRUCTION_SETS)
     }
     for folder in {path.parent for path in wanted}:
         folder.mkdir(exist_ok=True)
@@ -89,8 +88,6 @@ def compile_all() -> list[str]:
 def compile_library(source: Path, instructions: str, library: Path) -> str:
     """Compile a C++ file for a set of instructions. Returns what stands in the way."""
     flags = [*_FLAGS, *INSTRUCTION_SETS[instructions].values()]
-    if INSTRUCTION_SETS[instructions]:
-        flags.append(_WIDEST)
     with TemporaryDirectory(dir=library.parent) as folder:
         code, linked = f"{folder}/code.o", f"{folder}/library.so"
         steps = [

@@ -7,7 +7,6 @@ thread can run.
 import ctypes
 import math
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.loading import load_library, usable_sets
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
-SOURCE = Path(__file__).with_suffix(".cpp")
 # The types of `LAYER_ARGUMENTS` in the source: four tensors of the layer; rows, size
 # and stride; two clips and an epsilon; threads.
 _LAYER_ARGUMENTS = (
@@ -30,7 +28,7 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        library = load_library(SOURCE)
+        library = load_library("cpu")
         self.description = f"C++ for {usable_sets()[0]}"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels: dict[type[StepTensors], Any] = {}

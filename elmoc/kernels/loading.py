@@ -50,23 +50,24 @@ def _processor() -> frozenset[str]:
 
 def has_kernels() -> bool:
     """Whether all kernels are compiled for the highest set of this processor."""
-    return all(library_path(source, usable_sets()[0]).exists() for source in SOURCES)
+    highest = usable_sets()[0]
+    return all(library_path(each, highest).exists() for each in SOURCES.values())
 
 
-def load_library(source: Path, highest: str | None = None) -> ctypes.CDLL:
+def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
     """The library of a C++ file for the highest set of instructions that there is.
 
     Args:
-        source: the file.
+        name: of the file, in `SOURCES`.
         highest: see `usable_sets`.
 
     Raises:
         NoKernelsError: it is not compiled, or cannot be loaded.
         InputError: see `usable_sets`.
     """
-    problem = f"{source.name} is not compiled"
-    for name in usable_sets(highest):
-        library = library_path(source, name)
+    problem = f"{name}.cpp is not compiled"
+    for instructions in usable_sets(highest):
+        library = library_path(SOURCES[name], instructions)
         if library.exists():
             try:
                 return ctypes.CDLL(str(library))

@@ -29,7 +29,6 @@ from elmoc.word_vectors.sources import finite
 
 # Words whose n-grams are looked up at once in Python: their places take some MB.
 _MOST_WORDS = 1024
-_SOURCE = Path(__file__).with_suffix(".cpp")
 
 # Adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these.
 Fill = Callable[[Sequence[bytes], np.ndarray], None]
@@ -92,7 +91,7 @@ class FastTextVectors:
 @lru_cache
 def _library() -> ctypes.CDLL:
     """The library of `fasttext.cpp`."""
-    library = load_library(_SOURCE)
+    library = load_library("fasttext")
     library.read_dictionary.argtypes = [ctypes.c_void_p, ctypes.c_int64]
     library.add_vectors.argtypes = [
         ctypes.c_void_p,

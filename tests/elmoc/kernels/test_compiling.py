@@ -16,7 +16,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small C++ file, the only one of the project."""
     path = tmp_path / "seven.cpp"
     path.write_text('extern "C" int seven() { return 7; }\n')
-    monkeypatch.setattr(compiling, "SOURCES", [path])
+    monkeypatch.setattr(compiling, "SOURCES", {"seven": path})
     return path
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_compiled_is_said_and_not_there(
     assert not list((source.parent / "compiled").iterdir())
 
 
-@pytest.mark.parametrize(("source", "name"), list(product(SOURCES, INSTRUCTION_SETS)))
+@pytest.mark.parametrize(("source", "name"), list(product(SOURCES.values(), INSTRUCTION_SETS)))
 def test_they_name_no_library_but_those_of_the_system(source: Path, name: str) -> None:
     library = library_path(source, name)
     said = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
