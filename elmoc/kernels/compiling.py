@@ -73,8 +73,8 @@ def compile_all() -> list[str]:
     }
     for folder in {path.parent for path in wanted}:
         folder.mkdir(exist_ok=True)
-        for old in set(folder.iterdir()) - set(wanted):
-            old.unlink()
+        for old in set(folder.glob("*.so")) - set(wanted):
+            old.unlink(missing_ok=True)
     missing = [path for path in wanted if not path.exists()]
     if missing:
         print("compiling kernels", file=sys.stderr)
