@@ -85,7 +85,7 @@ def registers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """A test runs twice: with this processor's kernels of inference, and with those it would have by AVX2 alone."""
     if request.param == "AVX2":
         if avx2_kernels(torch.float32) is None:
-            pytest.skip("the processor has no AVX2, or there is no compiler")
+            pytest.skip("the processor has no AVX2, or they are not compiled")
         monkeypatch.setattr("elmoc.encoders.lstm.inference_kernels", avx2_kernels)
 
 

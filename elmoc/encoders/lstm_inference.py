@@ -136,7 +136,7 @@ def _panels(weight: Tensor) -> Tensor:
 def inference_kernels(
     dtype: torch.dtype, *, highest: str | None = None
 ) -> Kernel | None:
-    """What runs a layer with factors in float32 or bfloat16; None where it cannot be
+    """What runs a layer with factors in float32 or bfloat16; None where it is not
     compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:

@@ -55,17 +55,21 @@ _FLAGS = [
 
 def library_path(source: Path, instructions: str) -> Path:
     """Where the library of a C++ file for a set of instructions is. Its name changes
-    with the file, the headers beside it and this file.
+    with the file, the headers beside it, this file and the kind of machine.
     """
     files = [source, *sorted(source.parent.glob("*.h")), Path(__file__)]
-    content = b"".join(path.read_bytes() for path in files)
+    machine = os.uname().machine.encode()
+    content = b"".join([machine, *(path.read_bytes() for path in files)])
     name = f"{source.stem}-{instructions}-{zlib.crc32(content):08x}.so"
     return source.parent / "compiled" / name
 
 
-def compile_all() -> list[str]:
-    """Make all libraries that are not there yet, by the compiler `CXX` or `c++`, and
+def compile_all(*, again: bool = False) -> list[str]:
+    """Make the libraries that are not there yet, by the compiler `CXX` or `c++`, and
     remove those of older sources. Returns what could not be compiled, and why.
+
+    Args:
+        again: make also those that are there, which may be damaged.
     """
     wanted = {
         library_path(source, name): (source, name)
@@ -75,7 +79,7 @@ def compile_all() -> list[str]:
         folder.mkdir(exist_ok=True)
         for old in set(folder.glob("*.so")) - set(wanted):
             old.unlink(missing_ok=True)
-    missing = [path for path in wanted if not path.exists()]
+    missing = [path for path in wanted if again or not path.exists()]
     if missing:
         print("compiling kernels", file=sys.stderr)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -109,4 +113,4 @@ def compile_library(source: Path, instructions: str, library: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(compile_all()) or 0)
+    sys.exit("\n".join(compile_all(again=True)) or 0)

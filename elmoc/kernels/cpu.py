@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
-from elmoc.kernels.loading import load_library, usable_sets
+from elmoc.kernels.loading import load_library
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
 
 # The types of `LAYER_ARGUMENTS` in the source: four tensors of the layer; rows, size
@@ -29,7 +29,7 @@ class CompiledKernels:
 
     def __init__(self, dtype: torch.dtype) -> None:
         library = load_library("cpu")
-        self.description = f"C++ for {usable_sets()[0]}"
+        self.description = "C++"
         stored = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._kernels: dict[type[StepTensors], Any] = {}
         for kind, name in KERNELS.items():

@@ -1,7 +1,6 @@
 """FastText vectors: word vectors of a `.bin` file, which is mapped into memory.
 
-Words are looked up by `fasttext.cpp`, which is compiled on the user's machine, or in
-Python where there is no compiler.
+Words are looked up by `fasttext.cpp`, or in Python where it is not compiled.
 """
 
 import ctypes

@@ -30,6 +30,11 @@ def test_they_are_compiled_once_and_again_when_the_source_changes(source: Path) 
     assert ctypes.CDLL(str(library_path(source, "baseline"))).seven() == 7
     assert compile_all() == []
     assert made() == first
+    library_path(source, "avx2").write_bytes(b"cut")
+    (source.parent / "compiled/of-another-process").mkdir()
+    assert compile_all(again=True) == []
+    assert set(first) < set(made())
+    assert library_path(source, "avx2").stat().st_size > 3
     source.write_text(source.read_text().replace("7", "8"))
     assert compile_all() == []
     assert not set(first) & set(made()), "those of the older source are gone"
