@@ -12,13 +12,15 @@ from typing import get_args
 import torch
 
 from elmoc.errors import InputError, shortened
-from elmoc.kernels.loading import has_kernels, usable_sets
+from elmoc.kernels.loading import compiled_sets, usable_sets
 from elmoc.settings import Precision
 
 # The accelerators that training and inference have run on. PyTorch knows others, such
 # as mps, which lacks the float64 that training counts in.
 KINDS = ("cuda",)
 CPU = torch.device("cpu")
+# Of a processor, those that multiply bf16 matrices.
+_BF16_SETS = {"amx", "avx512_bf16"}
 
 
 def accelerator() -> torch.device | None:
@@ -77,7 +79,7 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    return usable_sets()[0] in ("amx", "avx512_bf16")
+    return not _BF16_SETS.isdisjoint(usable_sets())
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Precision:
@@ -93,13 +95,15 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
             f"{', '.join(get_args(Precision))}"
         )
     if precision == "auto":
-        # Without compiled kernels PyTorch's own bf16 is slower than its float32.
-        is_fast = device.type != "cpu" or has_kernels()
-        return "bf16" if is_fast and has_bf16(device) else "float32"
+        is_fast = has_bf16(device)
+        if device.type == "cpu":
+            # Without compiled kernels PyTorch's own bf16 is slower than its float32.
+            is_fast = not _BF16_SETS.isdisjoint(compiled_sets("inference"))
+        return "bf16" if is_fast else "float32"
     if precision == "bf16" and not has_bf16(device):
         raise InputError(
-            f"precision bf16 needs bf16 instructions, which {device} does not have: "
-            "use float32 or auto"
+            f"precision bf16 needs bf16 instructions, and {device} has none that may "
+            "be used: use float32 or auto"
         )
     return precision
 

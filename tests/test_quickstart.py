@@ -23,7 +23,9 @@ def test_quickstart_ends_with_scores_and_can_be_run_twice(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stdout + done.stderr
     left = copy / "runs/quickstart"
     last = json.loads((left / "run/metrics.jsonl").read_text().splitlines()[-1])
-    assert last["accuracy_at_10"] > last["constant_accuracy_at_10"]
+    # A slow machine reads 90,000 words in 45 s; accuracy@10 passes the ten commonest words' only at 170,000.
+    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+    assert last["reciprocal_rank"] > 1.3 * last["constant_reciprocal_rank"]
     probes = list(map(json.loads, (left / "probe.jsonl").read_text().splitlines()))
     assert {probe["inputs"] for probe in probes} == {"vectors", "both"}
     assert all(probe["mean"] > 20 for probe in probes)

@@ -63,7 +63,7 @@ def all_finite(array: np.ndarray) -> bool:
     """Whether no number of a float array is NaN or infinite; it is read in blocks.
 
     As an integer without its sign, a number that is not finite is at least as large as
-    infinity. NumPy's own test takes 14 times as long for float16.
+    infinity. NumPy's own test takes several times as long for float16.
     """
     bits = np.dtype(f"u{array.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
     infinity = int(np.array(np.inf, array.dtype).view(bits))

@@ -65,51 +65,61 @@ def library_path(source: Path, instructions: str) -> Path:
 
 
 def compile_all(*, again: bool = False) -> list[str]:
-    """Make the libraries that are not there yet, by the compiler `CXX` or `c++`, and
-    remove those of older sources. Returns what could not be compiled, and why.
+    """Make the libraries that are not there yet, by the compiler `CXX` or `c++`.
+    Returns what could not be compiled, and why.
 
     Args:
         again: make also those that are there, which may be damaged.
     """
-    wanted = {
-        library_path(source, name): (source, name)
-        for source, name in product(SOURCES.values(), INSTRUCTION_SETS)
-    }
-    for folder in {path.parent for path in wanted}:
-        folder.mkdir(exist_ok=True)
-        for old in set(folder.glob("*.so")) - set(wanted):
-            old.unlink(missing_ok=True)
-    missing = [path for path in wanted if again or not path.exists()]
+    names = INSTRUCTION_SETS if os.uname().machine == "x86_64" else ["baseline"]
+    wanted = product(SOURCES.values(), names)
+    missing = [each for each in wanted if again or not library_path(*each).exists()]
     if missing:
         print("compiling kernels", file=sys.stderr)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        problems = threads.map(
-            lambda path: compile_library(*wanted[path], path), missing
-        )
+        problems = threads.map(lambda each: compile_library(*each), missing)
     return [problem for problem in problems if problem]
 
 
-def compile_library(source: Path, instructions: str, library: Path) -> str:
-    """Compile a C++ file for a set of instructions. Returns what stands in the way."""
+def compile_library(source: Path, instructions: str) -> str:
+    """Compile a C++ file for a set of instructions, and remove what an older one was
+    compiled to. Returns what stands in the way.
+    """
+    library = library_path(source, instructions)
+    compiler = os.environ.get("CXX") or "c++"
     flags = [*_FLAGS, *INSTRUCTION_SETS[instructions].values()]
-    with TemporaryDirectory(dir=library.parent) as folder:
-        code, linked = f"{folder}/code.o", f"{folder}/library.so"
-        steps = [
-            [*flags, "-c", str(source), "-o", code],
+    try:
+        library.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=library.parent) as folder:
+            code, linked = Path(folder, "code.o"), Path(folder, "library.so")
+            _run(compiler, *flags, "-c", source, "-o", code)
+            if b"__kmpc_" in code.read_bytes():
+                raise ValueError("its threads are not GNU's, as PyTorch's are: use g++")
             # Without -fopenmp, which would name a library of threads.
-            ["-shared", "-nodefaultlibs", code, "-lc", "-lm", "-o", linked],
-        ]
-        for step in steps:
-            try:
-                command = shlex.split(os.environ.get("CXX") or "c++")
-                subprocess.run([*command, *step], check=True, capture_output=True)
-            except (OSError, ValueError, subprocess.CalledProcessError) as error:
-                said = getattr(error, "stderr", b"").decode(errors="replace")
-                reason = (said.strip() or str(error)).splitlines()[-1]
-                return f"{source.name} for {instructions}: {reason}"
-        # Whole or not at all: another process may load it.
-        os.replace(linked, library)
+            _run(
+                compiler, "-shared", "-nodefaultlibs", code, "-lc", "-lm", "-o", linked
+            )
+            # Whole or not at all: another process may load it.
+            os.replace(linked, library)
+        others = library.parent.glob(f"{source.stem}-{instructions}-*.so")
+        for old in set(others) - {library}:
+            old.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        return f"{source.name} for {instructions}: {error}"
     return ""
+
+
+def _run(compiler: str, *arguments: str | Path) -> None:
+    """Run the compiler, with options of its own.
+
+    Raises:
+        OSError, ValueError: it cannot be run, or says what is wrong.
+    """
+    command = [*shlex.split(compiler), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
+        raise ValueError(next((line for line in said if "error" in line), said[-1]))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef _OPENMP
 #include <omp.h>
-#define THREAD omp_get_thread_num()
-#else
-#define THREAD 0
-#endif
 
 namespace {
 
@@ -102,7 +97,7 @@ void gates_backward(const S *grad_gated_cell, const float *cell, const float *ce
     const int64_t block = 512;  // columns whose sums stay in the first cache
 #pragma omp parallel num_threads(threads)
     {
-        float *sums = grad_bias + int64_t(THREAD) * 4 * size;
+        float *sums = grad_bias + int64_t(omp_get_thread_num()) * 4 * size;
         for (int64_t start = 0; start < size; start += block) {
             const int64_t end = start + block < size ? start + block : size;
 #pragma omp for schedule(static) nowait
@@ -183,7 +178,7 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
         float *carry = grad_hidden + row * size;
         const S *u = projected + row * size;
         S *du = grad_projected + row * size;
-        float *grad_weight = grad_norm + int64_t(THREAD) * 2 * size;
+        float *grad_weight = grad_norm + int64_t(omp_get_thread_num()) * 2 * size;
         float *grad_bias = grad_weight + size;
         if (grad_next) {
             const S *next = grad_next + row * stride;

@@ -12,12 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#ifdef _OPENMP
 #include <omp.h>
-#else
-static int omp_get_thread_num() { return 0; }
-static int omp_get_num_threads() { return 1; }
-#endif
 
 // The arguments, in the order and with the types of `_Arguments` in lstm_inference.py. B rows are sorted by their number of
 // words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.

@@ -48,30 +48,36 @@ def _processor() -> frozenset[str]:
     return frozenset()
 
 
-def has_kernels() -> bool:
-    """Whether inference is compiled for the highest set of this processor."""
-    return library_path(SOURCES["inference"], usable_sets()[0]).exists()
-
-
-def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
-    """The library of a C++ file for the highest set of instructions that there is.
+def compiled_sets(name: str, highest: str | None = None) -> list[str]:
+    """The usable sets that a C++ file is compiled for, highest first.
 
     Args:
         name: of the file, in `SOURCES`.
         highest: see `usable_sets`.
 
     Raises:
-        NoKernelsError: it is not compiled, or cannot be loaded.
         InputError: see `usable_sets`.
     """
+    source = SOURCES[name]
+    return [
+        each for each in usable_sets(highest) if library_path(source, each).exists()
+    ]
+
+
+def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
+    """The library of a C++ file for the highest of `compiled_sets`, whose arguments
+    and errors these are, too.
+
+    Raises:
+        NoKernelsError: it is not compiled, or cannot be loaded.
+    """
     problem = f"{name}.cpp is not compiled"
-    for instructions in usable_sets(highest):
+    for instructions in compiled_sets(name, highest):
         library = library_path(SOURCES[name], instructions)
-        if library.exists():
-            try:
-                return ctypes.CDLL(str(library))
-            except OSError as error:
-                problem = f"{library} cannot be loaded ({error})"
+        try:
+            return ctypes.CDLL(str(library))
+        except OSError as error:
+            problem = f"{library} cannot be loaded ({error})"
     _warn(problem)
     raise NoKernelsError(problem)
 

@@ -52,15 +52,27 @@ def test_other_names_are_of_no_device(name: Any) -> None:
         checked_device(name)
 
 
-@pytest.mark.parametrize("hardware", [True, False])
-def test_auto_takes_bf16_where_the_hardware_has_it(hardware: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "has_bf16", lambda device: hardware)
-    assert choose_precision("auto", CPU) == ("bf16" if hardware else "float32")
+@pytest.mark.parametrize(
+    ("usable", "compiled", "auto"),
+    [
+        (["amx", "avx512_bf16", "avx512"], ["amx", "avx512_bf16", "avx512"], "bf16"),
+        (["amx", "avx512_bf16", "avx512"], ["avx512_bf16", "avx512"], "bf16"),  # an older compiler
+        (["amx", "avx512_bf16", "avx512"], ["avx512"], "float32"),  # a still older one
+        (["amx", "avx512_bf16", "avx512"], [], "float32"),
+        (["avx512"], ["avx512"], "float32"),
+    ],
+)
+def test_auto_takes_bf16_where_kernels_for_its_instructions_are_compiled(
+    usable: list[str], compiled: list[str], auto: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "usable_sets", lambda: usable)
+    monkeypatch.setattr(devices, "compiled_sets", lambda name: compiled)
+    assert choose_precision("auto", CPU) == auto
     assert choose_precision("float32", CPU) == "float32"
-    if hardware:
+    if "amx" in usable:
         assert choose_precision("bf16", CPU) == "bf16"
     else:
-        with pytest.raises(InputError, match="bf16"):
+        with pytest.raises(InputError, match="bf16 instructions, and cpu has none that may be used"):
             choose_precision("bf16", CPU)
     with pytest.raises(InputError, match="'fp8' is not a precision: use auto, float32, bf16"):
         choose_precision("fp8", CPU)

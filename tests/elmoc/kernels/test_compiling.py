@@ -1,9 +1,11 @@
 """Compiled kernels: one library for each set of instructions, whole or not there, made of the source as it is."""
 
 import ctypes
+import os
 import subprocess
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from elmoc.kernels.compiling import INSTRUCTION_SETS, SOURCES, compile_all, library_path
@@ -43,7 +45,13 @@ def test_they_are_compiled_once_and_again_when_the_source_changes(source: Path) 
 
 @pytest.mark.parametrize(
     ("compiler", "reason"),
-    [("no-such-compiler", "No such file"), ("false", "exit status 1"), ("'open", "No closing quotation")],
+    [
+        ("no-such-compiler", "No such file"),
+        ("false", "exit status 1"),
+        ("'open", "No closing quotation"),
+        ("c++ -Dseven=+", "error: expected"),  # which the compiler's last line does not say
+        ("c++ -Dseven=__kmpc_fork_call", "use g++"),  # what clang calls, and PyTorch's threads do not have
+    ],
 )
 def test_what_cannot_be_compiled_is_said_and_not_there(
     source: Path, monkeypatch: pytest.MonkeyPatch, compiler: str, reason: str
@@ -54,6 +62,22 @@ def test_what_cannot_be_compiled_is_said_and_not_there(
     assert problems[0].startswith("seven.cpp for amx: ")
     assert all(reason in each for each in problems)
     assert not list((source.parent / "compiled").iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_said(source: Path) -> None:
+    (source.parent / "compiled").write_text("")
+    problems = compile_all()
+    assert len(problems) == len(INSTRUCTION_SETS)
+    assert all(str(source.parent / "compiled") in each for each in problems)
+
+
+@pytest.mark.parametrize(("machine", "count"), [("x86_64", len(INSTRUCTION_SETS)), ("aarch64", 1)])
+def test_other_machines_have_the_baseline_alone(
+    source: Path, monkeypatch: pytest.MonkeyPatch, machine: str, count: int
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+    assert compile_all() == []
+    assert len(list((source.parent / "compiled").iterdir())) == count
 
 
 @pytest.mark.parametrize(("source", "name"), list(product(SOURCES.values(), INSTRUCTION_SETS)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from elmoc.errors import InputError
 from elmoc.kernels.compiling import INSTRUCTION_SETS, SOURCES, library_path
-from elmoc.kernels.loading import NoKernelsError, has_kernels, load_library, usable_sets
+from elmoc.kernels.loading import NoKernelsError, compiled_sets, load_library, usable_sets
 
 from elmoc.kernels import loading
 
@@ -64,11 +64,12 @@ def test_a_lower_set_is_loaded_where_the_highest_is_not_compiled(
     compiled = library_path(SOURCES["cpu"], "baseline")
     library_path(sources["cpu"], "baseline").symlink_to(compiled)
     assert load_library("cpu")._name == str(library_path(sources["cpu"], "baseline"))
-    assert not has_kernels()
+    assert compiled_sets("cpu") == ["baseline"]
+    assert compiled_sets("inference") == []
     for source in sources.values():
         library_path(source, processor).symlink_to(compiled)
     assert load_library("cpu")._name == str(library_path(sources["cpu"], processor))
-    assert has_kernels()
+    assert compiled_sets("inference") == [processor]
     assert capsys.readouterr().err == ""
 
 
