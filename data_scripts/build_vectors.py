@@ -22,7 +22,7 @@ from msgspec import Meta
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError, human_bytes, say, shortened
+from elmoc.errors import InputError, human_bytes, say, shortened, warn
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, temporary_path
 from elmoc.process import available_cores, progress_bar
@@ -204,19 +204,17 @@ def report(corpus: Corpus, name: str, rows: np.ndarray, origin: str) -> None:
     others = decomposed(corpus.lexicon)
     other_tokens = sum(corpus.counts[corpus.ids[word]] for word in others) / tokens
     if other_tokens > MANY:
-        say(
-            f"warning: {other_tokens:.2%} of the training tokens, such as "
+        warn(
+            f"{other_tokens:.2%} of the training tokens, such as "
             f"{shortened(others[0])!r}, are not in Unicode's normal form NFC: unless "
             f"{origin} is in the same form, convert the text, e.g. by `uconv -x "
-            "any-nfc`, and all that the model will read",
-            file=sys.stderr,
+            "any-nfc`, and all that the model will read"
         )
     elif zero_tokens > _TOO_MANY:
-        say(
-            f"warning: {zero_tokens:.2%} of the training tokens have no vector in "
+        warn(
+            f"{zero_tokens:.2%} of the training tokens have no vector in "
             f"{origin}: it may be for another language, spelling, tokenisation or "
-            "Unicode normal form than the text's",
-            file=sys.stderr,
+            "Unicode normal form than the text's"
         )
 
 

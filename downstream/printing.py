@@ -1,6 +1,5 @@
 """Printing: how do lines, numbers and tables look?"""
 
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -13,16 +12,6 @@ def say_lines(text: str) -> None:
     """Print text of several lines, each as `say` prints it."""
     for line in text.split("\n"):
         say(line)
-
-
-def note(text: str) -> None:
-    """Print a line to standard error: something that a user may not expect."""
-    say(f"note: {text}", file=sys.stderr)
-
-
-def warn(text: str) -> None:
-    """Print a line to standard error: something that may make results wrong."""
-    say(f"warning: {text}", file=sys.stderr)
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

@@ -78,6 +78,16 @@ def say(text: str, *, file: TextIO | None = None) -> None:
         print(one_line(text), file=file, flush=True)
 
 
+def note(text: str) -> None:
+    """Print a line to standard error: something that a user may not expect."""
+    say(f"note: {text}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Print a line to standard error: something that may make results wrong."""
+    say(f"warning: {text}", file=sys.stderr)
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Show no lines of `say` and no progress bars while the block runs.

@@ -24,9 +24,9 @@ import numpy as np
 from msgspec import Meta
 from scipy.stats import spearmanr
 
-from downstream.printing import Table, note, say_lines, text_table
+from downstream.printing import Table, say_lines, text_table
 from elmoc.command_line import run_main
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, note, shortened
 from elmoc.files.compression import unpacked_name
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC

@@ -2,14 +2,13 @@
 run begins with.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
-from elmoc.errors import InputError, reading, say
+from elmoc.errors import InputError, reading, say, warn
 from elmoc.model_directory import (
     ModelDirectory,
     OutputLayerRecord,
@@ -178,9 +177,8 @@ def read_stored_vectors(
         is_large = isinstance(stored, CompactVectors) and stored.counts is not None
         return None if is_large else stored
     except (InputError, OSError) as error:
-        say(
-            f"warning: models of this run will not hold their word vectors ({error}): "
-            "use them with --vectors",
-            file=sys.stderr,
+        warn(
+            f"models of this run will not hold their word vectors ({error}): "
+            "use them with --vectors"
         )
         return None

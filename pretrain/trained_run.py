@@ -1,6 +1,5 @@
 """Trained runs: how one call starts or resumes a run, and what it gives."""
 
-import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import torch
 
-from elmoc.errors import say
+from elmoc.errors import say, warn
 from elmoc.settings import parse_duration
 from elmoc.stopping import Stopped
 from pretrain.config import RunConfig, all_settings, config_from_dict, config_to_dict
@@ -178,4 +177,4 @@ def say_what_begins(
     count = setup.processes.world_size
     say(f"{setup.how}, {count} {'process' if count == 1 else 'processes'}")
     if setup.processes.is_rank0 and not resume and data.unread_text is not None:
-        say(f"warning: {data.unread_text}", file=sys.stderr)
+        warn(data.unread_text)

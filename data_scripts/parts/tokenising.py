@@ -12,14 +12,13 @@ is refused, unless it is divided into words by spaces: then it counts as tokenis
 """
 
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 
 from data_scripts.parts.workers import parallel_map
 from elmoc.batches import buffered
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, say, warn
 from elmoc.files.compression import AnyPath
 from elmoc.text.documents import (
     TextRange,
@@ -166,7 +165,7 @@ def tokenisers_of(
         files = [each.text.path for each in found if each.kind == kind]
         say(f"{listed(files)}: {kind}")
     if options.keep and all(each.tokenised for each in found):
-        say("warning: keep acts on raw text alone", file=sys.stderr)
+        warn("keep acts on raw text alone")
     return found
 
 

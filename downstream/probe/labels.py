@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from downstream.printing import warn
 from downstream.probe.task import Task
+from elmoc.errors import warn
 
 # Labels that a line lists, the most frequent first.
 LISTED = 10

@@ -24,8 +24,7 @@ from typing import NamedTuple
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import TaskSentence, make_sentence
-from downstream.printing import note, warn
-from elmoc.errors import InputError, reason, shortened
+from elmoc.errors import InputError, note, reason, shortened, warn
 from elmoc.files.text import read_lines
 from elmoc.text.tokenizer import SENTENCE_ENDS
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from downstream.printing import counted, note, warn
+from downstream.printing import counted
 from downstream.readers.label_sets import NUMBER, LabelSet
 from downstream.readers.rows import read_cells
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, note, shortened, warn
 
 # Spellings of a missing label: SNLI's own, where its annotators had no majority,
 # MultiNLI's, data hubs', and those of tables that pandas wrote.

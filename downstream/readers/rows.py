@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from downstream.printing import note
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, note, reading, shortened
 from elmoc.files.compression import open_binary
 from elmoc.text.documents import TextRange, reader_of
 from elmoc.text.json_lines import JsonRows

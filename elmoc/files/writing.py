@@ -5,7 +5,6 @@ import fcntl
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, SoftFileLock, Timeout
 
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, warn
 from elmoc.files.checksums import checksum_line, checksum_path
 from elmoc.files.compression import require_file
 
@@ -89,11 +88,10 @@ def _has_locks(folder: Path) -> bool:
                 raise
             if _WARNED not in os.environ:
                 os.environ[_WARNED] = "1"
-                say(
-                    f"warning: the file system of {folder} has no locks: what is "
+                warn(
+                    f"the file system of {folder} has no locks: what is "
                     "written is kept from others by files NAME.soft-lock, which a "
-                    "killed process leaves",
-                    file=sys.stderr,
+                    "killed process leaves"
                 )
             return False
     return True

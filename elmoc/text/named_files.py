@@ -7,13 +7,12 @@ its source.
 import glob
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
-from elmoc.errors import InputError, say, shortened
+from elmoc.errors import InputError, shortened, warn
 from elmoc.files.compression import PACKED, AnyPath, first_bytes
 
 # What is no text by its name, in a folder.
@@ -126,10 +125,9 @@ def _files_of_folder(folder: Path) -> list[Path]:
     others = {each for each in files if not _is_text(each)}
     if others:
         names = sorted(str(each.relative_to(folder)) for each in others)
-        say(
-            f"warning: {folder}: {len(others):,} files are not read, as they are no "
-            f"text: {shortened(', '.join(names), 200)}",
-            file=sys.stderr,
+        warn(
+            f"{folder}: {len(others):,} files are not read, as they are no "
+            f"text: {shortened(', '.join(names), 200)}"
         )
     return [each for each in files if each not in others]
 

@@ -6,7 +6,6 @@ later when dumping: the vectors of `<s>` and `</s>`, and an affine map. `WordRow
 the transformed vectors of the words that have been met.
 """
 
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU
-from elmoc.errors import InputError, say, shortened
+from elmoc.errors import InputError, shortened, warn
 from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import TransformKind, WordVectors
@@ -249,12 +248,11 @@ class WordRows:
             others = decomposed(new)
             if len(others) > MANY * len(new) and not self._has_warned:
                 self._has_warned = True
-                say(
-                    f"warning: {shortened(others[0])!r} and other words are not in "
+                warn(
+                    f"{shortened(others[0])!r} and other words are not in "
                     "Unicode's normal form NFC: unless the text that the model was "
                     "trained on was in the same form, give the model what "
-                    "unicodedata.normalize('NFC', word) makes",
-                    file=sys.stderr,
+                    "unicodedata.normalize('NFC', word) makes"
                 )
             if new:
                 self._rows |= zip(

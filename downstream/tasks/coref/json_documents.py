@@ -15,12 +15,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from downstream.printing import counted, note
+from downstream.printing import counted
 from downstream.readers.columns import ColumnSentence
 from downstream.readers.conll2012 import NOTHING, WORD, Document
 from downstream.tasks.coref.model import CorefDocument
 from downstream.tasks.coref.scorer import Mention
-from elmoc.errors import InputError
+from elmoc.errors import InputError, note
 from elmoc.text.documents import TextRange
 from elmoc.text.json_lines import read_objects
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 
-from downstream.printing import counted, note, warn
+from downstream.printing import counted
 from downstream.readers.columns import (
     ColumnSentence,
     bio_spans,
     bio_tags,
     outermost,
 )
+from elmoc.errors import note, warn
 
 OUTSIDE = "O"
 # The type of entities whose tags name none.

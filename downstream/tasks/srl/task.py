@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from downstream.metrics import precision_recall_f1
-from downstream.printing import counted, note
+from downstream.printing import counted
 from downstream.probe.task import Task
 from downstream.readers.columns import (
     ColumnSentence,
@@ -48,7 +48,7 @@ from downstream.tasks.srl.model import (
     propositions_of,
 )
 from downstream.tasks.srl.scorer import count_arguments
-from elmoc.errors import InputError
+from elmoc.errors import InputError, note
 
 
 class SrlTask(Task[SrlSentence, Roles]):

@@ -2,7 +2,6 @@
 and the errors of vectors that are made again.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, note
 from elmoc.files.text import read_lines
 from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
@@ -36,10 +35,7 @@ def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
             f"{options.vectors} has no vector for any of the {len(words):,} words"
         )
     if len(known) < len(words):
-        say(
-            f"note: {len(words) - len(known):,} words without a vector are left out",
-            file=sys.stderr,
-        )
+        note(f"{len(words) - len(known):,} words without a vector are left out")
     return [words[row] for row in known.tolist()], rows[known]
 
 
