@@ -3,21 +3,10 @@
 A label that training never had is never predicted: a warning counts them.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any
-
-from downstream.probe.task import Task
 from elmoc.errors import warn
 
 # Labels that a line lists, the most frequent first.
 LISTED = 10
-
-
-def count_labels(task: Task[Any, Any], examples: Sequence[Any]) -> dict[str, int]:
-    """How often each label stands in the examples."""
-    return dict(Counter(chain.from_iterable(map(task.labels, examples))))
 
 
 def warn_of_unknown(name: str, counts: dict[str, int], trained: dict[str, int]) -> None:

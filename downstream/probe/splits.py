@@ -1,5 +1,6 @@
 """Splits: which examples does a probe train on, and which is it scored on?"""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,7 +11,6 @@ import numpy as np
 
 from downstream.inputs.sentence import TaskSentence
 from downstream.probe.labels import (
-    count_labels,
     listed,
     warn_of_unknown,
 )
@@ -84,7 +84,7 @@ def read_splits(
             examples = random_part(task, examples, fraction)
             examples = task.training_examples(examples, options)
             part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
-        labels = count_labels(task, examples)
+        labels = dict(Counter(chain.from_iterable(map(task.labels, examples))))
         if trained is None:
             trained = labels
         else:
