@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import reading
 from elmoc.version import VERSION
@@ -132,13 +131,7 @@ def model_card(
 
 
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
-    """The known facts of a training, of each direction where they were trained apart,
-    and of the trainings before it.
-    """
-    for name in DIRECTIONS:
-        if name in training:
-            yield f"The {name} direction:"
-            yield from _trainings(training[name])
+    """The known facts of a training, and of the trainings before it."""
     if "imported" in training:
         yield "It was imported from another tool: " + _shown(
             training["imported"].get("from")
