@@ -142,23 +142,15 @@ def use_vectors(
     ]
 
 
-class NearestUses(NamedTuple):
-    """The uses that are nearest to a query.
-
-    found: uses and the cosines of their vectors with the query's, nearest first.
-    share_nearer: of all uses (a sample of `_COMPARED`), how many have another use that
-        is nearer to them than the first is to the query: near 1 where the text does not
-        use the word in the query's sense.
-    """
-
-    found: list[tuple[Use, float]]
-    share_nearer: float
-
-
 def nearest_uses(
     elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str
-) -> NearestUses:
-    """At most `top` uses whose vectors are nearest to the query's, by cosine."""
+) -> tuple[list[tuple[Use, float]], float]:
+    """At most `top` uses whose vectors are nearest to the query's, and their cosines.
+
+    With them comes the share of all uses (of a sample of `_COMPARED`) that have another
+    use nearer to them than the first is to the query: near 1 where the text does not
+    use the word in the query's sense.
+    """
     [vectors] = use_vectors(elmo, [query, *uses], [layer])
     # A vector of zeros has the cosine 0 with all others.
     directions = normalize(vectors)
@@ -170,7 +162,7 @@ def nearest_uses(
     # no use is its own neighbour
     among_uses[torch.arange(len(sample)), sample] = -torch.inf
     nearer = among_uses.amax(dim=1) > cosines.amax()
-    return NearestUses(
+    return (
         [(uses[index], float(cosines[index])) for index in nearest.tolist()],
         float(nearer.float().mean()),
     )
