@@ -133,7 +133,7 @@ def build_vectors(options: TableOptions) -> None:
                 raw[block] = found
             if fitted is None:
                 word_counts = corpus.counts.copy()
-                word_counts[[corpus.begin_id, corpus.end_id]] = 0
+                word_counts[[corpus.begin_id, corpus.record.end_id]] = 0
                 ends = np.cumsum(getattr(vectors, "widths", [vectors.size]))
                 norms = list(map(mean_norm, np.split(raw, ends[:-1], axis=1)))
                 boundaries = boundary_vectors(vectors, norms)

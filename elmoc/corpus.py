@@ -118,16 +118,10 @@ class Corpus:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         file = self.path / "corpus.json"
-        if not file.exists():
-            raise InputError(
-                f"{self.path} is not a finished corpus directory (no corpus.json)"
-            )
         record = read_record(file, CorpusRecord, format=FORMAT, version=VERSION)
         self.record = record
         self.types = record.types
-        self.lexicon_fingerprint = record.lexicon_fingerprint
         self.begin_id = record.begin_id
-        self.end_id = record.end_id
         self.train = record.train
         self.held_out = record.held_out
         self.train_tokens = record.train_tokens
@@ -139,7 +133,7 @@ class Corpus:
         """`<s>`, `</s>` and, where there is one, `<unk>`, with their ids."""
         marks = {
             BEGIN: self.begin_id,
-            END: self.end_id,
+            END: self.record.end_id,
             UNKNOWN: self.record.unknown_id,
         }
         return {mark: row for mark, row in marks.items() if row is not None}
@@ -167,7 +161,7 @@ class Corpus:
             words = path.read_bytes().decode().removesuffix("\n").split("\n")
         if (
             len(words) != self.types
-            or lexicon_fingerprint(words) != self.lexicon_fingerprint
+            or lexicon_fingerprint(words) != self.record.lexicon_fingerprint
         ):
             raise InputError(f"{path} is not the lexicon of this corpus")
         return words

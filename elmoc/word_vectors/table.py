@@ -61,7 +61,7 @@ class VectorTable:
                 "builds the table"
             )
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
-        if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
+        if record.lexicon_fingerprint != corpus.record.lexicon_fingerprint:
             raise InputError(
                 f"{description} is of a table for another lexicon than {corpus.path} "
                 "has"
@@ -133,7 +133,7 @@ def write_vector_table(
                 dtype="float16" if rows.dtype == np.float16 else "float32",
                 zero_rows=int((~rows.any(axis=1)).sum()),
                 vectors=VectorSource.of(vectors, post_processing),
-                lexicon_fingerprint=corpus.lexicon_fingerprint,
+                lexicon_fingerprint=corpus.record.lexicon_fingerprint,
                 checksums=checksums,
             ),
             format=FORMAT,

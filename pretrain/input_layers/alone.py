@@ -111,7 +111,7 @@ class AloneInput(InputLayerSettings):
         """The columns of each word: int16 [V, M]."""
         corpus.require_words()
         numbers = self.config(1).numbers(corpus.lexicon)
-        return MadeTable(self.kind, numbers, corpus.lexicon_fingerprint)
+        return MadeTable(self.kind, numbers, corpus.record.lexicon_fingerprint)
 
     def build(self, projection_size: int, corpus: Corpus) -> TrainedAlone:
         return TrainedAlone(self, projection_size, corpus)

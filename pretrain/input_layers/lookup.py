@@ -128,7 +128,7 @@ class WordInput(InputLayerSettings):
     def open_table(self, corpus: Corpus, name: str) -> MadeTable:
         # What is known of a type is its number: int32 [V, 1].
         numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
-        return MadeTable(self.kind, numbers, corpus.lexicon_fingerprint)
+        return MadeTable(self.kind, numbers, corpus.record.lexicon_fingerprint)
 
     def build(self, projection_size: int, corpus: Corpus) -> LookupNetwork:
         corpus.require_words()

@@ -61,7 +61,7 @@ class SoftmaxSettings(OutputLayerSettings):
         """The lexicon that its classes are the types of, and how many they are."""
         return {
             "kind": self.kind,
-            "lexicon": corpus.lexicon_fingerprint,
+            "lexicon": corpus.record.lexicon_fingerprint,
             "types": self.types_of(corpus),
         }
 

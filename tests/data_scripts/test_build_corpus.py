@@ -83,7 +83,7 @@ def test_equals_the_plain_program(text_files: list[Path], tmp_path: Path, min_co
     sentences, starts = read_back(corpus, corpus.held_out)
     assert sentences == expected.held_out
     assert set(expected.held_out_documents) <= set(starts)
-    assert (corpus.lexicon[corpus.begin_id], corpus.lexicon[corpus.end_id]) == ("<s>", "</s>")
+    assert (corpus.lexicon[corpus.begin_id], corpus.lexicon[corpus.record.end_id]) == ("<s>", "</s>")
     assert not (tmp_path / "c" / ".work").exists()
 
 

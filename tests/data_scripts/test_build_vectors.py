@@ -47,7 +47,7 @@ def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> 
     assert table.zero_rows == len(words[1::2])
     assert not table.rows[[small_corpus.ids[word] for word in words[1::2]]].any()
     assert np.array_equal(table.rows[[small_corpus.ids[word] for word in words[::2]]], rows)
-    boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
+    boundary = table.rows[[small_corpus.begin_id, small_corpus.record.end_id]]
     mean_norm = np.linalg.norm(rows, axis=1).mean()
     assert np.linalg.norm(boundary, axis=1) == pytest.approx([mean_norm, mean_norm], rel=1e-5)
     assert f"{len(words[1::2])} zero rows" in capfd.readouterr().out
@@ -63,7 +63,7 @@ def test_the_transform_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp
     rows, counts = table.rows[places].astype(np.float64), small_corpus.counts[places]
     assert np.average(rows, axis=0, weights=counts) == pytest.approx(np.zeros(8), abs=1e-5)
     assert np.cov(rows.T, fweights=counts, bias=True) == pytest.approx(np.eye(8), abs=1e-4)
-    boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
+    boundary = table.rows[[small_corpus.begin_id, small_corpus.record.end_id]]
     assert np.array_equal(table.transform.lookup(["<s>", "</s>"], open_word_vectors(table.source.origin)), boundary)
 
 

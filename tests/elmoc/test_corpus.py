@@ -25,7 +25,7 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert corpus.lexicon == LEXICON
     assert corpus.ids["日本"] == 4
     assert corpus.counts.tolist() == [3, 3, 2, 1, 1, 0]
-    assert (corpus.begin_id, corpus.end_id, corpus.types, corpus.train_tokens) == (1, 0, 6, 10)
+    assert (corpus.begin_id, corpus.record.end_id, corpus.types, corpus.train_tokens) == (1, 0, 6, 10)
     assert [corpus.read_shard(shard).tolist() for shard in corpus.train] == [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]
     assert [corpus.read_shard(shard).tolist() for shard in corpus.held_out] == [[1, 5, 2, 0]]
     assert corpus.read_documents(corpus.train[0]).tolist() == [0]

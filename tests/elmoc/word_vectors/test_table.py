@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def refused(corpus: Corpus, name: str) -> None:
 def test_table_of_another_lexicon_and_missing_tables(corpus: Corpus) -> None:
     refused(corpus, "t.json")
     write_table(corpus)
-    corpus.lexicon_fingerprint = "0" * 16
+    corpus.record = replace(corpus.record, lexicon_fingerprint="0" * 16)
     refused(corpus, "t.json")
 
 

@@ -39,7 +39,7 @@ def test_resume_refuses_other_data_of_the_same_lexicon_and_vectors(
     first = (TEXT, [learnable_sentences(40, 3)], 0.5, "")
     for path, (train, held_out, mean, _) in zip(paths, [first, *SAME_LEXICON.values()], strict=True):
         add_centred_table(write_corpus(path, train, held_out), mean)
-    lexicons = {Corpus(path).lexicon_fingerprint for path in paths}
+    lexicons = {Corpus(path).record.lexicon_fingerprint for path in paths}
     assert len(lexicons) == 1
     runs.run("run", data__corpus=str(paths[0]))
     for path, (*_, settings) in zip(paths[1:], SAME_LEXICON.values(), strict=True):
