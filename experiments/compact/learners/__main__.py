@@ -6,9 +6,10 @@ python -m experiments.compact.learners alone VECTORS OUT.safetensors --words FIL
 
 import sys
 from functools import partial
+from pathlib import Path
 
 from elmoc.command_line import run_main
-from elmoc.errors import InputError, human_bytes, say
+from elmoc.errors import human_bytes, say
 from elmoc.files.writing import atomic_path, locked
 from experiments.compact.learners.options import CompactOptions
 
@@ -19,11 +20,7 @@ def learn_and_write(options: CompactOptions) -> None:
     from experiments.compact.learners.codes import learn_codes
     from experiments.compact.learners.learning import read_rows, reconstruction
 
-    out = options.out
-    if out.suffix != ".safetensors":
-        raise InputError(
-            f"{out} must be named .safetensors, by which word vectors are opened"
-        )
+    out = Path(options.out)
     learn = learn_codes if options.kind == "codes" else learn_alone
     with locked(out, new=True):
         words, rows = read_rows(options)

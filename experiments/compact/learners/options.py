@@ -19,7 +19,10 @@ class CompactOptions:
     vectors: Annotated[
         str, Meta(description="word vectors: a fastText .bin, a .vec, a model, …")
     ]
-    out: Annotated[Path, Meta(description="the file to make, a .safetensors")]
+    out: Annotated[
+        str,
+        Meta(pattern=r"\.safetensors$", description="the file to make, a .safetensors"),
+    ]
     words: Annotated[
         Path,
         Meta(
