@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, product
+from itertools import islice, product, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -260,18 +260,13 @@ class Translator(nn.Module):
             last = self.decoded(target, memory, source == PAD, rows)[:, -1]
             best = F.linear(last, rows[self.output]).argmax(dim=1)
             target = torch.cat([target, best[:, None]], dim=1)
-        return [upto(line, END) for line in target[:, 1:].tolist()]
+        return [list(takewhile(END.__ne__, line)) for line in target[:, 1:].tolist()]
 
 
 def embedded(ids: Tensor, rows: Tensor) -> Tensor:
     """[B, T, D]: vectors times √D, and positions (Vaswani et al. 2017)."""
     vectors = math.sqrt(WIDTH) * F.embedding(ids, rows)
     return vectors + sinusoids(ids.shape[1], WIDTH, ids.device).to(vectors.dtype)
-
-
-def upto(ids: list[int], mark: int) -> list[int]:
-    """What stands before a mark."""
-    return ids[: ids.index(mark)] if mark in ids else ids
 
 
 def learned_subwords(texts: Sequence[list[str]]) -> Tokenizer:
