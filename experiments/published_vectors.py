@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated
 
 from elmoc.command_line import run_main
-from elmoc.errors import InputError
 from elmoc.jobs import run_job
 from elmoc.settings import Meta
 from experiments.paper_tables import ScoredRuns, make_table, run_suite, train
@@ -49,16 +48,12 @@ class Options(ScoredRuns):
     glove: Annotated[Path, _file("--glove", "GloVe vectors as text")]
     teacher: Annotated[Path, _file("--teacher", "vectors of a teacher")]
     rows: Annotated[
-        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+        tuple[Annotated[str, Meta(pattern=f"^({'|'.join(ROWS)})$")], ...],
+        Meta(description="which rows", extra={"metavar": "NAME"}),
     ] = tuple(ROWS)
     config: Annotated[Path, Meta(description="config of each training")] = (
         CONFIGS / "small.toml"
     )
-
-    def __post_init__(self) -> None:
-        for name in self.rows:
-            if name not in ROWS:
-                raise InputError(f"--rows: {name} is none of {', '.join(ROWS)}")
 
 
 def vectors_of(options: Options, name: str) -> Path:
