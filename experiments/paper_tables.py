@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from tabulate import tabulate
+
 from elmoc.command_line import run_main
-from elmoc.errors import InputError
 from elmoc.jobs import run_job
 from elmoc.settings import Meta
 from pretrain import CONFIGS
@@ -107,13 +108,9 @@ class Options(ScoredRuns):
         ),
     ]
     rows: Annotated[
-        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+        tuple[Annotated[str, Meta(pattern=f"^({'|'.join(SYSTEMS)})$")], ...],
+        Meta(description="which rows", extra={"metavar": "NAME"}),
     ] = tuple(SYSTEMS)
-
-    def __post_init__(self) -> None:
-        for name in self.rows:
-            if name not in SYSTEMS:
-                raise InputError(f"--rows: {name} is none of {', '.join(SYSTEMS)}")
 
     def report(self, name: str) -> Path:
         """The file that a finished suite leaves."""
@@ -233,13 +230,7 @@ def make_tables(options: Options) -> None:
         alone.append(f"{each['scores']['vectors']['mean']:.2f}")
     rows = [heading, alone]
     rows += [row_of(options, name) for name in done]
-    for cells in rows:
-        line = f"{cells[0]:18}"
-        for cell in cells[1:5]:
-            line += f" {cell:>10}"
-        for cell in cells[5:]:
-            line += f" {cell:>24}"
-        print(line)
+    print(tabulate(rows, headers="firstrow", stralign="right", disable_numparse=True))
     print(
         "probes: word vectors with features, and the 95 % interval of their gain over "
         "word vectors alone"
