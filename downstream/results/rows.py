@@ -112,9 +112,13 @@ def compared_rows(paths: Sequence[Path], *, resamples: int = RESAMPLES) -> list[
         results = read_results(paths)
         rows = _arrange(results, resamples)
         places = [result.place for result in results]
-        rows.sort(key=lambda row: row.first.settings["train_fraction"])
-        rows.sort(key=lambda row: places.index(row.first.place))
-        rows.sort(key=lambda row: list(TASKS).index(row.first.task))
+        rows.sort(
+            key=lambda row: (
+                list(TASKS).index(row.first.task),
+                places.index(row.first.place),
+                row.first.settings["train_fraction"],
+            )
+        )
         names = ["\t".join(row.first.place) for row in rows]
         # Within a preset, hyper-parameters tell rows apart.
         names = told_apart(names, [{"preset": row.first.preset} for row in rows])
@@ -150,7 +154,15 @@ def _arrange(results: Sequence[Result], resamples: int) -> list[Row]:
             row = Row(
                 results=found,
                 resampled=resampled,
-                gains=_gains(found, resampled),
+                # Over word vectors alone, where they were run.
+                gains={
+                    kind: Gain(
+                        result.mean - found["vectors"].mean,
+                        np.round(resampled[kind] - resampled["vectors"], _DECIMALS),
+                    )
+                    for kind, result in found.items()
+                    if kind != "vectors" and "vectors" in found
+                },
                 encoder=encoders.get(encoder, NONE),
                 word_vectors=vectors.get(table, NONE),
             )
@@ -184,20 +196,6 @@ def _resampled(results: Mapping[str, Result], resamples: int) -> dict[str, np.nd
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
     scores = resampled_scores(counts, metric=metric, resamples=resamples)
     return dict(zip(results, scores, strict=True))
-
-
-def _gains(
-    results: Mapping[str, Result], resampled: Mapping[str, np.ndarray]
-) -> dict[str, Gain]:
-    """The gains over word vectors alone, where they were run."""
-    return {
-        kind: Gain(
-            result.mean - results["vectors"].mean,
-            np.round(resampled[kind] - resampled["vectors"], _DECIMALS),
-        )
-        for kind, result in results.items()
-        if kind != "vectors" and "vectors" in results
-    }
 
 
 def _facts(row: Row) -> dict[str, str]:
