@@ -244,12 +244,11 @@ def _read_all(teacher: Teacher, items: list[list[int]], folder: Path) -> np.ndar
                 some = load_array(path, shape=shape, dtype=np.float16)
                 bar.update(len(chosen))
             else:
-                some = np.empty(shape, dtype=np.float16)
-                done = 0
+                batches = []
                 for vectors in teacher.read([items[row] for row in chosen]):
-                    some[done : done + len(vectors)] = vectors
-                    done += len(vectors)
+                    batches.append(vectors.astype(np.float16))
                     bar.update(len(vectors))
+                some = np.concatenate(batches)
                 save_array(path, some)
             rows[chosen] = some
     return rows
