@@ -3,7 +3,6 @@ place of an `ElmoC`.
 
     original_elmo     options.json and weights.hdf5 of bilm-tf and AllenNLP, both ways
     many_langs        the directories of ELMoForManyLangs, read
-    imported          a model of another tool on its way into a model directory
     flair, spacy      embeddings for flair's taggers, a component of spaCy's pipelines
     sklearn           a transformer of raw texts for scikit-learn's pipelines
     token_vectors     the vectors that both adapters give to tokens
