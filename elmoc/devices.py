@@ -83,7 +83,7 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Precision:
-    """`float32` or `bf16`: what a precision means on a device.
+    """`float32`, `bf16` or `int8`: what a precision means on a device.
 
     Raises:
         InputError: there is no such precision, or the device has no instructions for
@@ -100,6 +100,10 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
             # Without compiled kernels PyTorch's own bf16 is slower than its float32.
             is_fast = not _BF16_SETS.isdisjoint(compiled_sets("inference"))
         return "bf16" if is_fast else "float32"
+    if precision == "int8" and device.type != "cpu":
+        raise InputError(
+            f"precision int8 is for inference on the CPU, not for {device}: use auto"
+        )
     if precision == "bf16" and not has_bf16(device):
         raise InputError(
             f"precision bf16 needs bf16 instructions, and {device} has none that may "
@@ -110,7 +114,8 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
 
 def factor_dtype(precision: Precision) -> torch.dtype:
     """The type of the factors of matrix products in a precision that was chosen."""
-    return torch.bfloat16 if precision == "bf16" else torch.float32
+    dtypes = {"bf16": torch.bfloat16, "int8": torch.int8}
+    return dtypes.get(precision, torch.float32)
 
 
 def autocast(

@@ -33,8 +33,9 @@ from elmoc.errors import InputError, reading
 T = TypeVar("T")
 
 # The precision of the factors of matrix products; sums and states are float32. `auto`
-# is bf16 where the device multiplies it in hardware, else float32.
-Precision = Literal["auto", "float32", "bf16"]
+# is bf16 where the device multiplies it in hardware, else float32. In `int8`, for
+# inference on a CPU alone, every row of factors has a scale.
+Precision = Literal["auto", "float32", "bf16", "int8"]
 
 # Seconds of a unit of time.
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -8,7 +8,8 @@ they belong.
 
 Letters: B sentences, M words of the text, N words that are read, I the width of what a
 layer reads, P projection, C cell, L layers. S is the type of the factors of matrix
-products, float32 or bfloat16; sums and states are float32.
+products: float32, bfloat16 or int8, where every row of factors, and every column of a
+panel, has a scale; sums and states are float32.
 """
 
 import ctypes
@@ -19,8 +20,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from elmoc.devices import CPU
+from elmoc.encoders.int8 import in_8_bits
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.loading import NoKernelsError, load_library
 
@@ -88,20 +91,19 @@ class PackedLayer:
         }
         # cells are the depth of the projection's panels
         padded_cells = _padded(cells, _DEPTH)
-        start = _padded(width, _DEPTH)
-        depth = start + _padded(size, _DEPTH)
-        step = torch.zeros(4, padded_cells, depth, dtype=dtype, device=CPU)
-        step[:, :cells, :width] = weights.input.view(4, cells, -1)
-        step[:, :cells, start : start + size] = weights.hidden.view(4, cells, -1)
+        steps = []
+        for weight in (weights.input, weights.hidden):
+            gates = weight.view(4, cells, -1)
+            padding = (0, -gates.shape[2] % _DEPTH, 0, padded_cells - cells)
+            padded = F.pad(gates, padding).unflatten(1, (-1, _CELLS))
+            steps.append(_panels(padded.transpose(0, 1), dtype))
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
-        # lie together
-        self.step = _panels(step.view(4, -1, _CELLS, depth).transpose(0, 1))
-        projection = torch.zeros(
-            _padded(size, _COLUMNS), padded_cells, dtype=dtype, device=CPU
-        )
-        projection[:size, :cells] = weights.projection
+        # lie together, in int8 fours
+        self.step = torch.cat(steps, dim=1)
+        padding = (0, padded_cells - cells, 0, -size % _COLUMNS)
+        projection = F.pad(weights.projection, padding)
         # S [panels of columns, C, 64]
-        self.projection = _panels(projection.view(-1, 4, _CELLS, padded_cells))
+        self.projection = _panels(projection.unflatten(0, (-1, 4, _CELLS)), dtype)
         bias = torch.zeros(4, padded_cells, dtype=torch.float32, device=CPU)
         bias[:, :cells] = weights.bias.view(4, cells)
         # [panels of 16 cells, 4 gates of 16]
@@ -114,6 +116,7 @@ class PackedLayer:
         ]
         # the number of rows whose factors stay in the second cache while the panels of
         # a weight pass by
+        depth = _padded(width, _DEPTH) + _padded(size, _DEPTH)
         self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
 
 
@@ -121,23 +124,45 @@ def _padded(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
-def _panels(weight: Tensor) -> Tensor:
-    """[panels, 4, 16, K] → [panels, K, 4, 16], in bfloat16 [panels, K / 32, 4, 16, 16,
-    2].
+def _panels(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """float32 [panels, 4, 16, K] → S [panels, K, 4, 16], in bfloat16 [panels, K / 32,
+    4, 16, 16, 2]; in int8 [panels, K / 4, 4, 16, 4] and then the scales of its columns
+    with zeros, as large as for a K of 32.
     """
-    if weight.dtype == torch.float32:
+    if dtype == torch.float32:
         return weight.permute(0, 3, 1, 2).contiguous()
-    panels, _, _, depth = weight.shape
-    blocks = (panels, 4, _CELLS, depth // _DEPTH, _DEPTH // 2, 2)
-    return weight.reshape(blocks).permute(0, 3, 1, 4, 2, 5).contiguous()
+    if dtype == torch.bfloat16:
+        blocks = weight.to(dtype).unflatten(3, (-1, _DEPTH // 2, 2))
+        return blocks.permute(0, 3, 1, 4, 2, 5).contiguous()
+    integers, scales = in_8_bits(weight)
+    fours = integers.to(dtype).unflatten(3, (-1, 4)).permute(0, 3, 1, 2, 4)
+    return torch.cat(
+        [fours.flatten(1), _with_zeros(scales.flatten(1), _DEPTH * _COLUMNS)], dim=1
+    )
+
+
+def _factors(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """float32 [n, K] → S [n, K padded]; in int8 with the scale of each row, and zeros,
+    behind it.
+    """
+    padded = F.pad(rows, (0, -rows.shape[1] % _DEPTH))
+    if dtype != torch.int8:
+        return padded.to(dtype)
+    integers, scales = in_8_bits(padded)
+    return torch.cat([integers.to(dtype), _with_zeros(scales, _DEPTH)], dim=1)
+
+
+def _with_zeros(scales: Tensor, size: int) -> Tensor:
+    """Scales [n, m] as `size` bytes a row."""
+    return F.pad(scales.view(torch.int8), (0, size - 4 * scales.shape[1]))
 
 
 @lru_cache
 def inference_kernels(
     dtype: torch.dtype, *, highest: str | None = None
 ) -> Kernel | None:
-    """What runs a layer with factors in float32 or bfloat16; None where it is not
-    compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
+    """What runs a layer with factors in float32, bfloat16 or int8; None where it is
+    not compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:
         dtype: S.
@@ -152,7 +177,11 @@ def inference_kernels(
         return None
     # 1: AVX-512 or AVX2; 2: AMX tiles, too
     tiles = "_tiles" if support == 2 else ""
-    names = {torch.float32: "lstm_float32", torch.bfloat16: f"lstm_bfloat16{tiles}"}
+    names = {
+        torch.float32: "lstm_float32",
+        torch.bfloat16: f"lstm_bfloat16{tiles}",
+        torch.int8: "lstm_int8",
+    }
     return getattr(library, names[dtype])
 
 
@@ -176,6 +205,7 @@ class LstmInference:
         run: Kernel,
     ) -> None:
         self._residual = residual
+        self._dtype = dtype
         self._run = run
         with torch.no_grad():
             self._layers = [PackedLayer(*layer, dtype) for layer in layers]
@@ -192,15 +222,9 @@ class LstmInference:
         rows, starts = schedule(lengths, self._layers[0].most_rows)
         count = max(rows.tolist(), default=-1) + 1
         active, words, begins = pack_words(lengths, rows, starts, backward=backward)
-        width = layer_states.shape[2]
+        spare = layer_states.new_zeros(SPARE_WORDS, layer_states.shape[2])
         # each layer reads it, and writes the input of the next one over it
-        packed = torch.zeros(
-            len(words) + SPARE_WORDS,
-            _padded(width, _DEPTH),
-            dtype=self._layers[0].step.dtype,
-            device=CPU,
-        )
-        packed[: len(words), :width] = layer_states[0, words]
+        packed = _factors(torch.cat([layer_states[0, words], spare]), self._dtype)
         for index, layer in enumerate(self._layers):
             hidden = layer.bias.new_zeros(count, layer.constants["projection_size"])
             cell = layer.bias.new_zeros(count, layer.constants["cell_size"])

@@ -24,7 +24,8 @@ _AVX512 = _AVX2 | {
     "avx512dq": "-mavx512dq",
     "avx512vl": "-mavx512vl",
 }
-_BF16 = _AVX512 | {"avx512_bf16": "-mavx512bf16"}
+# of processors that multiply bf16, all multiply int8, too
+_BF16 = _AVX512 | {"avx512_bf16": "-mavx512bf16", "avx512_vnni": "-mavx512vnni"}
 # Highest first: what a processor has to have, as Linux names it, and the compiler's
 # flag for it. Under `baseline` run processors of any kind.
 INSTRUCTION_SETS: dict[str, dict[str, str]] = {

@@ -55,9 +55,10 @@ public:
           inputs(static_cast<S *>(given.inputs)),
           step_weight(static_cast<const S *>(given.step_weight)),
           projection(static_cast<const S *>(given.projection)),
-          width(padded(given.input_size, 32)),
-          depth(width + padded(given.projection_size, 32)),
+          width(padded(given.input_size, 32) + SCALE<S>),
+          depth(width + padded(given.projection_size, 32) + SCALE<S>),
           cells(padded(given.cell_size, 32)),
+          gated_depth(cells + SCALE<S>),
           panels(cells / CELLS),
           projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
           rows(padded(given.batch, MOST_ROWS)),
@@ -65,14 +66,15 @@ public:
           few_rows(sizeof(S) == 2 ? 32 : 16) {}
 
     ~Layer() {
-        for (void *memory : {(void *)joined, (void *)gated, (void *)cell, (void *)projected, (void *)scratch,
-                             (void *)hoisted})
+        for (void *memory : {(void *)joined, (void *)gated, (void *)gated_factors, (void *)cell,
+                             (void *)projected, (void *)scratch, (void *)hoisted})
             std::free(memory);
     }
 
     bool allocate() {
         return take(joined, rows * (depth + 32)) && take(gated, rows * (cells + 32)) && take(cell, rows * cells) &&
                take(projected, rows * row_stride) && take(scratch, g.threads * scratch_size()) &&
+               (!SCALE<S> || take(gated_factors, rows * (gated_depth + 32))) &&
                (!hoists() || take(hoisted, panels * hoisted_rows * COLUMNS));
     }
 
@@ -91,6 +93,10 @@ public:
                 }
                 step_gates(now, hoist ? start - hoisted_from : -1);
 #pragma omp barrier
+                if constexpr (SCALE<S> > 0) {
+                    put_gated(now);
+#pragma omp barrier
+                }
                 project(now);
 #pragma omp barrier
                 output(step, start, now);
@@ -125,10 +131,15 @@ private:
     Factors<S> joined_row(int64_t row) const { return Product::factors(joined, depth, row); }
 
     void put_hidden(int64_t row, const float *hidden) {
-        const Factors<S> place = joined_row(row).from(width);
-        for (int64_t start = 0; start < g.projection_size; start += 32)
-            for (int64_t j = start; j < std::min(start + 32, g.projection_size); ++j)
-                store(place.from(start).start + j - start, hidden[j]);
+        put_numbers(joined_row(row).from(width), hidden, g.projection_size, depth - width);
+    }
+
+    void put_gated(int64_t now) {
+        int64_t first, last;
+        own_part(now, first, last);
+        for (int64_t row = first; row < last; ++row)
+            put_numbers(Product::factors(gated_factors, gated_depth, row), Product::factors(gated, cells, row).start,
+                        g.cell_size, gated_depth);
     }
 
     void forget(int64_t row) {
@@ -175,10 +186,13 @@ private:
 
     // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1.
     void step_gates(int64_t now, int64_t word) {
-        const int64_t skipped = word < 0 ? 0 : width, blocks = (now + Product::ROWS - 1) / Product::ROWS;
+        const int64_t blocks = (now + Product::ROWS - 1) / Product::ROWS;
+        // What was hoisted, or in int8 is a product of its own, because it has its own scale.
+        const bool apart = SCALE<S> && word < 0;
+        const int64_t skipped = word < 0 && !apart ? 0 : width;
         const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
         float *sums = own_scratch(), *other = sums + MOST_ROWS * COLUMNS;
-        Between<S> between;
+        Between<Gated<S>> between;
         between.limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
         int64_t first, last;
         own_part(panels, first, last);
@@ -187,7 +201,9 @@ private:
             const char *next = reinterpret_cast<const char *>(weights + depth * COLUMNS);
             for (int64_t block = 0; block < blocks; ++block) {
                 const int64_t row = block * Product::ROWS, count = std::min(Product::ROWS, now - row);
-                if (skipped)
+                if (apart)
+                    Product::multiply(joined_row(row), count, weights - width * COLUMNS, width, sums, false, nullptr);
+                else if (skipped)
                     std::memcpy(sums, hoisted + (panel * hoisted_rows + word + row) * COLUMNS,
                                 count * COLUMNS * sizeof(float));
                 if (panel + 1 < last) {
@@ -197,7 +213,7 @@ private:
                 Product::multiply(joined_row(row).from(skipped), count, weights, depth - skipped, sums, skipped,
                                   &between);
                 between.finish();
-                const Factors<S> place = Product::factors(gated, cells, row).from(panel * CELLS);
+                const auto place = Product::factors(gated, cells, row).from(panel * CELLS);
                 between.sums = sums;
                 between.bias = g.bias + panel * COLUMNS;
                 between.cell = cell + (panel * rows + row) * CELLS;
@@ -217,12 +233,15 @@ private:
         const int64_t groups = (now + GROUP - 1) / GROUP;
         int64_t first, last;
         own_part(projection_panels * groups, first, last);
-        for (int64_t k = 0; k < cells; k += CHUNK)
+        S *factors = gated_factors;
+        if constexpr (!SCALE<S>) factors = gated;
+        for (int64_t k = 0; k < gated_depth; k += CHUNK<S>)
             for (int64_t piece = first; piece < last; ++piece) {
                 const int64_t panel = piece / groups, end = std::min(now, (piece % groups + 1) * GROUP);
                 for (int64_t row = piece % groups * GROUP; row < end; row += Product::ROWS)
-                    Product::multiply(Product::factors(gated, cells, row).from(k), std::min(Product::ROWS, end - row),
-                                      projection + (panel * cells + k) * COLUMNS, std::min(CHUNK, cells - k),
+                    Product::multiply(Product::factors(factors, gated_depth, row).from(k),
+                                      std::min(Product::ROWS, end - row),
+                                      projection + (panel * gated_depth + k) * COLUMNS, std::min(CHUNK<S>, gated_depth - k),
                                       projected + (panel * rows + row) * COLUMNS, k > 0, nullptr);
             }
     }
@@ -248,7 +267,7 @@ private:
                 if (g.begins[start + now + row]) forget(row);
             }
             if (g.input_size == size)  // what the next layer reads: the same width
-                for (int64_t j = 0; j < size; ++j) store(given + j, h[j]);
+                put_numbers(Factors<S>{given, width, 32}, h, size, width);
         }
     }
 
@@ -285,10 +304,11 @@ private:
     const Arguments &g;
     S *const inputs;
     const S *const step_weight, *const projection;
-    const int64_t width, depth, cells, panels, projection_panels, rows, row_stride;
+    const int64_t width, depth, cells, gated_depth, panels, projection_panels, rows, row_stride;
     const int64_t few_rows;
     static constexpr int64_t hoisted_rows = HOISTED_WORDS + MOST_ROWS;
-    S *joined = nullptr, *gated = nullptr;  // the factors of [W_x W_h], and of W_p
+    S *joined = nullptr, *gated_factors = nullptr;  // of [W_x W_h], and of W_p, which in float32 and bfloat16 are…
+    Gated<S> *gated = nullptr;              // …this
     float *cell = nullptr;                  // [panels, rows, 16]
     float *projected = nullptr;             // [panels of the projection, rows, 64]
     float *scratch = nullptr;               // of each thread: sums of a panel, and a row
@@ -316,6 +336,7 @@ extern "C" int support() {
 
 extern "C" int lstm_float32(const Arguments *arguments) { return run<float, Vectors<float>>(arguments); }
 extern "C" int lstm_bfloat16(const Arguments *arguments) { return run<bf16, Vectors<bf16>>(arguments); }
+extern "C" int lstm_int8(const Arguments *arguments) { return run<int8_t, Vectors<int8_t>>(arguments); }
 #ifdef __AMX_BF16__
 extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles>(arguments); }
 #endif

@@ -7,18 +7,28 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "numbers.h"
 
 namespace {
 
 constexpr int64_t COLUMNS = 64, CELLS = 16, MOST_ROWS = 32;
-constexpr int64_t CHUNK = 512;         // of the projection's products: its factors stay in the second cache
 constexpr int64_t HOISTED_WORDS = 256;  // whose input products are made at once
+
+// In int8 a row of factors ends with its scale, and a panel with the scales of its columns. They count as this depth.
+template <typename S>
+constexpr int64_t SCALE = sizeof(S) == 1 ? 32 : 0;
+// Depth of the projection's products at once: its factors stay in the second cache. In int8 a row has one scale.
+template <typename S>
+constexpr int64_t CHUNK = sizeof(S) == 1 ? INT64_MAX : 512;
+// As what σ(o)·tanh(c) is kept until a row's scale is known.
+template <typename S>
+using Gated = std::conditional_t<sizeof(S) == 1, float, S>;
 
 int64_t padded(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
 
-// 16 cells of a row: c = clip(σ(i)·tanh(g) + σ(f)·c), and σ(o)·tanh(c).
+// 16 cells of a row, S is `Gated`: c = clip(σ(i)·tanh(g) + σ(f)·c), and σ(o)·tanh(c).
 template <typename S>
 inline void gates(const float *sums, const float *bias, float *cell, S *gated, float limit) {
     constexpr float LOG2E = 1.44269504088896341f;
@@ -71,6 +81,29 @@ struct Factors {
     }
 };
 
+// Numbers as factors of a row, `depth` deep.
+template <typename S>
+void put_numbers(Factors<S> place, const float *numbers, int64_t count, int64_t depth) {
+    for (int64_t start = 0; start < count; start += 32)
+        for (int64_t j = start; j < std::min(start + 32, count); ++j)
+            store(place.from(start).start + j - start, numbers[j]);
+}
+// In the order of their bits NaN is the largest.
+inline void put_numbers(Factors<int8_t> place, const float *numbers, int64_t count, int64_t depth) {
+    constexpr float LEAST = 1e-30f;  // that a row of zeros is divided by
+    uint32_t most = 0;
+    for (int64_t j = 0; j < count; ++j) {
+        uint32_t bits;
+        std::memcpy(&bits, numbers + j, sizeof bits);
+        most = std::max(most, bits & 0x7FFFFFFFu);
+    }
+    float largest;
+    std::memcpy(&largest, &most, sizeof largest);
+    const float scale = largest / 127.0f, factor = 127.0f / std::max(largest, LEAST);
+    for (int64_t j = 0; j < count; ++j) place.start[j] = int8_t(int32_t(std::nearbyint(numbers[j] * factor)));
+    std::memcpy(place.start + depth - SCALE<int8_t>, &scale, sizeof scale);
+}
+
 // ---- products: sums [rows, 64] (+)= a [rows, depth] times a panel ----
 
 inline Numbers product(const float *a, const float *panel, int64_t k, int gate, Numbers sum) {
@@ -82,22 +115,36 @@ inline Numbers product(const bf16 *a, const bf16 *panel, int64_t pair, int gate,
     return pair_product(a + 2 * pair, panel + pair / 16 * 32 * COLUMNS + gate * 512 + pair % 16 * 32, sum);
 }
 
+// A panel in int8 is [depth / 4, 64 columns, 4].
+inline Numbers product(const int8_t *a, const int8_t *panel, int64_t four, int gate, Numbers sum) {
+    return four_products(a + 4 * four, panel + four * 4 * COLUMNS + gate * 64, sum);
+}
+
+// Integers of a row times its scale and those of its columns, and what was there.
+inline Numbers scaled(Numbers integers, const int8_t *row_scale, const int8_t *scales, Numbers before) {
+    float scale;
+    std::memcpy(&scale, row_scale, sizeof scale);
+    return multiply_add(from_integers(integers), load(reinterpret_cast<const float *>(scales)) * scale, before);
+}
+
 template <typename S, int ROWS>
-void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sums, bool add, Between<S> *between) {
+void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sums, bool add, Between<Gated<S>> *between) {
     constexpr int GATES = REGISTERS >= 6 * 4 ? 4 : 1;  // at once: the sums of 6 rows stay in registers
     const S *const a = factors.start;
     const int64_t stride = factors.stride;
-    const int64_t steps = depth * int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once
+    constexpr int64_t BLOCK = sizeof(S) == 1 ? 8 : 16;
+    const int64_t steps = (depth - SCALE<S>)*int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once, or four of int8
     for (int first = 0; first < 4; first += GATES) {
         Numbers sum[ROWS][GATES];
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
             for (int gate = 0; gate < GATES; ++gate)
-                sum[row][gate] = add ? load(sums + row * COLUMNS + 16 * (first + gate)) : repeated(0.0f);
-        for (int64_t start = 0; start < steps; start += 16) {
-            if (between) between->fetch((steps * ((4 - first) / GATES) - start) / 16);
-            for (int64_t k = start; k < start + 16; ++k)
+                sum[row][gate] =
+                    add && !SCALE<S> ? load(sums + row * COLUMNS + 16 * (first + gate)) : repeated(0.0f);
+        for (int64_t start = 0; start < steps; start += BLOCK) {
+            if (between) between->fetch((steps * ((4 - first) / GATES) - start) / BLOCK);
+            for (int64_t k = start; k < start + BLOCK; ++k)
 #pragma GCC unroll 8
                 for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
@@ -107,8 +154,14 @@ void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sum
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
-            for (int gate = 0; gate < GATES; ++gate)
-                store(sums + row * COLUMNS + 16 * (first + gate), sum[row][gate]);
+            for (int gate = 0; gate < GATES; ++gate) {
+                float *place = sums + row * COLUMNS + 16 * (first + gate);
+                if constexpr (SCALE<S> > 0)
+                    sum[row][gate] = scaled(sum[row][gate], a + row * stride + depth - SCALE<S>,
+                                            panel + (depth - SCALE<S>)*COLUMNS + 64 * (first + gate),
+                                            add ? load(place) : repeated(0.0f));
+                store(place, sum[row][gate]);
+            }
     }
 }
 
@@ -119,11 +172,12 @@ struct Vectors {
     static void start() {}
     static void stop() {}
     // Rows are no power of two apart: they would share sets of the cache.
-    static Factors<S> factors(S *memory, int64_t width, int64_t row) {
+    template <typename T>
+    static Factors<T> factors(T *memory, int64_t width, int64_t row) {
         return {memory + row * (width + 32), width + 32, 32};
     }
     static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add,
-                         Between<S> *between) {
+                         Between<Gated<S>> *between) {
         switch (rows) {
             case 1: return multiply_rows<S, 1>(a, panel, depth, sums, add, between);
             case 2: return multiply_rows<S, 2>(a, panel, depth, sums, add, between);
