@@ -136,8 +136,11 @@ def _panels(weight: Tensor, dtype: torch.dtype) -> Tensor:
         return blocks.permute(0, 3, 1, 4, 2, 5).contiguous()
     integers, scales = in_8_bits(weight)
     fours = integers.to(dtype).unflatten(3, (-1, 4)).permute(0, 3, 1, 2, 4)
+    # for kernels that make the numbers of factors 128 larger
+    corrections = -128 * integers.sum(dim=3).int()
+    ends = torch.stack([scales.squeeze(3).view(torch.int32), corrections], dim=1)
     return torch.cat(
-        [fours.flatten(1), _with_zeros(scales.flatten(1), _DEPTH * _COLUMNS)], dim=1
+        [fours.flatten(1), _with_zeros(ends.flatten(1), _DEPTH * _COLUMNS)], dim=1
     )
 
 
@@ -152,9 +155,9 @@ def _factors(rows: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.cat([integers.to(dtype), _with_zeros(scales, _DEPTH)], dim=1)
 
 
-def _with_zeros(scales: Tensor, size: int) -> Tensor:
-    """Scales [n, m] as `size` bytes a row."""
-    return F.pad(scales.view(torch.int8), (0, size - 4 * scales.shape[1]))
+def _with_zeros(numbers: Tensor, size: int) -> Tensor:
+    """Numbers of 32 bits [n, m] as `size` bytes a row."""
+    return F.pad(numbers.view(torch.int8), (0, size - 4 * numbers.shape[1]))
 
 
 @lru_cache

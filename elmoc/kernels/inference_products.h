@@ -116,32 +116,28 @@ inline Numbers product(const bf16 *a, const bf16 *panel, int64_t pair, int gate,
 }
 
 // A panel in int8 is [depth / 4, 64 columns, 4].
-inline Numbers product(const int8_t *a, const int8_t *panel, int64_t four, int gate, Numbers sum) {
+inline Integers product(const int8_t *a, const int8_t *panel, int64_t four, int gate, Integers sum) {
     return four_products(a + 4 * four, panel + four * 4 * COLUMNS + gate * 64, sum);
-}
-
-// Integers of a row times its scale and those of its columns, and what was there.
-inline Numbers scaled(Numbers integers, const int8_t *row_scale, const int8_t *scales, Numbers before) {
-    float scale;
-    std::memcpy(&scale, row_scale, sizeof scale);
-    return multiply_add(from_integers(integers), load(reinterpret_cast<const float *>(scales)) * scale, before);
 }
 
 template <typename S, int ROWS>
 void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sums, bool add, Between<Gated<S>> *between) {
     constexpr int GATES = REGISTERS >= 6 * 4 ? 4 : 1;  // at once: the sums of 6 rows stay in registers
     const S *const a = factors.start;
+    const S *const scales = panel + (depth - SCALE<S>)*COLUMNS, *const corrections = scales + 4 * COLUMNS;
     const int64_t stride = factors.stride;
     constexpr int64_t BLOCK = sizeof(S) == 1 ? 8 : 16;
     const int64_t steps = (depth - SCALE<S>)*int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once, or four of int8
     for (int first = 0; first < 4; first += GATES) {
-        Numbers sum[ROWS][GATES];
+        std::conditional_t<(SCALE<S> > 0), Integers, Numbers> sum[ROWS][GATES];
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
             for (int gate = 0; gate < GATES; ++gate)
-                sum[row][gate] =
-                    add && !SCALE<S> ? load(sums + row * COLUMNS + 16 * (first + gate)) : repeated(0.0f);
+                if constexpr (SCALE<S> > 0)
+                    sum[row][gate] = first_sum(reinterpret_cast<const int32_t *>(corrections) + 16 * (first + gate));
+                else
+                    sum[row][gate] = add ? load(sums + row * COLUMNS + 16 * (first + gate)) : repeated(0.0f);
         for (int64_t start = 0; start < steps; start += BLOCK) {
             if (between) between->fetch((steps * ((4 - first) / GATES) - start) / BLOCK);
             for (int64_t k = start; k < start + BLOCK; ++k)
@@ -156,11 +152,14 @@ void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sum
 #pragma GCC unroll 4
             for (int gate = 0; gate < GATES; ++gate) {
                 float *place = sums + row * COLUMNS + 16 * (first + gate);
-                if constexpr (SCALE<S> > 0)
-                    sum[row][gate] = scaled(sum[row][gate], a + row * stride + depth - SCALE<S>,
-                                            panel + (depth - SCALE<S>)*COLUMNS + 64 * (first + gate),
-                                            add ? load(place) : repeated(0.0f));
-                store(place, sum[row][gate]);
+                if constexpr (SCALE<S> > 0) {
+                    float scale;
+                    std::memcpy(&scale, a + row * stride + depth - SCALE<S>, sizeof scale);
+                    const Numbers both = load(reinterpret_cast<const float *>(scales) + 16 * (first + gate)) * scale;
+                    store(place, multiply_add(as_numbers(sum[row][gate]), both, add ? load(place) : repeated(0.0f)));
+                } else {
+                    store(place, sum[row][gate]);
+                }
             }
     }
 }

@@ -23,6 +23,9 @@ inline bf16 rounded(float value) {  // to the nearest, ties to even; NaN stays N
 struct Numbers {
     __m512 all;
 };
+struct Integers {
+    __m512i all;
+};
 
 constexpr int REGISTERS = 32;  // each of which holds `Numbers`
 
@@ -51,22 +54,29 @@ inline Numbers nearest_integer(Numbers x) { return {_mm512_roundscale_ps(x.all, 
 inline Numbers times_power_of_two(Numbers x, Numbers n) { return {_mm512_scalef_ps(x.all, n.all)}; }
 inline Numbers rough_reciprocal(Numbers x) { return {_mm512_rcp14_ps(x.all)}; }
 
-// The bits of `sum` are integers: sum + x[0] y[4 j] + … + x[3] y[4 j + 3] for 16 columns j. An instruction multiplies
-// numbers without a sign by those with one, so y takes the sign of x.
-inline Numbers four_products(const int8_t *x, const int8_t *y, Numbers sum) {
+// sum + x[0] y[4 j] + … + x[3] y[4 j + 3] for 16 columns j. Instructions multiply numbers without a sign by those with one:
+// x is made 128 larger, for which `first_sum` makes up, or y takes the sign of x.
+inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
     int32_t four;
     std::memcpy(&four, x, sizeof four);
-    const __m512i xs = _mm512_set1_epi32(four), ys = _mm512_loadu_si512(y), sums = _mm512_castps_si512(sum.all);
-    const __m512i size = _mm512_abs_epi8(xs), zero = _mm512_setzero_si512();
-    const __m512i turned = _mm512_mask_sub_epi8(ys, _mm512_movepi8_mask(xs), zero, ys);
+    const __m512i xs = _mm512_set1_epi32(four), ys = _mm512_loadu_si512(y);
 #ifdef __AVX512VNNI__
-    return {_mm512_castsi512_ps(_mm512_dpbusd_epi32(sums, size, turned))};
+    const __m512i larger = _mm512_xor_si512(xs, _mm512_set1_epi8(-128));
+    return {_mm512_dpbusd_epi32(sum.all, larger, ys)};
 #else
-    const __m512i pairs = _mm512_maddubs_epi16(size, turned);  // at most 2 * 127 * 127
-    return {_mm512_castsi512_ps(_mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))))};
+    const __m512i turned = _mm512_mask_sub_epi8(ys, _mm512_movepi8_mask(xs), _mm512_setzero_si512(), ys);
+    const __m512i pairs = _mm512_maddubs_epi16(_mm512_abs_epi8(xs), turned);  // at most 2 * 127 * 127
+    return {_mm512_add_epi32(sum.all, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
 #endif
 }
-inline Numbers from_integers(Numbers bits) { return {_mm512_cvtepi32_ps(_mm512_castps_si512(bits.all))}; }
+inline Integers first_sum(const int32_t *corrections) {
+#ifdef __AVX512VNNI__
+    return {_mm512_loadu_si512(corrections)};
+#else
+    return {_mm512_setzero_si512()};
+#endif
+}
+inline Numbers as_numbers(Integers x) { return {_mm512_cvtepi32_ps(x.all)}; }
 
 // sum + x[0] y[2 j] + x[1] y[2 j + 1] for 16 columns j
 inline Numbers pair_product(const bf16 *x, const bf16 *y, Numbers sum) {
@@ -86,6 +96,9 @@ inline Numbers pair_product(const bf16 *x, const bf16 *y, Numbers sum) {
 
 struct Numbers {
     __m256 first, last;
+};
+struct Integers {
+    __m256i first, last;
 };
 
 constexpr int REGISTERS = 8;
@@ -155,21 +168,19 @@ inline Numbers pair_product(const bf16 *x, const bf16 *y, Numbers sum) {
             pair_product(xs, _mm256_loadu_si256(ys + 1), sum.last)};
 }
 
-inline __m256 four_products(__m256i x, __m256i y, __m256 sum) {
+inline __m256i four_products(__m256i x, __m256i y, __m256i sum) {
     const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), _mm256_sign_epi8(y, x));
-    const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(sum), fours));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-inline Numbers four_products(const int8_t *x, const int8_t *y, Numbers sum) {
+inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
     int32_t four;
     std::memcpy(&four, x, sizeof four);
     const __m256i xs = _mm256_set1_epi32(four), *ys = reinterpret_cast<const __m256i *>(y);
     return {four_products(xs, _mm256_loadu_si256(ys), sum.first),
             four_products(xs, _mm256_loadu_si256(ys + 1), sum.last)};
 }
-inline Numbers from_integers(Numbers bits) {
-    return {_mm256_cvtepi32_ps(_mm256_castps_si256(bits.first)), _mm256_cvtepi32_ps(_mm256_castps_si256(bits.last))};
-}
+inline Integers first_sum(const int32_t *) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+inline Numbers as_numbers(Integers x) { return {_mm256_cvtepi32_ps(x.first), _mm256_cvtepi32_ps(x.last)}; }
 
 #endif
 
