@@ -336,7 +336,7 @@ extern "C" int support() {
 
 extern "C" int lstm_float32(const Arguments *arguments) { return run<float, Vectors<float>>(arguments); }
 extern "C" int lstm_bfloat16(const Arguments *arguments) { return run<bf16, Vectors<bf16>>(arguments); }
-extern "C" int lstm_int8(const Arguments *arguments) { return run<int8_t, Vectors<int8_t>>(arguments); }
+extern "C" int lstm_int8(const Arguments *arguments) { return run<int8_t, ScaledVectors>(arguments); }
 #ifdef __AMX_BF16__
 extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles>(arguments); }
 #endif

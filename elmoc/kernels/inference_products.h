@@ -22,6 +22,8 @@ constexpr int64_t SCALE = sizeof(S) == 1 ? 32 : 0;
 // Depth of the projection's products at once: its factors stay in the second cache. In int8 a row has one scale.
 template <typename S>
 constexpr int64_t CHUNK = sizeof(S) == 1 ? INT64_MAX : 512;
+template <typename S>
+using Sum = std::conditional_t<sizeof(S) == 1, int32_t, float>;
 // As what σ(o)·tanh(c) is kept until a row's scale is known.
 template <typename S>
 using Gated = std::conditional_t<sizeof(S) == 1, float, S>;
@@ -121,23 +123,21 @@ inline Integers product(const int8_t *a, const int8_t *panel, int64_t four, int 
 }
 
 template <typename S, int ROWS>
-void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sums, bool add, Between<Gated<S>> *between) {
+void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, Sum<S> *sums, bool add,
+                   Between<Gated<S>> *between) {
+    using Sums = decltype(load(sums));
+    constexpr int64_t BLOCK = std::min(16, int(8 * sizeof(S)));
     constexpr int GATES = REGISTERS >= 6 * 4 ? 4 : 1;  // at once: the sums of 6 rows stay in registers
     const S *const a = factors.start;
-    const S *const scales = panel + (depth - SCALE<S>)*COLUMNS, *const corrections = scales + 4 * COLUMNS;
     const int64_t stride = factors.stride;
-    constexpr int64_t BLOCK = sizeof(S) == 1 ? 8 : 16;
-    const int64_t steps = (depth - SCALE<S>)*int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once, or four of int8
+    const int64_t steps = depth * int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once, or four of int8
     for (int first = 0; first < 4; first += GATES) {
-        std::conditional_t<(SCALE<S> > 0), Integers, Numbers> sum[ROWS][GATES];
+        Sums sum[ROWS][GATES];
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
             for (int gate = 0; gate < GATES; ++gate)
-                if constexpr (SCALE<S> > 0)
-                    sum[row][gate] = first_sum(reinterpret_cast<const int32_t *>(corrections) + 16 * (first + gate));
-                else
-                    sum[row][gate] = add ? load(sums + row * COLUMNS + 16 * (first + gate)) : repeated(0.0f);
+                sum[row][gate] = add ? load(sums + row * COLUMNS + 16 * (first + gate)) : Sums{};
         for (int64_t start = 0; start < steps; start += BLOCK) {
             if (between) between->fetch((steps * ((4 - first) / GATES) - start) / BLOCK);
             for (int64_t k = start; k < start + BLOCK; ++k)
@@ -150,17 +150,8 @@ void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sum
 #pragma GCC unroll 8
         for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
-            for (int gate = 0; gate < GATES; ++gate) {
-                float *place = sums + row * COLUMNS + 16 * (first + gate);
-                if constexpr (SCALE<S> > 0) {
-                    float scale;
-                    std::memcpy(&scale, a + row * stride + depth - SCALE<S>, sizeof scale);
-                    const Numbers both = load(reinterpret_cast<const float *>(scales) + 16 * (first + gate)) * scale;
-                    store(place, multiply_add(as_numbers(sum[row][gate]), both, add ? load(place) : repeated(0.0f)));
-                } else {
-                    store(place, sum[row][gate]);
-                }
-            }
+            for (int gate = 0; gate < GATES; ++gate)
+                store(sums + row * COLUMNS + 16 * (first + gate), sum[row][gate]);
     }
 }
 
@@ -175,7 +166,7 @@ struct Vectors {
     static Factors<T> factors(T *memory, int64_t width, int64_t row) {
         return {memory + row * (width + 32), width + 32, 32};
     }
-    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add,
+    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, Sum<S> *sums, bool add,
                          Between<Gated<S>> *between) {
         switch (rows) {
             case 1: return multiply_rows<S, 1>(a, panel, depth, sums, add, between);
@@ -184,6 +175,29 @@ struct Vectors {
             case 4: return multiply_rows<S, 4>(a, panel, depth, sums, add, between);
             case 5: return multiply_rows<S, 5>(a, panel, depth, sums, add, between);
             default: return multiply_rows<S, 6>(a, panel, depth, sums, add, between);
+        }
+    }
+};
+
+// In int8, too. What is added up are integers; they become floats by the scales of their row and column.
+struct ScaledVectors : Vectors<int8_t> {
+    static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
+                         Between<float> *between) {
+        depth -= SCALE<int8_t>;
+        const auto *scales = reinterpret_cast<const float *>(panel + depth * COLUMNS), *corrections = scales + COLUMNS;
+        int32_t integers[ROWS * COLUMNS];
+        for (int64_t row = 0; row < rows; ++row)
+            std::memcpy(integers + row * COLUMNS, corrections, COLUMNS * sizeof(int32_t));
+        Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, between);
+        for (int64_t row = 0; row < rows; ++row) {
+            float scale;
+            std::memcpy(&scale, a.start + row * a.stride + depth, sizeof scale);
+            for (int64_t j = 0; j < COLUMNS; j += 16) {
+                float *place = sums + row * COLUMNS + j;
+                const Numbers before = add ? load(place) : repeated(0.0f);
+                const Numbers sum = as_numbers(load(integers + row * COLUMNS + j));
+                store(place, multiply_add(sum, load(scales + j) * scale, before));
+            }
         }
     }
 };

@@ -55,7 +55,12 @@ inline Numbers times_power_of_two(Numbers x, Numbers n) { return {_mm512_scalef_
 inline Numbers rough_reciprocal(Numbers x) { return {_mm512_rcp14_ps(x.all)}; }
 
 // sum + x[0] y[4 j] + … + x[3] y[4 j + 3] for 16 columns j. Instructions multiply numbers without a sign by those with one:
-// x is made 128 larger, for which `first_sum` makes up, or y takes the sign of x.
+// x is made 128 larger, for which sums begin with less, or y takes the sign of x.
+#ifdef __AVX512VNNI__
+constexpr bool MADE_LARGER = true;
+#else
+constexpr bool MADE_LARGER = false;
+#endif
 inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
     int32_t four;
     std::memcpy(&four, x, sizeof four);
@@ -69,13 +74,8 @@ inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
     return {_mm512_add_epi32(sum.all, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
 #endif
 }
-inline Integers first_sum(const int32_t *corrections) {
-#ifdef __AVX512VNNI__
-    return {_mm512_loadu_si512(corrections)};
-#else
-    return {_mm512_setzero_si512()};
-#endif
-}
+inline Integers load(const int32_t *place) { return {_mm512_loadu_si512(place)}; }
+inline void store(int32_t *place, Integers x) { _mm512_storeu_si512(place, x.all); }
 inline Numbers as_numbers(Integers x) { return {_mm512_cvtepi32_ps(x.all)}; }
 
 // sum + x[0] y[2 j] + x[1] y[2 j + 1] for 16 columns j
@@ -102,6 +102,7 @@ struct Integers {
 };
 
 constexpr int REGISTERS = 8;
+constexpr bool MADE_LARGER = false;
 
 inline Numbers load(const float *place) { return {_mm256_loadu_ps(place), _mm256_loadu_ps(place + 8)}; }
 inline void store(float *place, Numbers x) {
@@ -179,7 +180,15 @@ inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
     return {four_products(xs, _mm256_loadu_si256(ys), sum.first),
             four_products(xs, _mm256_loadu_si256(ys + 1), sum.last)};
 }
-inline Integers first_sum(const int32_t *) { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+inline Integers load(const int32_t *place) {
+    const auto *halves = reinterpret_cast<const __m256i *>(place);
+    return {_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)};
+}
+inline void store(int32_t *place, Integers x) {
+    auto *halves = reinterpret_cast<__m256i *>(place);
+    _mm256_storeu_si256(halves, x.first);
+    _mm256_storeu_si256(halves + 1, x.last);
+}
 inline Numbers as_numbers(Integers x) { return {_mm256_cvtepi32_ps(x.first), _mm256_cvtepi32_ps(x.last)}; }
 
 #endif
