@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include <omp.h>
 
@@ -63,7 +64,8 @@ public:
           projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
           rows(padded(given.batch, MOST_ROWS)),
           row_stride(projection_panels * COLUMNS),
-          few_rows(sizeof(S) == 2 ? 32 : 16) {}
+          few_rows(sizeof(S) == 2 ? 32 : 16),
+          hoisted_rows(std::min(HOISTED_WORDS, std::accumulate(g.active, g.active + g.steps, int64_t(0))) + MOST_ROWS) {}
 
     ~Layer() {
         for (void *memory : {(void *)joined, (void *)gated, (void *)gated_factors, (void *)cell,
@@ -305,8 +307,7 @@ private:
     S *const inputs;
     const S *const step_weight, *const projection;
     const int64_t width, depth, cells, gated_depth, panels, projection_panels, rows, row_stride;
-    const int64_t few_rows;
-    static constexpr int64_t hoisted_rows = HOISTED_WORDS + MOST_ROWS;
+    const int64_t few_rows, hoisted_rows;
     S *joined = nullptr, *gated_factors = nullptr;  // of [W_x W_h], and of W_p, which in float32 and bfloat16 are…
     Gated<S> *gated = nullptr;              // …this
     float *cell = nullptr;                  // [panels, rows, 16]
