@@ -62,10 +62,10 @@ public:
           gated_depth(cells + SCALE<S>),
           panels(cells / CELLS),
           projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
-          rows(padded(given.batch, MOST_ROWS)),
+          rows(padded(given.batch, Product::ROWS)),
           row_stride(projection_panels * COLUMNS),
           few_rows(sizeof(S) == 2 ? 32 : 16),
-          hoisted_rows(std::min(HOISTED_WORDS, std::accumulate(g.active, g.active + g.steps, int64_t(0))) + MOST_ROWS) {}
+          hoisted_rows(std::min(HOISTED_WORDS, std::accumulate(g.active, g.active + g.steps, int64_t(0))) + Product::ROWS) {}
 
     ~Layer() {
         for (void *memory : {(void *)joined, (void *)gated, (void *)gated_factors, (void *)cell,

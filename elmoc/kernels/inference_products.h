@@ -182,13 +182,14 @@ struct Vectors {
 // In int8, too. What is added up are integers; they become floats by the scales of their row and column.
 struct ScaledVectors : Vectors<int8_t> {
     static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
-                         Between<float> *between) {
+                         Between<float> *) {
         depth -= SCALE<int8_t>;
         const auto *scales = reinterpret_cast<const float *>(panel + depth * COLUMNS), *corrections = scales + COLUMNS;
         int32_t integers[ROWS * COLUMNS];
         for (int64_t row = 0; row < rows; ++row)
             std::memcpy(integers + row * COLUMNS, corrections, COLUMNS * sizeof(int32_t));
-        Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, between);
+        // the processor itself fetches panels of this size as early
+        Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, nullptr);
         for (int64_t row = 0; row < rows; ++row) {
             float scale;
             std::memcpy(&scale, a.start + row * a.stride + depth, sizeof scale);
