@@ -59,7 +59,7 @@ class SentenceEncoder:
     layers: L + 1, the context-independent layer 0 included.
     width: 2P, the width of a layer state.
     device: where the encoder computes.
-    precision: of the factors of matrix products, `float32` or `bf16`.
+    precision: of the factors of matrix products, `float32`, `bf16` or `int8`.
     subword_pooling: how states of subwords become the state of a word, one of
         `POOLINGS`; None where the model reads words.
     unknown_words: the first word types met until now that have no vector, and are read

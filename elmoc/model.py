@@ -44,7 +44,7 @@ class ElmoC(SentenceEncoder):
     layers: L + 1, the context-independent layer 0 included.
     width: 2P, the width of a layer state.
     device: where the encoder computes.
-    precision: of the factors of matrix products, `float32` or `bf16`.
+    precision: of the factors of matrix products, `float32`, `bf16` or `int8`.
     fingerprint: names the weights of the encoder.
     unknown_words: the first word types met until now that have no vector, and are read
         as zeros.
@@ -83,8 +83,9 @@ class ElmoC(SentenceEncoder):
             vectors: where the word vectors are now, when they are not where they were
                 in training.
             device: where the encoder computes, e.g. `cuda:0`; see `checked_device`.
-            precision: of the factors of matrix products: `float32`, `bf16`, or `auto`
-                (bf16 where the device has it, and for a CPU kernels are there).
+            precision: of the factors of matrix products: `float32`, `bf16`, `int8`
+                (for the CPU: faster, less precise), or `auto` (bf16 where the device
+                has it, and for a CPU kernels are there).
             revision: of a model on a hub.
             subword_pooling: how the state of a word is made, where the model reads
                 subwords: the state of its `first` unit (the default) or its `last`, or

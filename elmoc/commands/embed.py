@@ -48,7 +48,11 @@ class Options(ModelOptions):
     ] = "mean"
     device: Annotated[str, Meta(description="auto, cpu, cuda or cuda:N")] = "cpu"
     precision: Annotated[
-        Precision, Meta(description="type of factors in matrix products")
+        Precision,
+        Meta(
+            description="type of factors in matrix products; int8 is for CPUs alone, "
+            "faster, and less precise"
+        ),
     ] = "auto"
 
 

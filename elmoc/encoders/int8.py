@@ -6,6 +6,7 @@ Letters: K the depth of a product, M words of all sentences, P projection, L lay
 
 from copy import deepcopy
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ class PlainInt8:
     """
 
     def __init__(self, stack: Encoder) -> None:
-        self._stack = deepcopy(stack).eval()
+        self._stack: Any = deepcopy(stack).eval()
         for layer in self._stack.layers:
             layer.recurrence = partial(plain_recurrence, linear=int8_linear)
         for weight in self._stack.parameters():

@@ -1,8 +1,9 @@
 // An LSTM layer for inference: all steps of a packed batch, its matrix products and what stands between them.
 //
 // Called by lstm_inference.py, which has the layouts of weights and states.
-// S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
-// computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
+// S is how the factors of products are stored (float, bfloat16 as its upper 16 bits, or int8 with a scale of each row and
+// column); sums, cell state and what is computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16
+// cells, or 64 of the projection.
 // It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support`
 // says that there is nothing here.
 
@@ -16,7 +17,8 @@
 #include <omp.h>
 
 // The arguments, in the order and with the types of `_Arguments` in lstm_inference.py. B rows are sorted by their number of
-// words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.
+// words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp;
+// in int8 scales stand behind Ip, Hp and Cp, which are 32 larger for them.
 struct Arguments {
     void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output
     const int64_t *active;      // [steps]: rows that go on at each step
@@ -189,7 +191,7 @@ private:
     // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1.
     void step_gates(int64_t now, int64_t word) {
         const int64_t blocks = (now + Product::ROWS - 1) / Product::ROWS;
-        // What was hoisted, or in int8 is a product of its own, because it has its own scale.
+        // W_x a was hoisted, or is in int8 a product of its own, because a has its own scale.
         const bool apart = SCALE<S> && word < 0;
         const int64_t skipped = word < 0 && !apart ? 0 : width;
         const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
@@ -308,8 +310,9 @@ private:
     const S *const step_weight, *const projection;
     const int64_t width, depth, cells, gated_depth, panels, projection_panels, rows, row_stride;
     const int64_t few_rows, hoisted_rows;
-    S *joined = nullptr, *gated_factors = nullptr;  // of [W_x W_h], and of W_p, which in float32 and bfloat16 are…
-    Gated<S> *gated = nullptr;              // …this
+    S *joined = nullptr;                    // the factors of [W_x W_h]
+    Gated<S> *gated = nullptr;              // of W_p, in int8 not yet…
+    S *gated_factors = nullptr;             // …but here
     float *cell = nullptr;                  // [panels, rows, 16]
     float *projected = nullptr;             // [panels of the projection, rows, 64]
     float *scratch = nullptr;               // of each thread: sums of a panel, and a row

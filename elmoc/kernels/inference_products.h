@@ -16,12 +16,14 @@ namespace {
 constexpr int64_t COLUMNS = 64, CELLS = 16, MOST_ROWS = 32;
 constexpr int64_t HOISTED_WORDS = 256;  // whose input products are made at once
 
-// In int8 a row of factors ends with its scale, and a panel with the scales of its columns. They count as this depth.
+// In int8 a row of factors ends with its scale; a panel ends with the scales of its columns, and with what sums begin with
+// where factors are `MADE_LARGER`. All that counts as this depth.
 template <typename S>
 constexpr int64_t SCALE = sizeof(S) == 1 ? 32 : 0;
 // Depth of the projection's products at once: its factors stay in the second cache. In int8 a row has one scale.
 template <typename S>
 constexpr int64_t CHUNK = sizeof(S) == 1 ? INT64_MAX : 512;
+// As what products are added up.
 template <typename S>
 using Sum = std::conditional_t<sizeof(S) == 1, int32_t, float>;
 // As what σ(o)·tanh(c) is kept until a row's scale is known.
@@ -83,16 +85,16 @@ struct Factors {
     }
 };
 
-// Numbers as factors of a row, `depth` deep.
+// Numbers as the factors of a row, which is `depth` deep.
 template <typename S>
 void put_numbers(Factors<S> place, const float *numbers, int64_t count, int64_t depth) {
     for (int64_t start = 0; start < count; start += 32)
         for (int64_t j = start; j < std::min(start + 32, count); ++j)
             store(place.from(start).start + j - start, numbers[j]);
 }
-// In the order of their bits NaN is the largest.
+// As `in_8_bits` in int8.py. The largest is found by its bits, in whose order NaN is above all numbers.
 inline void put_numbers(Factors<int8_t> place, const float *numbers, int64_t count, int64_t depth) {
-    constexpr float LEAST = 1e-30f;  // that a row of zeros is divided by
+    constexpr float LEAST = 1e-30f;
     uint32_t most = 0;
     for (int64_t j = 0; j < count; ++j) {
         uint32_t bits;
@@ -179,7 +181,7 @@ struct Vectors {
     }
 };
 
-// In int8, too. What is added up are integers; they become floats by the scales of their row and column.
+// Products in int8: sums of integers, which become floats by the scales of their row and column.
 struct ScaledVectors : Vectors<int8_t> {
     static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
                          Between<float> *) {
@@ -188,7 +190,7 @@ struct ScaledVectors : Vectors<int8_t> {
         int32_t integers[ROWS * COLUMNS];
         for (int64_t row = 0; row < rows; ++row)
             std::memcpy(integers + row * COLUMNS, corrections, COLUMNS * sizeof(int32_t));
-        // the processor itself fetches panels of this size as early
+        // the processor itself fetches the next panel as early
         Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, nullptr);
         for (int64_t row = 0; row < rows; ++row) {
             float scale;

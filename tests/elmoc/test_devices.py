@@ -69,12 +69,15 @@ def test_auto_takes_bf16_where_kernels_for_its_instructions_are_compiled(
     monkeypatch.setattr(devices, "compiled_sets", lambda name: compiled)
     assert choose_precision("auto", CPU) == auto
     assert choose_precision("float32", CPU) == "float32"
+    assert choose_precision("int8", CPU) == "int8"
+    with pytest.raises(InputError, match="int8 is for inference on the CPU, not for cuda"):
+        choose_precision("int8", torch.device("cuda"))
     if "amx" in usable:
         assert choose_precision("bf16", CPU) == "bf16"
     else:
         with pytest.raises(InputError, match="bf16 instructions, and cpu has none that may be used"):
             choose_precision("bf16", CPU)
-    with pytest.raises(InputError, match="'fp8' is not a precision: use auto, float32, bf16"):
+    with pytest.raises(InputError, match="'fp8' is not a precision: use auto, float32, bf16, int8"):
         choose_precision("fp8", CPU)
 
 

@@ -1,5 +1,6 @@
 """Inference: the layer states are the plain recurrence's, whatever is read together."""
 
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -7,9 +8,13 @@ import pytest
 import torch
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.int8 import in_8_bits
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels, schedule
+from elmoc.encoders.plain_lstm import PlainLstmSizes
+from elmoc.errors import InputError
 from elmoc.settings import Precision
+from elmoc.weights import packed_weights, unpacked_weights
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
@@ -126,7 +131,7 @@ def test_rows_are_filled_evenly() -> None:
 
 
 @pytest.mark.usefixtures("registers")
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
 @pytest.mark.parametrize(
     ("case", "bound"),
     [("widths of whole panels", 1e-5), ("identity", 0.0)],  # the others' input layer is a library's
@@ -174,6 +179,32 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
     assert 1e-4 < error < max(1.5 * allowed, 0.004)
 
 
+@pytest.mark.parametrize("highest", ["amx", "avx512", "avx2"])
+@pytest.mark.parametrize("case", CASES)
+def test_in_int8_kernels_compute_what_plain_pytorch_does(
+    case: str, highest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same integers, but for a number so near the middle of two that its last bit decides."""
+    monkeypatch.setattr("elmoc.encoders.lstm.inference_kernels", partial(inference_kernels, highest=highest))
+    fast, plain = encoders(**CASES[case])
+    vectors, lengths = batch([12] * 33)
+    states, expected = (states_of(InferenceEncoder(each, precision="int8"), vectors, lengths) for each in (fast, plain))
+    assert ((states - expected).abs() > 1e-4).float().mean() < 0.05
+    exact = states_of(InferenceEncoder(plain), vectors, lengths)
+    assert (states - exact).norm() / exact.norm() < 0.03
+
+
+def test_weights_that_were_stored_in_int8_become_the_stored_integers() -> None:
+    stored = packed_weights({"weight": torch.randn(300, 70) * torch.arange(300).unsqueeze(1)}, "int8")
+    integers, _ = in_8_bits(unpacked_weights(stored)[0]["weight"])
+    assert torch.equal(integers.to(torch.int8), stored["weight"])
+
+
+def test_other_encoders_refuse_int8() -> None:
+    with pytest.raises(InputError, match="precision int8 is for encoders of kind lstm, not plain_lstm"):
+        PlainLstmSizes(projection_size=4).build(fast=True).prepare("int8")
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_any_number_of_threads_gives_the_same(threads: int) -> None:
     inference = InferenceEncoder(encoders()[0])
@@ -192,7 +223,7 @@ def test_without_sentences_or_words_nothing_is_computed() -> None:
 
 @pytest.mark.usefixtures("registers")
 def test_a_number_that_is_not_finite_is_seen() -> None:
-    for precision in ("float32", "bf16"):
+    for precision in ("float32", "bf16", "int8"):
         inference = InferenceEncoder(encoders(input_layer="identity", projection_size=WIDTH)[0], precision=precision)
         vectors, lengths = batch([3, 5])
         vectors[1, 2, 4] = float("nan")
