@@ -114,8 +114,7 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
 
 def factor_dtype(precision: Precision) -> torch.dtype:
     """The type of the factors of matrix products in a precision that was chosen."""
-    dtypes = {"bf16": torch.bfloat16, "int8": torch.int8}
-    return dtypes.get(precision, torch.float32)
+    return {"bf16": torch.bfloat16, "int8": torch.int8}.get(precision, torch.float32)
 
 
 def autocast(

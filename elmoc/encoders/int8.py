@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.encoders import Encoder
 from elmoc.encoders.recurrence import plain_recurrence
 
 # The least number that a row is divided by: rows of zeros stay zeros.
@@ -30,22 +29,21 @@ def in_8_bits(rows: Tensor) -> tuple[Tensor, Tensor]:
     return integers, largest / 127
 
 
-def int8_linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def int8_linear(rows: Tensor, weight: Tensor, bias: Tensor | float = 0.0) -> Tensor:
     """The product of rows in 8 bits with a weight whose numbers are rounded already."""
     integers, scale = in_8_bits(rows)
-    sums = F.linear(integers, weight) * scale
-    return sums if bias is None else sums + bias
+    return F.linear(integers, weight) * scale + bias
 
 
 class PlainInt8:
     """A `PreparedEncoder` for LSTM layers: the plain recurrence with products in int8.
 
     Args:
-        stack: of the layers, which is copied.
+        stack: an `LstmStack`, which is copied.
     """
 
-    def __init__(self, stack: Encoder) -> None:
-        self._stack: Any = deepcopy(stack).eval()
+    def __init__(self, stack: Any) -> None:
+        self._stack = deepcopy(stack).eval()
         for layer in self._stack.layers:
             layer.recurrence = partial(plain_recurrence, linear=int8_linear)
         for weight in self._stack.parameters():
@@ -57,8 +55,7 @@ class PlainInt8:
         self, layer_states: Tensor, lengths: Tensor, *, backward: bool, threads: int
     ) -> None:
         """See `PreparedEncoder`."""
-        sentences = layer_states.split(lengths.tolist(), dim=1)
-        for states in filter(Tensor.numel, sentences):
+        for states in filter(Tensor.numel, layer_states.split(lengths.tolist(), dim=1)):
             read = states.flip(1) if backward else states
             # of a batch of one: L + 1 times [1, words, P]
             made = torch.cat(self._stack(read[:1]).layer_states)

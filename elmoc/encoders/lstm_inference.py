@@ -93,15 +93,16 @@ class PackedLayer:
         padded_cells = _padded(cells, _DEPTH)
         steps = []
         for weight in (weights.input, weights.hidden):
-            gates = weight.view(4, cells, -1)
-            padding = (0, -gates.shape[2] % _DEPTH, 0, padded_cells - cells)
-            padded = F.pad(gates, padding).unflatten(1, (-1, _CELLS))
-            steps.append(_panels(padded.transpose(0, 1), dtype))
+            padding = (0, -weight.shape[1] % _DEPTH, 0, padded_cells - cells)
+            gates = F.pad(weight.view(4, cells, -1), padding)
+            panels = gates.unflatten(1, (-1, _CELLS)).transpose(0, 1)
+            steps.append(_panels(panels, dtype))
         # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together, in int8 fours
         self.step = torch.cat(steps, dim=1)
-        padding = (0, padded_cells - cells, 0, -size % _COLUMNS)
-        projection = F.pad(weights.projection, padding)
+        projection = F.pad(
+            weights.projection, (0, padded_cells - cells, 0, -size % _COLUMNS)
+        )
         # S [panels of columns, C, 64]
         self.projection = _panels(projection.unflatten(0, (-1, 4, _CELLS)), dtype)
         bias = torch.zeros(4, padded_cells, dtype=torch.float32, device=CPU)
@@ -126,8 +127,8 @@ def _padded(size: int, to: int) -> int:
 
 def _panels(weight: Tensor, dtype: torch.dtype) -> Tensor:
     """float32 [panels, 4, 16, K] → S [panels, K, 4, 16], in bfloat16 [panels, K / 32,
-    4, 16, 16, 2]; in int8 [panels, K / 4, 4, 16, 4] and then the scales of its columns
-    with zeros, as large as for a K of 32.
+    4, 16, 16, 2]; in int8 [panels, K / 4, 4, 16, 4], and as many bytes as of a K of 32
+    that begin with the scales of its columns.
     """
     if dtype == torch.float32:
         return weight.permute(0, 3, 1, 2).contiguous()
@@ -136,28 +137,14 @@ def _panels(weight: Tensor, dtype: torch.dtype) -> Tensor:
         return blocks.permute(0, 3, 1, 4, 2, 5).contiguous()
     integers, scales = in_8_bits(weight)
     fours = integers.to(dtype).unflatten(3, (-1, 4)).permute(0, 3, 1, 2, 4)
-    # for kernels that make the numbers of factors 128 larger
+    # what sums begin with, where kernels make the numbers of factors 128 larger
     corrections = -128 * integers.sum(dim=3).int()
-    ends = torch.stack([scales.squeeze(3).view(torch.int32), corrections], dim=1)
+    both = torch.stack([scales.squeeze(3).view(torch.int32), corrections], dim=1)
+    # [panels, bytes]
+    ends = both.flatten(1).view(torch.int8)
     return torch.cat(
-        [fours.flatten(1), _with_zeros(ends.flatten(1), _DEPTH * _COLUMNS)], dim=1
+        [fours.flatten(1), F.pad(ends, (0, _DEPTH * _COLUMNS - ends.shape[1]))], dim=1
     )
-
-
-def _factors(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """float32 [n, K] → S [n, K padded]; in int8 with the scale of each row, and zeros,
-    behind it.
-    """
-    padded = F.pad(rows, (0, -rows.shape[1] % _DEPTH))
-    if dtype != torch.int8:
-        return padded.to(dtype)
-    integers, scales = in_8_bits(padded)
-    return torch.cat([integers.to(dtype), _with_zeros(scales, _DEPTH)], dim=1)
-
-
-def _with_zeros(numbers: Tensor, size: int) -> Tensor:
-    """Numbers of 32 bits [n, m] as `size` bytes a row."""
-    return F.pad(numbers.view(torch.int8), (0, size - 4 * numbers.shape[1]))
 
 
 @lru_cache
@@ -208,7 +195,6 @@ class LstmInference:
         run: Kernel,
     ) -> None:
         self._residual = residual
-        self._dtype = dtype
         self._run = run
         with torch.no_grad():
             self._layers = [PackedLayer(*layer, dtype) for layer in layers]
@@ -225,9 +211,16 @@ class LstmInference:
         rows, starts = schedule(lengths, self._layers[0].most_rows)
         count = max(rows.tolist(), default=-1) + 1
         active, words, begins = pack_words(lengths, rows, starts, backward=backward)
-        spare = layer_states.new_zeros(SPARE_WORDS, layer_states.shape[2])
-        # each layer reads it, and writes the input of the next one over it
-        packed = _factors(torch.cat([layer_states[0, words], spare]), self._dtype)
+        dtype = self._layers[0].step.dtype
+        # each layer reads it, the first one after it has put the words there, and
+        # writes the input of the next one over it
+        packed = torch.zeros(
+            len(words) + SPARE_WORDS,
+            # in int8 a row ends with its scale
+            _padded(layer_states.shape[2], _DEPTH) + _DEPTH * (dtype == torch.int8),
+            dtype=dtype,
+            device=CPU,
+        )
         for index, layer in enumerate(self._layers):
             hidden = layer.bias.new_zeros(count, layer.constants["projection_size"])
             cell = layer.bias.new_zeros(count, layer.constants["cell_size"])

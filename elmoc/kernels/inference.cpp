@@ -20,7 +20,7 @@
 // words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp;
 // in int8 scales stand behind Ip, Hp and Cp, which are 32 larger for them.
 struct Arguments {
-    void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output
+    void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output; layer 1 fills it
     const int64_t *active;      // [steps]: rows that go on at each step
     const int64_t *words;       // [N]: which word of `outputs` each is
     const uint8_t *begins;      // [N]: whether the word is read from zero state, behind other words of its row
@@ -67,7 +67,8 @@ public:
           rows(padded(given.batch, Product::ROWS)),
           row_stride(projection_panels * COLUMNS),
           few_rows(sizeof(S) == 2 ? 32 : 16),
-          hoisted_rows(std::min(HOISTED_WORDS, std::accumulate(g.active, g.active + g.steps, int64_t(0))) + Product::ROWS) {}
+          words(std::accumulate(g.active, g.active + g.steps, int64_t(0))),
+          hoisted_rows(std::min(HOISTED_WORDS, words) + Product::ROWS) {}
 
     ~Layer() {
         for (void *memory : {(void *)joined, (void *)gated, (void *)gated_factors, (void *)cell,
@@ -86,6 +87,7 @@ public:
 #pragma omp parallel num_threads(int(g.threads))
         {
             Product::start();
+            if (g.layer == 1) read_words();
             load_state();
             int64_t start = 0, hoisted_until = 0, hoisted_from = 0;
             for (int64_t step = 0; step < g.steps; ++step) {
@@ -151,6 +153,15 @@ private:
         for (int64_t k = 0; k < depth - width; k += 32) std::memset(place.from(k).start, 0, 32 * sizeof(S));
         for (int64_t panel = 0; panel < panels; ++panel)
             std::memset(cell + (panel * rows + row) * CELLS, 0, CELLS * sizeof(float));
+    }
+
+    void read_words() {
+        int64_t first, last;
+        own_part(words, first, last);
+        for (int64_t word = first; word < last; ++word)
+            put_numbers(Factors<S>{inputs + word * width, width, 32}, g.outputs + g.words[word] * g.word_stride,
+                        g.input_size, width);
+#pragma omp barrier
     }
 
     void load_state() {
@@ -309,7 +320,7 @@ private:
     S *const inputs;
     const S *const step_weight, *const projection;
     const int64_t width, depth, cells, gated_depth, panels, projection_panels, rows, row_stride;
-    const int64_t few_rows, hoisted_rows;
+    const int64_t few_rows, words, hoisted_rows;
     S *joined = nullptr;                    // the factors of [W_x W_h]
     Gated<S> *gated = nullptr;              // of W_p, in int8 not yet…
     S *gated_factors = nullptr;             // …but here

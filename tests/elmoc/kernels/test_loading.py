@@ -14,7 +14,7 @@ from elmoc.kernels import loading
 AVX2 = "fma movbe f16c bmi1 avx2 bmi2 abm"
 SKYLAKE = f"{AVX2} avx512f avx512dq avx512cd avx512bw avx512vl"
 PROCESSORS = {
-    f"{SKYLAKE} avx512_bf16 amx_bf16 amx_tile amx_int8": "amx",
+    f"{SKYLAKE} avx512_bf16 avx512_vnni amx_bf16 amx_tile amx_int8": "amx",
     f"{SKYLAKE} avx512_bf16 avx512_vnni": "avx512_bf16",
     f"{SKYLAKE} avx512_vnni": "avx512",
     AVX2: "avx2",
