@@ -13,7 +13,6 @@ import torch
 from msgspec import Meta
 from torch import Tensor, nn
 
-from elmoc.errors import InputError
 from elmoc.settings import Precision
 
 DIRECTIONS = ("forward", "backward")
@@ -133,15 +132,7 @@ class Encoder(nn.Module, ABC):
         faster than `forward`.
 
         Its weights must not change while the prepared encoder is in use.
-
-        Raises:
-            InputError: it does not compute in the precision.
         """
-        if precision == "int8":
-            raise InputError(
-                f"precision int8 is for encoders of kind lstm, not {self.sizes.kind}: "
-                "use float32, bf16 or auto"
-            )
         return None
 
     @abstractmethod

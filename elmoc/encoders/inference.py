@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from elmoc.batches import length_bucketed
 from elmoc.devices import CPU, autocast
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.errors import InputError
 from elmoc.settings import Precision
 
 # Words of a padded batch, where the encoder's own `forward` runs: layer states of this
@@ -30,6 +31,9 @@ class InferenceEncoder:
     Args:
         encoder: with its weights, on the device that computes.
         precision: of the factors of matrix products, one that was chosen.
+
+    Raises:
+        InputError: the encoder does not compute in int8 here.
     """
 
     def __init__(
@@ -44,6 +48,11 @@ class InferenceEncoder:
             for direction in encoder.directions
             if (prepared := encoder.direction(direction).encoder.prepare(precision))
         }
+        if precision == "int8" and not self._prepared:
+            raise InputError(
+                "precision int8 needs an encoder of kind lstm on the CPU and compiled "
+                "kernels: use auto, float32 or bf16"
+            )
 
     def sentences(
         self,

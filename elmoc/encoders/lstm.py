@@ -15,15 +15,8 @@ from msgspec import Meta
 from torch import Tensor, nn
 
 from elmoc.devices import factor_dtype
-from elmoc.encoders import (
-    Encoder,
-    EncoderOutput,
-    EncoderSizes,
-    EncoderState,
-    PreparedEncoder,
-)
+from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
-from elmoc.encoders.int8 import PlainInt8
 from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
 from elmoc.encoders.recurrence import (
     LSTMState,
@@ -189,16 +182,16 @@ class LstmStack(Encoder):
             return f"the plain recurrence, because {kernels}"
         return f"the fused recurrence (between its products: {kernels.description})"
 
-    def prepare(self, precision: Precision) -> PreparedEncoder | None:
+    def prepare(self, precision: Precision) -> LstmInference | None:
         """The compiled kernels of inference, where there are any for the precision and
-        the weights are float32 on the CPU; for int8 else plain PyTorch.
+        the weights are float32 on the CPU.
         """
         weight = next(self.parameters())
         on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
         dtype = factor_dtype(precision)
         run = inference_kernels(dtype) if self.fast and on_cpu else None
         if run is None:
-            return PlainInt8(self) if precision == "int8" else None
+            return None
         return LstmInference(
             [(layer.weights(), layer.options()) for layer in self.layers],
             residual=self.residual,

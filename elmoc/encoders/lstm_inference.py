@@ -23,7 +23,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmoc.devices import CPU
-from elmoc.encoders.int8 import in_8_bits
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.loading import NoKernelsError, load_library
 
@@ -34,6 +33,8 @@ SPARE_WORDS = 32
 _CELLS = 16
 _COLUMNS = 64
 _DEPTH = 32
+# The least number that a row in int8 is divided by: rows of zeros stay zeros.
+_LEAST = 1e-30
 
 
 class _Arguments(ctypes.Structure):
@@ -119,6 +120,17 @@ class PackedLayer:
         # a weight pass by
         depth = _padded(width, _DEPTH) + _padded(size, _DEPTH)
         self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
+
+
+def in_8_bits(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows [..., K] as integers within ±127, still in float32, and the scale of each
+    row [..., 1], by which they are multiplied.
+
+    Weights that `elmoc pack` stored in int8 become the stored integers.
+    """
+    largest = rows.abs().amax(dim=-1, keepdim=True)
+    integers = (rows * (127 / largest.clamp(min=_LEAST))).round()
+    return integers, largest / 127
 
 
 def _padded(size: int, to: int) -> int:

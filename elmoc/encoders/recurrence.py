@@ -63,8 +63,6 @@ def plain_recurrence(
     state: LSTMState,
     weights: RecurrenceWeights,
     options: RecurrenceOptions,
-    *,
-    linear: Callable[..., Tensor] = F.linear,
 ) -> tuple[Tensor, LSTMState]:
     """One layer over a window (Li et al. 2019, Section 4.1).
 
@@ -80,7 +78,6 @@ def plain_recurrence(
         state: before the first step.
         weights: of the layer.
         options: of the window.
-        linear: the products, as `F.linear` makes them.
 
     Returns:
         The outputs h [B, T, P], and the state after the last step.
@@ -89,10 +86,10 @@ def plain_recurrence(
     hidden, cell = state
     outputs = []
     # [B, T, 4C]: the input product of all steps at once
-    input_gates = linear(inputs, weights.input, weights.bias)
+    input_gates = F.linear(inputs, weights.input, weights.bias)
     for gates_x in input_gates.unbind(1):
         # [B, 4C]
-        gates = gates_x + linear(hidden, weights.hidden)
+        gates = gates_x + F.linear(hidden, weights.hidden)
         # [B, C] each
         i, f, g, o = gates.chunk(4, dim=1)
         cell = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * cell
@@ -100,7 +97,7 @@ def plain_recurrence(
             cell = cell.clamp(-cell_clip, cell_clip)
         gated_cell = torch.sigmoid(o) * torch.tanh(cell)
         # [B, P]
-        hidden = linear(gated_cell, weights.projection)
+        hidden = F.linear(gated_cell, weights.projection)
         if projection_clip:
             hidden = hidden.clamp(-projection_clip, projection_clip)
         if weights.norm_weight is not None:
