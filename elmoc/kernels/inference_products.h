@@ -92,7 +92,7 @@ void put_numbers(Factors<S> place, const float *numbers, int64_t count, int64_t 
         for (int64_t j = start; j < std::min(start + 32, count); ++j)
             store(place.from(start).start + j - start, numbers[j]);
 }
-// As `in_8_bits` in int8.py. The largest is found by its bits, in whose order NaN is above all numbers.
+// As `in_8_bits` in lstm_inference.py. The largest is found by its bits, in whose order NaN is above all numbers.
 inline void put_numbers(Factors<int8_t> place, const float *numbers, int64_t count, int64_t depth) {
     constexpr float LEAST = 1e-30f;
     uint32_t most = 0;

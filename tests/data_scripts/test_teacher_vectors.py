@@ -37,7 +37,7 @@ def plain_vectors(folder: Path, words: list[str], layers: list[int]) -> np.ndarr
 
 
 def test_words_and_pieces_are_read_alone(small_corpus: Corpus, model: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("elmoc.devices.has_bf16", lambda device: False)
+    monkeypatch.setenv("ELMOC_INSTRUCTIONS", "baseline")  # in float32
     out = tmp_path / "teacher.safetensors"
     make_teacher_vectors(small_corpus.path, str(model), out, TeacherOptions(layers=[1, 3]))
     vectors = open_word_vectors(out)
