@@ -116,8 +116,10 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     """float64 [n, count]: the vectors, each of length 1, in their first principal
     components (or all, if fewer).
     """
-    from sklearn.decomposition import PCA  # of an extra
-    from sklearn.preprocessing import normalize
-
-    components = PCA(min(count, *vectors.shape), svd_solver="full")
-    return np.asarray(components.fit_transform(normalize(vectors.astype(np.float64))))
+    directions = vectors.astype(np.float64)
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    # A word without a vector has layer 0 of zeros.
+    directions /= np.maximum(lengths, 1e-30)
+    centred = directions - directions.mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    return np.asarray((left * scale)[:, :count])
