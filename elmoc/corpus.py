@@ -118,6 +118,10 @@ class Corpus:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         file = self.path / "corpus.json"
+        if not file.exists():
+            raise InputError(
+                f"{self.path} is not a finished corpus directory (no corpus.json)"
+            )
         record = read_record(file, CorpusRecord, format=FORMAT, version=VERSION)
         self.record = record
         self.types = record.types

@@ -39,6 +39,11 @@ class LayerStates(nn.Module):
         self._elmo = elmo
         self.encoder = None
         if requires_grad:
+            if elmo.precision == "int8":
+                raise InputError(
+                    "precision int8 is for inference alone: a model that is trained "
+                    "needs float32, bf16 or auto"
+                )
             # The model itself never changes.
             self.encoder = deepcopy(elmo.encoder).requires_grad_().train()
         # It moves with the module, and so tells where it is and in which type.

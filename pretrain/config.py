@@ -18,7 +18,7 @@ from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import read_toml
-from elmoc.settings import Precision, convert, plain_values, value_from_text
+from elmoc.settings import convert, plain_values, value_from_text
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import Order
 from pretrain.evaluation import EvaluationConfig
@@ -111,7 +111,7 @@ class TrainConfig:
         ),
     ] = 0
     precision: Annotated[
-        Precision,
+        Literal["auto", "float32", "bf16"],
         Meta(
             description="precision of matrix products: `float32`, `bf16`, or `auto`, "
             "which is bf16 where the hardware has it, and for a CPU kernels are there"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from elmoc.devices import autocast, checked_device, choose_precision
-from elmoc.errors import InputError, reading
+from elmoc.errors import reading
 from elmoc.settings import Precision
 
 
@@ -40,16 +40,11 @@ def choose_execution(
         local_rank: the number of this process on its machine.
 
     Raises:
-        InputError: the device is not there, or lacks instructions for the precision, or
-            training does: int8.
+        InputError: the device is not there, or lacks instructions for the precision.
     """
     with reading("train.device"):
         chosen = checked_device(device, local_rank=local_rank)
     with reading("train.precision"):
-        if precision == "int8":
-            raise InputError(
-                "precision int8 is for inference alone: use float32, bf16 or auto"
-            )
         precision = choose_precision(precision, chosen)
     if chosen.type != "cpu":
         # CUDA graphs are recorded on the current device

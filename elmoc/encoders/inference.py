@@ -50,8 +50,8 @@ class InferenceEncoder:
         }
         if precision == "int8" and not self._prepared:
             raise InputError(
-                "precision int8 needs an encoder of kind lstm on the CPU and compiled "
-                "kernels: use auto, float32 or bf16"
+                "precision int8 needs an encoder of kind lstm on a CPU with AVX2, and "
+                "compiled kernels: use auto, float32 or bf16"
             )
 
     def sentences(

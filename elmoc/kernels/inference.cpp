@@ -17,8 +17,8 @@
 #include <omp.h>
 
 // The arguments, in the order and with the types of `_Arguments` in lstm_inference.py. B rows are sorted by their number of
-// words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp;
-// in int8 scales stand behind Ip, Hp and Cp, which are 32 larger for them.
+// words, most first; N words are packed step by step; I, P and C are the sizes, which buffers pad to Ip, Pp (to 64), Hp (P to
+// 32) and Cp. In int8 scales stand behind rows and panels, whose depths Ip, Hp and Cp are 32 larger for them.
 struct Arguments {
     void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output; layer 1 fills it
     const int64_t *active;      // [steps]: rows that go on at each step

@@ -22,5 +22,3 @@ def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None
 def test_mistakes_name_the_key() -> None:
     with pytest.raises(InputError, match=r"train\.device"):
         choose_execution(device="tpu", precision="auto")
-    with pytest.raises(InputError, match=r"train\.precision: precision int8 is for inference alone"):
-        choose_execution(device="cpu", precision="int8")

@@ -71,13 +71,10 @@ def test_a_folder_that_cannot_be_written_is_said(source: Path) -> None:
     assert all(str(source.parent / "compiled") in each for each in problems)
 
 
-@pytest.mark.parametrize(("machine", "count"), [("x86_64", len(INSTRUCTION_SETS)), ("aarch64", 1)])
-def test_other_machines_have_the_baseline_alone(
-    source: Path, monkeypatch: pytest.MonkeyPatch, machine: str, count: int
-) -> None:
-    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+def test_other_machines_have_the_baseline_alone(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="aarch64"))
     assert compile_all() == []
-    assert len(list((source.parent / "compiled").iterdir())) == count
+    assert len(list((source.parent / "compiled").iterdir())) == 1
 
 
 @pytest.mark.parametrize(("source", "name"), list(product(SOURCES.values(), INSTRUCTION_SETS)))

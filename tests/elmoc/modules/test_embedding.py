@@ -157,3 +157,8 @@ def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad
     [found], _ = embedding.bfloat16()(SENTENCES)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
+
+
+def test_int8_is_not_trained(model_path: Path) -> None:
+    with pytest.raises(InputError, match="int8 is for inference alone"):
+        ElmoEmbedding(ElmoC.from_pretrained(model_path, precision="int8"), requires_grad=True)
