@@ -139,7 +139,7 @@ class ElmoC(SentenceEncoder):
         """The model on another device, as a copy.
 
         Raises:
-            InputError: the device is not there.
+            InputError: the device is not there, or does not compute in the precision.
         """
         chosen = checked_device(device)
         if chosen == self.device:
