@@ -95,10 +95,10 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
             f"{', '.join(get_args(Precision))}"
         )
     if precision == "auto":
-        is_fast = has_bf16(device)
-        if device.type == "cpu":
-            # Without compiled kernels PyTorch's own bf16 is slower than its float32.
-            is_fast = not _BF16_SETS.isdisjoint(compiled_sets("inference"))
+        if device.type != "cpu":
+            return "bf16" if has_bf16(device) else "float32"
+        # Without compiled kernels PyTorch's own bf16 is slower than its float32.
+        is_fast = not _BF16_SETS.isdisjoint(compiled_sets("inference"))
         return "bf16" if is_fast else "float32"
     if precision == "int8" and device.type != "cpu":
         raise InputError(

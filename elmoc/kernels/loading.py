@@ -6,11 +6,10 @@ import contextlib
 import ctypes
 import os
 import re
-import sys
 from functools import lru_cache
 from pathlib import Path
 
-from elmoc.errors import InputError, say, shortened
+from elmoc.errors import InputError, shortened, warn
 from elmoc.kernels.compiling import INSTRUCTION_SETS, SOURCES, library_path
 
 
@@ -85,9 +84,8 @@ def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
 @lru_cache
 def _warn(problem: str) -> None:
     """Say once what is missing, and what helps."""
-    say(
-        f"warning: {problem}: PyTorch computes instead, several times slower. With a "
+    warn(
+        f"{problem}: PyTorch computes instead, several times slower. With a "
         "C++ compiler (on Debian and Ubuntu: the package g++), "
-        "`python -m elmoc.kernels.compiling` is the remedy",
-        file=sys.stderr,
+        "`python -m elmoc.kernels.compiling` is the remedy"
     )

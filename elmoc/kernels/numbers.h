@@ -18,6 +18,13 @@ inline bf16 rounded(float value) {  // to the nearest, ties to even; NaN stays N
     return value != value ? bf16(0x7FC0u) : bf16((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// Neighbours in memory, to be repeated: a pair of bfloat16, or four of int8.
+inline int32_t four_bytes(const void *place) {
+    int32_t bits;
+    std::memcpy(&bits, place, sizeof bits);
+    return bits;
+}
+
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 struct Numbers {
@@ -62,9 +69,7 @@ constexpr bool MADE_LARGER = true;
 constexpr bool MADE_LARGER = false;
 #endif
 inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
-    int32_t four;
-    std::memcpy(&four, x, sizeof four);
-    const __m512i xs = _mm512_set1_epi32(four), ys = _mm512_loadu_si512(y);
+    const __m512i xs = _mm512_set1_epi32(four_bytes(x)), ys = _mm512_loadu_si512(y);
 #ifdef __AVX512VNNI__
     const __m512i larger = _mm512_xor_si512(xs, _mm512_set1_epi8(-128));
     return {_mm512_dpbusd_epi32(sum.all, larger, ys)};
@@ -80,9 +85,7 @@ inline Numbers as_numbers(Integers x) { return {_mm512_cvtepi32_ps(x.all)}; }
 
 // sum + x[0] y[2 j] + x[1] y[2 j + 1] for 16 columns j
 inline Numbers pair_product(const bf16 *x, const bf16 *y, Numbers sum) {
-    int32_t pair;
-    std::memcpy(&pair, x, sizeof pair);
-    const __m512i xs = _mm512_set1_epi32(pair), ys = _mm512_loadu_si512(y);
+    const __m512i xs = _mm512_set1_epi32(four_bytes(x)), ys = _mm512_loadu_si512(y);
 #ifdef __AVX512BF16__
     return {_mm512_dpbf16_ps(sum.all, (__m512bh)xs, (__m512bh)ys)};
 #else
@@ -162,9 +165,7 @@ inline __m256 pair_product(__m256i x, __m256i y, __m256 sum) {
     return _mm256_fmadd_ps(odd(x), odd(y), _mm256_fmadd_ps(even(x), even(y), sum));
 }
 inline Numbers pair_product(const bf16 *x, const bf16 *y, Numbers sum) {
-    int32_t pair;
-    std::memcpy(&pair, x, sizeof pair);
-    const __m256i xs = _mm256_set1_epi32(pair), *ys = reinterpret_cast<const __m256i *>(y);
+    const __m256i xs = _mm256_set1_epi32(four_bytes(x)), *ys = reinterpret_cast<const __m256i *>(y);
     return {pair_product(xs, _mm256_loadu_si256(ys), sum.first),
             pair_product(xs, _mm256_loadu_si256(ys + 1), sum.last)};
 }
@@ -174,9 +175,7 @@ inline __m256i four_products(__m256i x, __m256i y, __m256i sum) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 inline Integers four_products(const int8_t *x, const int8_t *y, Integers sum) {
-    int32_t four;
-    std::memcpy(&four, x, sizeof four);
-    const __m256i xs = _mm256_set1_epi32(four), *ys = reinterpret_cast<const __m256i *>(y);
+    const __m256i xs = _mm256_set1_epi32(four_bytes(x)), *ys = reinterpret_cast<const __m256i *>(y);
     return {four_products(xs, _mm256_loadu_si256(ys), sum.first),
             four_products(xs, _mm256_loadu_si256(ys + 1), sum.last)};
 }

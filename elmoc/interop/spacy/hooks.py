@@ -69,5 +69,9 @@ def similarity(first: Any, second: Any) -> float:
     """
     one = first.vector
     other = second.vector
+    if one.shape != other.shape:
+        raise InputError(
+            f"vectors of {len(one)} and {len(other)} numbers have no similarity"
+        )
     norms = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / norms if norms else 0.0
