@@ -96,8 +96,13 @@ class SentenceEncoder:
         # Weights are packed for the products of inference once, here.
         self._inference = InferenceEncoder(self.encoder, precision=precision)
         self.device = self._inference.device
-        self._rows = WordRows(directory.transform, word_vectors)
+        self._rows = WordRows(
+            directory.transform, word_vectors, self._inference.read_words
+        )
         self.unknown_words = self._rows.unknown
+        # Where the encoder is trained its input layer is, too.
+        self._vectors = WordRows(directory.transform, word_vectors)
+        self._vectors.unknown = self.unknown_words
 
     @property
     def full_fingerprint(self) -> str:
@@ -155,24 +160,29 @@ class SentenceEncoder:
             )
         return ChosenLayers(names, lambda states: states[list(map(int, names))])
 
-    def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
+    def look_up(
+        self, sentences: Iterable[Sequence[str]], *, as_vectors: bool = False
+    ) -> SentenceRows:
         """The words of sentences, or their subwords, with `<s>` and `</s>`, as rows of
-        a table of vectors.
+        a table.
 
         It may be called in another thread than the one that encodes.
+
+        Args:
+            sentences: lists of tokens.
+            as_vectors: whether rows are word vectors, in place of what `encode` reads.
 
         Raises:
             InputError: a sentence is no list of strings, or too long.
         """
+        rows = self._vectors if as_vectors else self._rows
         lists = list(checked_sentences(sentences))
         if self._subwords is None:
-            return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
+            return rows.look_up([BEGIN, *tokens, END] for tokens in lists)
         split = self._subwords.split(lists)
         units = [[BEGIN, *chain.from_iterable(words), END] for words in split]
         counts = [torch.tensor([0, *map(len, words)], device=CPU) for words in split]
-        return self._rows.look_up(units)._replace(
-            bounds=[each.cumsum(0) for each in counts]
-        )
+        return rows.look_up(units)._replace(bounds=[each.cumsum(0) for each in counts])
 
     def encode(
         self,
@@ -203,11 +213,11 @@ class SentenceEncoder:
         for batch in length_bucketed(
             (lengths - 2).tolist(), batch_words, batch_size, padded=False
         ):
-            vectors = rows.table[torch.cat([rows.ids[index] for index in batch])]
-            encoded = self._inference.sentences(vectors, lengths[batch], device=device)
+            words = rows.table[torch.cat([rows.ids[index] for index in batch])]
+            encoded = self._inference.sentences(words, lengths[batch], device=device)
             for index, read in zip(batch, encoded, strict=True):
-                words = self.words_of(rows, index, read, boundaries=boundaries)
-                states[index] = self._checked(select(words))
+                own = self.words_of(rows, index, read, boundaries=boundaries)
+                states[index] = self._checked(select(own))
             progress(sum(rows.words(index) for index in batch))
         return states
 

@@ -101,7 +101,7 @@ class LayerStates(nn.Module):
             [B, T + 2], true where there is none.
         """
         place = self.get_buffer("_place")
-        rows = self._elmo.look_up(sentences)
+        rows = self._elmo.look_up(sentences, as_vectors=self.encoder is not None)
         if not rows.ids:
             states = place.new_zeros(0, self._elmo.layers, 2, self._elmo.width)
             return states, place.new_zeros(0, 2, dtype=torch.bool)

@@ -70,7 +70,8 @@ def words_of(sentences: list[Tensor]) -> int:
 def read_alone(inference: InferenceEncoder, sentences: list[Tensor]) -> None:
     """Read sentences one by one."""
     for vectors in sentences:
-        inference.sentences(vectors, torch.tensor([len(vectors)]))
+        words = inference.read_words(vectors)
+        inference.sentences(words, torch.tensor([len(vectors)]))
 
 
 def main() -> None:

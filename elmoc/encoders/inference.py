@@ -5,6 +5,7 @@ P projection, L layers.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import torch
 from torch import Tensor
@@ -19,9 +20,6 @@ from elmoc.settings import Precision
 # Words of a padded batch, where the encoder's own `forward` runs: layer states of this
 # number fill a GPU, and take 150 MB at the paper's size.
 _PADDED_WORDS = 16384
-# Words that an input layer reads at once, at least. Libraries add up the products of
-# fewer rows in another order, and in bf16 a difference in the last bit grows.
-_LEAST_WORDS = 64
 
 
 class InferenceEncoder:
@@ -48,15 +46,37 @@ class InferenceEncoder:
             for direction in encoder.directions
             if (prepared := encoder.direction(direction).encoder.prepare(precision))
         }
+        # In float64, so that layer 0 of a word is the same to the last bit whatever
+        # words are read with it: libraries add up products in different orders.
+        self._input_layers = [
+            deepcopy(encoder.direction(direction).input_layer).double()
+            for direction in self._prepared
+        ]
         if precision == "int8" and not self._prepared:
             raise InputError(
                 "precision int8 needs an encoder of kind lstm on a CPU with AVX2, and "
                 "compiled kernels: use auto, float32 or bf16"
             )
 
+    def read_words(self, vectors: Tensor) -> Tensor:
+        """What `sentences` reads of words, which no other word changes: layer 0 of
+        both directions, float32 [n, 2P]. Where the encoder's own `forward` runs, it is
+        the word vectors.
+
+        Args:
+            vectors: [n, E], of n words.
+        """
+        if not self._prepared:
+            return vectors
+        wide = vectors.double()
+        # whatever a user's own autocast says
+        with torch.inference_mode(), autocast(CPU, "float32"):
+            made = [read(wide) for read in self._input_layers]
+        return torch.cat(made, dim=1).float()
+
     def sentences(
         self,
-        vectors: Tensor,
+        words: Tensor,
         lengths: Tensor,
         *,
         device: torch.device = CPU,
@@ -67,47 +87,39 @@ class InferenceEncoder:
         without padding.
 
         Args:
-            vectors: [M, E], all sentences one behind the other, each with its `<s>` and
-                `</s>`.
+            words: from `read_words`, M words of all sentences one behind the other,
+                each with its `<s>` and `</s>`.
             lengths: int [B], `<s>` and `</s>` counted, M together.
             device: where the states are wanted.
         """
         lengths = lengths.long()
         if not self._prepared:
-            return self._padded_batches(vectors, lengths, device)
+            return self._padded_batches(words, lengths, device)
         sizes = self.encoder.config.sizes
         states = torch.empty(
-            (sizes.layers + 1, len(vectors), self.encoder.width),
+            (sizes.layers + 1, len(words), self.encoder.width),
             dtype=torch.float32,
             device=CPU,
         )
-        spare = vectors.new_zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
-        read = torch.cat((vectors, spare)).unsqueeze(0)
+        states[0] = words
         # each direction has its own cores, and its threads wait for none of another
         workers = min(len(self._prepared), torch.get_num_threads())
         threads = torch.get_num_threads() // workers
-        with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
-            runs = []
-            for (direction, prepared), own in zip(
-                self._prepared.items(),
-                states.split(sizes.projection_size, dim=2),
-                strict=True,
-            ):
-                input_layer = self.encoder.direction(direction).input_layer
-                # in float32, whatever a user's own autocast says
-                with autocast(CPU, "float32"):
-                    own[0] = input_layer(read)[0, : len(vectors)]
-                run = pool.submit(
-                    # the mode belongs to a thread, and the pool's threads are not in it
-                    torch.inference_mode()(prepared),
-                    own,
-                    lengths,
-                    backward=direction == "backward",
-                    threads=threads,
-                )
-                runs.append(run)
-            for run in runs:
-                run.result()
+
+        # the mode belongs to a thread, and a pool's threads are not in it
+        @torch.inference_mode()
+        def read(direction: str, own: Tensor) -> None:
+            self._prepared[direction](
+                own, lengths, backward=direction == "backward", threads=threads
+            )
+
+        parts = states.split(sizes.projection_size, dim=2)
+        if workers == 1:
+            # to start a thread takes longer than a word
+            list(map(read, self._prepared, parts))
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(read, self._prepared, parts))
         return list(states.to(device).split(lengths.tolist(), dim=1))
 
     def _padded_batches(

@@ -269,18 +269,16 @@ def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
 
     Args:
         lengths: int64 [B].
-        most: rows at most; with as many as there are sentences, each has its own.
+        most: rows at most.
 
     Returns:
         row: int64 [B].
         start: int64 [B], the step at which each sentence begins.
     """
     order = lengths.sort(descending=True, stable=True).indices
-    if len(order) <= most:
-        return order.argsort(), torch.zeros_like(order)
     sizes = lengths.tolist()
     # as many rows as there have to be so that none is longer than the longest sentence
-    needed = -(-sum(sizes) // max(1, *sizes))
+    needed = -(-sum(sizes) // max([1, *sizes]))
     totals = [(0, row) for row in range(min(most, max(1, needed)))]
     rows = [0] * len(sizes)
     starts = [0] * len(sizes)

@@ -7,7 +7,7 @@ the transformed vectors of the words that have been met.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from unicodedata import normalize
@@ -184,7 +184,7 @@ class SentenceRows(NamedTuple):
     """Sentences whose words have been looked up.
 
     ids: int64 [n] for each sentence, rows of the table.
-    table: float32 [types, E]; the rows of words without a vector are zeros.
+    table: float32 [types, width], what an encoder reads of each word; see `WordRows`.
     bounds: int64 [words + 1] for each sentence, where rows are of subwords: where the
         units of each word begin, and where the last ends, `<s>` not counted. None where
         rows are of words.
@@ -214,17 +214,30 @@ class SentenceRows(NamedTuple):
 
 
 class WordRows:
-    """A growing table of the vectors that an encoder reads; several threads may use it.
+    """A growing table of what an encoder reads of words; several threads may use it.
+
+    Args:
+        transform, vectors: of the words.
+        read: makes the rows, float32 [n, width], of word vectors [n, E]; by default
+            they are the vectors.
 
     unknown: the first `MOST_UNKNOWN` word types met that have no vector, whose rows are
         zeros, in the order in which they were met.
     """
 
-    def __init__(self, transform: VectorTransform, vectors: WordVectors) -> None:
+    def __init__(
+        self,
+        transform: VectorTransform,
+        vectors: WordVectors,
+        read: Callable[[Tensor], Tensor] = lambda vectors: vectors,
+    ) -> None:
         self._transform = transform
         self._vectors = vectors
+        self._read = read
+        nothing = torch.zeros(0, vectors.size, dtype=torch.float32, device=CPU)
+        self._width = read(nothing).shape[1]
         self._lock = threading.Lock()
-        self._most = MOST_BYTES // (4 * vectors.size)
+        self._most = MOST_BYTES // (4 * self._width)
         self._rows: dict[str, np.ndarray] = {}
         self.unknown: dict[str, None] = {}
         self._has_warned = False
@@ -255,12 +268,12 @@ class WordRows:
                     "unicodedata.normalize('NFC', word) makes"
                 )
             if new:
-                self._rows |= zip(
-                    new, self._transform.lookup(new, self._vectors), strict=True
-                )
+                found = self._transform.lookup(new, self._vectors)
+                made = self._read(torch.from_numpy(found)).numpy()
+                self._rows |= zip(new, made, strict=True)
+                unknown = [new[row] for row in np.flatnonzero(~found.any(axis=1))]
+                room = max(0, MOST_UNKNOWN - len(self.unknown))
+                self.unknown |= dict.fromkeys(unknown[:room])
             known = [self._rows[word] for word in types]
-            table = np.array(known, np.float32).reshape(-1, self._vectors.size)
-            unknown = [types[row] for row in np.flatnonzero(~table.any(axis=1))]
-            room = max(0, MOST_UNKNOWN - len(self.unknown))
-            self.unknown |= dict.fromkeys(unknown[:room])
+            table = np.array(known, np.float32).reshape(-1, self._width)
         return SentenceRows(rows, torch.from_numpy(table))

@@ -163,7 +163,8 @@ def test_a_saved_and_loaded_copy_is_equal(kind: str, fast: bool, input_layer: st
 def test_inference_gives_the_states_of_training(kind: str, fast: bool) -> None:
     encoder = BidirectionalEncoder(EncoderConfig(sizes_of(kind), 5), fast=fast).eval()
     vectors = torch.randn(sum(LENGTHS), 5)
-    found = InferenceEncoder(encoder).sentences(vectors, torch.tensor(LENGTHS))
+    inference = InferenceEncoder(encoder)
+    found = inference.sentences(inference.read_words(vectors), torch.tensor(LENGTHS))
     for ours, words in zip(found, vectors.split(LENGTHS), strict=True):
         [expected] = encoder(words.unsqueeze(0), torch.tensor([len(words)]))
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
