@@ -97,7 +97,7 @@ public:
                     hoisted_from = start;
                     hoisted_until = hoist_inputs(step, start);
                 }
-                step_gates(now, hoist ? start - hoisted_from : -1);
+                step_gates(now, hoist ? start - hoisted_from : -1, step % 2);
 #pragma omp barrier
                 if constexpr (SCALE<S> > 0) {
                     put_gated(now);
@@ -199,29 +199,39 @@ private:
         return step;
     }
 
-    // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1.
-    void step_gates(int64_t now, int64_t word) {
+    // The sums of some words of a panel; those of the next panel, which are far away, are fetched.
+    void take_hoisted(float *sums, int64_t panel, int64_t next, int64_t word, int64_t count) {
+        const auto place = [&](int64_t each) { return hoisted + (each * hoisted_rows + word) * COLUMNS; };
+        std::memcpy(sums, place(panel), count * COLUMNS * sizeof(float));
+        for (int64_t j = 0; j < count * COLUMNS; j += 16) _mm_prefetch((const char *)(place(next) + j), _MM_HINT_T0);
+    }
+
+    // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1. Every other step goes
+    // through the panels back: those that were read last are still in the second cache.
+    void step_gates(int64_t now, int64_t word, bool back) {
         const int64_t blocks = (now + Product::ROWS - 1) / Product::ROWS;
         // W_x a was hoisted, or is in int8 a product of its own, because a has its own scale.
         const bool apart = SCALE<S> && word < 0;
         const int64_t skipped = word < 0 && !apart ? 0 : width;
+        // With few rows of int8 the processor itself fetches the next panel as early.
+        const bool fetches = !SCALE<S> || apart;
         const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
         float *sums = own_scratch(), *other = sums + MOST_ROWS * COLUMNS;
         Between<Gated<S>> between;
         between.limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
         int64_t first, last;
         own_part(panels, first, last);
-        for (int64_t panel = first; panel < last; ++panel) {
+        for (int64_t turn = first; turn < last; ++turn) {
+            const int64_t panel = back ? first + last - 1 - turn : turn;
             const S *weights = step_weight + (panel * depth + skipped) * COLUMNS;
-            const char *next = reinterpret_cast<const char *>(weights + depth * COLUMNS);
+            const char *next = reinterpret_cast<const char *>(weights + (back ? -depth : depth) * COLUMNS);
             for (int64_t block = 0; block < blocks; ++block) {
                 const int64_t row = block * Product::ROWS, count = std::min(Product::ROWS, now - row);
                 if (apart)
                     Product::multiply(joined_row(row), count, weights - width * COLUMNS, width, sums, false, nullptr);
                 else if (skipped)
-                    std::memcpy(sums, hoisted + (panel * hoisted_rows + word + row) * COLUMNS,
-                                count * COLUMNS * sizeof(float));
-                if (panel + 1 < last) {
+                    take_hoisted(sums, panel, panel + (back ? -1 : 1), word + row, count);
+                if (fetches && turn + 1 < last) {
                     between.line = next + block * bytes / blocks;
                     between.last_line = next + (block + 1) * bytes / blocks;
                 }

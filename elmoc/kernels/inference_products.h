@@ -190,7 +190,6 @@ struct ScaledVectors : Vectors<int8_t> {
         int32_t integers[ROWS * COLUMNS];
         for (int64_t row = 0; row < rows; ++row)
             std::memcpy(integers + row * COLUMNS, corrections, COLUMNS * sizeof(int32_t));
-        // the processor itself fetches the next panel as early
         Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, nullptr);
         for (int64_t row = 0; row < rows; ++row) {
             float scale;
