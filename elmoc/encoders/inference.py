@@ -92,7 +92,7 @@ class InferenceEncoder:
             lengths: int [B], `<s>` and `</s>` counted, M together.
             device: where the states are wanted.
         """
-        lengths = lengths.long()
+        lengths = lengths.long().contiguous()
         if not self._prepared:
             return self._padded_batches(words, lengths, device)
         sizes = self.encoder.config.sizes

@@ -3,17 +3,15 @@ padding, on the CPU.
 
 A batch has rows that read one sentence behind the other, so that nearly all of them end
 together, and its words are packed: step t holds only rows that have more than t words.
-`kernels/inference.cpp` runs a layer over all steps, and writes the layer states where
-they belong.
+`kernels/inference.cpp` runs all layers over all steps, and writes the layer states
+where they belong.
 
-Letters: B sentences, M words of the text, N words that are read, I the width of what a
-layer reads, P projection, C cell, L layers. S is the type of the factors of matrix
-products: float32, bfloat16 or int8, where every row of factors, and every column of a
-panel, has a scale; sums and states are float32.
+Letters: B sentences, M words of the text, P projection, C cell, L layers. S is the type
+of the factors of matrix products: float32, bfloat16 or int8, where every row of
+factors, and every column of a panel, has a scale; sums and states are float32.
 """
 
 import ctypes
-import heapq
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -26,8 +24,6 @@ from elmoc.devices import CPU
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.loading import NoKernelsError, load_library
 
-# Rows that the kernels may read behind the last word of a layer's input.
-SPARE_WORDS = 32
 # Cells of a panel of the step's weight, columns of any panel, and depth of a block of a
 # panel in bfloat16: the sizes of an AMX tile, and of four vectors of AVX-512.
 _CELLS = 16
@@ -37,59 +33,56 @@ _DEPTH = 32
 _LEAST = 1e-30
 
 
-class _Arguments(ctypes.Structure):
-    """As `Arguments` in `inference.cpp`, which describes each."""
+class _Weights(ctypes.Structure):
+    """As `Weights` in `inference.cpp`, which describes each."""
 
     _fields_ = (
-        ("inputs", ctypes.c_void_p),
-        ("active", ctypes.c_void_p),
-        ("words", ctypes.c_void_p),
-        ("begins", ctypes.c_void_p),
-        ("step_weight", ctypes.c_void_p),
+        ("step", ctypes.c_void_p),
         ("projection", ctypes.c_void_p),
         ("bias", ctypes.c_void_p),
         ("norm_weight", ctypes.c_void_p),
         ("norm_bias", ctypes.c_void_p),
-        ("hidden", ctypes.c_void_p),
-        ("cell", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("layer_stride", ctypes.c_int64),
-        ("word_stride", ctypes.c_int64),
-        ("steps", ctypes.c_int64),
-        ("batch", ctypes.c_int64),
-        ("input_size", ctypes.c_int64),
         ("projection_size", ctypes.c_int64),
         ("cell_size", ctypes.c_int64),
-        ("layer", ctypes.c_int64),
-        ("residual", ctypes.c_int64),
-        ("threads", ctypes.c_int64),
         ("cell_clip", ctypes.c_float),
         ("projection_clip", ctypes.c_float),
         ("epsilon", ctypes.c_float),
     )
 
 
-# Runs a layer; another number than 0 says that memory is lacking.
+class _Arguments(ctypes.Structure):
+    """As `Arguments` in `inference.cpp`, which describes each."""
+
+    _fields_ = (
+        ("weights", ctypes.POINTER(_Weights)),
+        ("lengths", ctypes.c_void_p),
+        ("states", ctypes.c_void_p),
+        ("layer_stride", ctypes.c_int64),
+        ("word_stride", ctypes.c_int64),
+        ("layers", ctypes.c_int64),
+        ("sentences", ctypes.c_int64),
+        ("most_rows", ctypes.c_int64),
+        ("backward", ctypes.c_int64),
+        ("residual", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
+    )
+
+
+# Runs all layers; another number than 0 says that memory is lacking.
 Kernel = Callable[[Any], int]
 
 
 class PackedLayer:
-    """A layer's weights as the kernels read them, and its options."""
+    """A layer's weights as the kernels read them, and its options.
+
+    tensors: what `weights` points to.
+    weights: for the kernels.
+    """
 
     def __init__(
         self, weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype
     ) -> None:
         size, cells = weights.projection.shape
-        width = weights.input.shape[1]
-        # what `Arguments` says of the layer, besides its tensors
-        self.constants: dict[str, Any] = {
-            "input_size": width,
-            "projection_size": size,
-            "cell_size": cells,
-            "cell_clip": options.cell_clip,
-            "projection_clip": options.projection_clip,
-            "epsilon": options.norm_epsilon,
-        }
         # cells are the depth of the projection's panels
         padded_cells = _padded(cells, _DEPTH)
         steps = []
@@ -98,28 +91,33 @@ class PackedLayer:
             gates = F.pad(weight.view(4, cells, -1), padding)
             panels = gates.unflatten(1, (-1, _CELLS)).transpose(0, 1)
             steps.append(_panels(panels, dtype))
-        # S [panels of 16 cells, I + P, 4 gates of 16]; in bfloat16 pairs of its rows
+        # S [panels of 16 cells, P + P, 4 gates of 16]; in bfloat16 pairs of its rows
         # lie together, in int8 fours
-        self.step = torch.cat(steps, dim=1)
+        step = torch.cat(steps, dim=1)
         projection = F.pad(
             weights.projection, (0, padded_cells - cells, 0, -size % _COLUMNS)
         )
         # S [panels of columns, C, 64]
-        self.projection = _panels(projection.unflatten(0, (-1, 4, _CELLS)), dtype)
+        columns = _panels(projection.unflatten(0, (-1, 4, _CELLS)), dtype)
         bias = torch.zeros(4, padded_cells, dtype=torch.float32, device=CPU)
         bias[:, :cells] = weights.bias.view(4, cells)
         # [panels of 16 cells, 4 gates of 16]
-        self.bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
+        bias = bias.view(4, -1, _CELLS).transpose(0, 1).contiguous()
         # an empty tensor's null pointer switches layer normalisation off
         nothing = torch.empty(0, device=CPU)
-        self.norm = [
+        norm = [
             nothing if each is None else each
             for each in (weights.norm_weight, weights.norm_bias)
         ]
-        # the number of rows whose factors stay in the second cache while the panels of
-        # a weight pass by
-        depth = _padded(width, _DEPTH) + _padded(size, _DEPTH)
-        self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
+        self.tensors = [step, columns, bias, *norm]
+        self.weights = _Weights(
+            *[tensor.data_ptr() for tensor in self.tensors],
+            projection_size=size,
+            cell_size=cells,
+            cell_clip=options.cell_clip,
+            projection_clip=options.projection_clip,
+            epsilon=options.norm_epsilon,
+        )
 
 
 def in_8_bits(rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,7 +161,7 @@ def _panels(weight: Tensor, dtype: torch.dtype) -> Tensor:
 def inference_kernels(
     dtype: torch.dtype, *, highest: str | None = None
 ) -> Kernel | None:
-    """What runs a layer with factors in float32, bfloat16 or int8; None where it is
+    """What runs layers with factors in float32, bfloat16 or int8; None where it is
     not compiled, or the processor has neither AVX-512 nor AVX2 with FMA.
 
     Args:
@@ -195,7 +193,9 @@ class LstmInference:
         layers: weights, in float32 on the CPU, and options of each layer.
         residual: whether the input of every layer but the first is added to its output.
         dtype: S.
-        run: runs a layer, see `inference_kernels`.
+        run: runs the layers, see `inference_kernels`.
+
+    most_rows: that are read at once.
     """
 
     def __init__(
@@ -210,6 +210,11 @@ class LstmInference:
         self._run = run
         with torch.no_grad():
             self._layers = [PackedLayer(*layer, dtype) for layer in layers]
+        self._weights = (_Weights * len(layers))(*[one.weights for one in self._layers])
+        # The number of rows whose factors stay in the second cache while the panels of
+        # a weight pass by.
+        depth = 2 * _padded(layers[0][0].projection.shape[0], _DEPTH)
+        self.most_rows = max(64, min(1024, 2**20 // (depth * dtype.itemsize)))
 
     def __call__(
         self,
@@ -220,107 +225,18 @@ class LstmInference:
         threads: int,
     ) -> None:
         """See `PreparedEncoder`."""
-        rows, starts = schedule(lengths, self._layers[0].most_rows)
-        count = max(rows.tolist(), default=-1) + 1
-        active, words, begins = pack_words(lengths, rows, starts, backward=backward)
-        dtype = self._layers[0].step.dtype
-        # each layer reads it, the first one after it has put the words there, and
-        # writes the input of the next one over it
-        packed = torch.zeros(
-            len(words) + SPARE_WORDS,
-            # in int8 a row ends with its scale
-            _padded(layer_states.shape[2], _DEPTH) + _DEPTH * (dtype == torch.int8),
-            dtype=dtype,
-            device=CPU,
+        arguments = _Arguments(
+            weights=self._weights,
+            lengths=lengths.data_ptr(),
+            states=layer_states.data_ptr(),
+            layer_stride=layer_states.stride(0),
+            word_stride=layer_states.stride(1),
+            layers=len(self._layers),
+            sentences=len(lengths),
+            most_rows=self.most_rows,
+            backward=backward,
+            residual=self._residual,
+            threads=threads,
         )
-        for index, layer in enumerate(self._layers):
-            hidden = layer.bias.new_zeros(count, layer.constants["projection_size"])
-            cell = layer.bias.new_zeros(count, layer.constants["cell_size"])
-            norm_weight, norm_bias = layer.norm
-            arguments = _Arguments(
-                inputs=packed.data_ptr(),
-                active=active.data_ptr(),
-                words=words.data_ptr(),
-                begins=begins.data_ptr(),
-                step_weight=layer.step.data_ptr(),
-                projection=layer.projection.data_ptr(),
-                bias=layer.bias.data_ptr(),
-                norm_weight=norm_weight.data_ptr(),
-                norm_bias=norm_bias.data_ptr(),
-                hidden=hidden.data_ptr(),
-                cell=cell.data_ptr(),
-                outputs=layer_states.data_ptr(),
-                layer_stride=layer_states.stride(0),
-                word_stride=layer_states.stride(1),
-                steps=len(active),
-                batch=count,
-                layer=index + 1,
-                residual=self._residual and index > 0,
-                threads=threads,
-                **layer.constants,
-            )
-            if self._run(ctypes.byref(arguments)):
-                raise MemoryError(f"no memory for the states of {count} rows")
-
-
-def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Which row reads each sentence, and from which step on: rows of nearly the same
-    number of words, most first.
-
-    Args:
-        lengths: int64 [B].
-        most: rows at most.
-
-    Returns:
-        row: int64 [B].
-        start: int64 [B], the step at which each sentence begins.
-    """
-    order = lengths.sort(descending=True, stable=True).indices
-    sizes = lengths.tolist()
-    # as many rows as there have to be so that none is longer than the longest sentence
-    needed = -(-sum(sizes) // max([1, *sizes]))
-    totals = [(0, row) for row in range(min(most, max(1, needed)))]
-    rows = [0] * len(sizes)
-    starts = [0] * len(sizes)
-    # the longest sentence first, each to the row with the fewest words
-    for index in order.tolist():
-        total, row = totals[0]
-        rows[index] = row
-        starts[index] = total
-        heapq.heapreplace(totals, (total + sizes[index], row))
-    totals.sort(key=lambda each: (-each[0], each[1]))
-    rank = order.new_tensor([row for _, row in totals]).argsort()
-    return rank[order.new_tensor(rows)], order.new_tensor(starts)
-
-
-def pack_words(
-    lengths: Tensor, rows: Tensor, starts: Tensor, *, backward: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The words of scheduled sentences, packed step by step.
-
-    Args:
-        lengths: int64 [B].
-        rows, starts: int64 [B], see `schedule`.
-        backward: whether every sentence is read from its last word to its first.
-
-    Returns:
-        active: int64 [steps], the number of rows that go on at each step.
-        words: int64 [N], the word of the text that each packed word is.
-        begins: bool [N], whether a word is read from zero state, behind other words of
-            its row.
-    """
-    # [N], sentence by sentence: the sentence of each word, its number there, its step
-    sentence = torch.repeat_interleave(lengths)
-    first = (lengths.cumsum(0) - lengths)[sentence]
-    number = torch.arange(len(sentence), device=CPU) - first
-    step = starts[sentence] + number
-    active = torch.bincount(step)
-    # [N]: where each word is among the packed ones
-    place = (active.cumsum(0) - active)[step] + rows[sentence]
-    if backward:
-        number = lengths[sentence] - 1 - number
-    words = torch.empty_like(place)
-    words[place] = first + number
-    begins = place.new_zeros(len(place), dtype=torch.bool)
-    begins[place] = (step > 0) & (step == starts[sentence])
-    return active, words, begins
+        if self._run(ctypes.byref(arguments)):
+            raise MemoryError(f"no memory for the states of {len(lengths)} sentences")

@@ -1,4 +1,5 @@
-// An LSTM layer for inference: all steps of a packed batch, its matrix products and what stands between them.
+// LSTM layers for inference, one direction of an encoder: all steps of a batch of sentences, each read from zero state,
+// the matrix products and what stands between them.
 //
 // Called by lstm_inference.py, which has the layouts of weights and states.
 // S is how the factors of products are stored (float, bfloat16 as its upper 16 bits, or int8 with a scale of each row and
@@ -12,33 +13,33 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include <omp.h>
 
-// The arguments, in the order and with the types of `_Arguments` in lstm_inference.py. B rows are sorted by their number of
-// words, most first; N words are packed step by step; I, P and C are the sizes, which buffers pad to Ip, Pp (to 64), Hp (P to
-// 32) and Cp. In int8 scales stand behind rows and panels, whose depths Ip, Hp and Cp are 32 larger for them.
-struct Arguments {
-    void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output; layer 1 fills it
-    const int64_t *active;      // [steps]: rows that go on at each step
-    const int64_t *words;       // [N]: which word of `outputs` each is
-    const uint8_t *begins;      // [N]: whether the word is read from zero state, behind other words of its row
-    const void *step_weight;    // S [Cp / 16 panels, Ip + Hp, 64], [W_x W_h]
+// As `_Weights` in lstm_inference.py. P and C are the sizes, which buffers pad to Pp (to 64), Hp (P to 32) and Cp; in int8
+// scales stand behind rows and panels, whose depths Hp and Cp are 32 larger for them.
+struct Weights {
+    const void *step;           // S [Cp / 16 panels, Hp + Hp, 64], [W_x W_h]
     const void *projection;     // S [Pp / 64 panels, Cp, 64], W_p
     const float *bias;          // [Cp / 16, 64]
     const float *norm_weight;   // [P], or null: without layer normalisation
     const float *norm_bias;     // [P]
-    float *hidden;              // [B, P], updated
-    float *cell;                // [B, C], updated
-    float *outputs;             // the layer states: P numbers a layer and word
-    int64_t layer_stride;       // from a state in `outputs` to that of the next layer
-    int64_t word_stride;        // and to that of the next word
-    int64_t steps, batch, input_size, projection_size, cell_size;
-    int64_t layer;              // of those in `outputs`
-    int64_t residual;           // whether the states of the layer below are added
-    int64_t threads;
+    int64_t projection_size, cell_size;
     float cell_clip, projection_clip, epsilon;
+};
+
+// As `_Arguments` in lstm_inference.py.
+struct Arguments {
+    const Weights *weights;     // of each layer
+    const int64_t *lengths;     // of the sentences
+    float *states;              // [layers + 1, M, P]: layer 0 is read, the others are written
+    int64_t layer_stride;       // from a state to that of the next layer
+    int64_t word_stride;        // and to that of the next word
+    int64_t layers, sentences;
+    int64_t most_rows;          // that are read at once
+    int64_t backward;           // whether sentences are read from their last word to their first
+    int64_t residual;           // whether layers but the first add the states of the layer below
+    int64_t threads;
 };
 
 #if defined(__AVX2__) && defined(__FMA__)  // which processors with AVX-512 have, too
@@ -53,45 +54,45 @@ namespace {
 template <typename S, typename Product>
 class Layer {
 public:
-    explicit Layer(const Arguments &given)
+    // `number` of the layer, from 1 on; `read` is S [words + 32, Hp], what it reads, and its output in the end.
+    Layer(const Arguments &given, const Batch &sentences, int64_t number, S *read)
         : g(given),
-          inputs(static_cast<S *>(given.inputs)),
-          step_weight(static_cast<const S *>(given.step_weight)),
-          projection(static_cast<const S *>(given.projection)),
-          width(padded(given.input_size, 32) + SCALE<S>),
-          depth(width + padded(given.projection_size, 32) + SCALE<S>),
-          cells(padded(given.cell_size, 32)),
+          w(given.weights[number - 1]),
+          batch(sentences),
+          number(number),
+          inputs(read),
+          step_weight(static_cast<const S *>(w.step)),
+          projection(static_cast<const S *>(w.projection)),
+          width(input_width(w)),
+          depth(2 * width),
+          cells(padded(w.cell_size, 32)),
           gated_depth(cells + SCALE<S>),
           panels(cells / CELLS),
-          projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
-          rows(padded(given.batch, Product::ROWS)),
+          projection_panels(padded(w.projection_size, COLUMNS) / COLUMNS),
+          rows(padded(batch.rows, Product::ROWS)),
           row_stride(projection_panels * COLUMNS),
           few_rows(sizeof(S) == 2 ? 32 : 16),
-          words(std::accumulate(g.active, g.active + g.steps, int64_t(0))),
-          hoisted_rows(std::min(HOISTED_WORDS, words) + Product::ROWS) {}
+          hoisted_rows(std::min(HOISTED_WORDS, batch.count) + Product::ROWS) {}
 
-    ~Layer() {
-        for (void *memory : {(void *)joined, (void *)gated, (void *)gated_factors, (void *)cell,
-                             (void *)projected, (void *)scratch, (void *)hoisted})
-            std::free(memory);
-    }
+    // Hp
+    static int64_t input_width(const Weights &weights) { return padded(weights.projection_size, 32) + SCALE<S>; }
 
     bool allocate() {
-        return take(joined, rows * (depth + 32)) && take(gated, rows * (cells + 32)) && take(cell, rows * cells) &&
-               take(projected, rows * row_stride) && take(scratch, g.threads * scratch_size()) &&
-               (!SCALE<S> || take(gated_factors, rows * (gated_depth + 32))) &&
-               (!hoists() || take(hoisted, panels * hoisted_rows * COLUMNS));
+        return joined.make(rows * (depth + 32)) && gated.make(rows * (cells + 32)) && cell.make(rows * cells) &&
+               projected.make(rows * row_stride) && scratch.make(g.threads * scratch_size()) &&
+               (!SCALE<S> || gated_factors.make(rows * (gated_depth + 32))) &&
+               (!hoists() || hoisted.make(panels * hoisted_rows * COLUMNS));
     }
 
     void run() {
 #pragma omp parallel num_threads(int(g.threads))
         {
             Product::start();
-            if (g.layer == 1) read_words();
-            load_state();
+            if (number == 1) read_words();
+            read_first();
             int64_t start = 0, hoisted_until = 0, hoisted_from = 0;
-            for (int64_t step = 0; step < g.steps; ++step) {
-                const int64_t now = g.active[step];
+            for (int64_t step = 0; step < batch.steps; ++step) {
+                const int64_t now = batch.active[step];
                 const bool hoist = now <= few_rows;
                 if (hoist && step >= hoisted_until) {
                     hoisted_from = start;
@@ -109,23 +110,14 @@ public:
                 start += now;
 #pragma omp barrier
             }
-            store_state();
             Product::stop();
         }
     }
 
 private:
-    template <typename T>
-    static bool take(T *&memory, int64_t count) {
-        const size_t bytes = size_t(padded(count * int64_t(sizeof(T)), 64));
-        memory = static_cast<T *>(std::aligned_alloc(64, bytes));
-        if (memory) std::memset(memory, 0, bytes);
-        return memory;
-    }
-
     int64_t scratch_size() const { return 2 * MOST_ROWS * COLUMNS + row_stride; }
     float *own_scratch() const { return scratch + omp_get_thread_num() * scratch_size(); }
-    bool hoists() const { return g.steps && g.active[g.steps - 1] <= few_rows; }
+    bool hoists() const { return batch.active[batch.steps - 1] <= few_rows; }
 
     // The part [first, last) of `count` pieces of work that is this thread's.
     static void own_part(int64_t count, int64_t &first, int64_t &last) {
@@ -134,18 +126,18 @@ private:
         last = count * (thread + 1) / threads;
     }
 
-    Factors<S> joined_row(int64_t row) const { return Product::factors(joined, depth, row); }
+    Factors<S> joined_row(int64_t row) const { return Product::factors(joined.start, depth, row); }
 
     void put_hidden(int64_t row, const float *hidden) {
-        put_numbers(joined_row(row).from(width), hidden, g.projection_size, depth - width);
+        put_numbers(joined_row(row).from(width), hidden, w.projection_size, depth - width);
     }
 
     void put_gated(int64_t now) {
         int64_t first, last;
         own_part(now, first, last);
         for (int64_t row = first; row < last; ++row)
-            put_numbers(Product::factors(gated_factors, gated_depth, row), Product::factors(gated, cells, row).start,
-                        g.cell_size, gated_depth);
+            put_numbers(Product::factors(gated_factors.start, gated_depth, row), Product::factors(gated.start, cells, row).start,
+                        w.cell_size, gated_depth);
     }
 
     void forget(int64_t row) {
@@ -157,38 +149,26 @@ private:
 
     void read_words() {
         int64_t first, last;
-        own_part(words, first, last);
+        own_part(batch.count, first, last);
         for (int64_t word = first; word < last; ++word)
-            put_numbers(Factors<S>{inputs + word * width, width, 32}, g.outputs + g.words[word] * g.word_stride,
-                        g.input_size, width);
+            put_numbers(Factors<S>{inputs + word * width, width, 32}, g.states + batch.words[word] * g.word_stride,
+                        w.projection_size, width);
 #pragma omp barrier
     }
 
-    void load_state() {
+    // All rows begin with a word.
+    void read_first() {
         int64_t first, last;
-        own_part(g.batch, first, last);
-        for (int64_t row = first; row < last; ++row) {
-            for (int64_t j = 0; j < g.cell_size; ++j)
-                cell[(j / CELLS * rows + row) * CELLS + j % CELLS] = g.cell[row * g.cell_size + j];
-            put_hidden(row, g.hidden + row * g.projection_size);
-            if (g.steps && row < g.active[0]) joined_row(row).put(inputs + row * width, width);
-        }
+        own_part(batch.rows, first, last);
+        for (int64_t row = first; row < last; ++row) joined_row(row).put(inputs + row * width, width);
 #pragma omp barrier
-    }
-
-    void store_state() {
-        int64_t first, last;
-        own_part(g.batch, first, last);
-        for (int64_t row = first; row < last; ++row)
-            for (int64_t j = 0; j < g.cell_size; ++j)
-                g.cell[row * g.cell_size + j] = cell[(j / CELLS * rows + row) * CELLS + j % CELLS];
     }
 
     // W_x a for some steps from `step` on, whose words begin at `start`; returns the step after them. With few rows a
     // step takes as long as reading its weights: this reads W_x once for all of them.
     int64_t hoist_inputs(int64_t step, int64_t start) {
         int64_t words = 0;
-        for (; step < g.steps && words + g.active[step] <= HOISTED_WORDS; ++step) words += g.active[step];
+        for (; step < batch.steps && words + batch.active[step] <= HOISTED_WORDS; ++step) words += batch.active[step];
         int64_t first, last;
         own_part(panels, first, last);
         for (int64_t panel = first; panel < last; ++panel)
@@ -218,7 +198,7 @@ private:
         const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
         float *sums = own_scratch(), *other = sums + MOST_ROWS * COLUMNS;
         Between<Gated<S>> between;
-        between.limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
+        between.limit = w.cell_clip > 0 ? w.cell_clip : INFINITY;
         int64_t first, last;
         own_part(panels, first, last);
         for (int64_t turn = first; turn < last; ++turn) {
@@ -238,9 +218,9 @@ private:
                 Product::multiply(joined_row(row).from(skipped), count, weights, depth - skipped, sums, skipped,
                                   &between);
                 between.finish();
-                const auto place = Product::factors(gated, cells, row).from(panel * CELLS);
+                const auto place = Product::factors(gated.start, cells, row).from(panel * CELLS);
                 between.sums = sums;
-                between.bias = g.bias + panel * COLUMNS;
+                between.bias = w.bias + panel * COLUMNS;
                 between.cell = cell + (panel * rows + row) * CELLS;
                 between.gated = place.start + panel * CELLS % 32;
                 between.gated_stride = place.stride;
@@ -258,8 +238,8 @@ private:
         const int64_t groups = (now + GROUP - 1) / GROUP;
         int64_t first, last;
         own_part(projection_panels * groups, first, last);
-        S *factors = gated_factors;
-        if constexpr (!SCALE<S>) factors = gated;
+        S *factors = gated_factors.start;
+        if constexpr (!SCALE<S>) factors = gated.start;
         for (int64_t k = 0; k < gated_depth; k += CHUNK<S>)
             for (int64_t piece = first; piece < last; ++piece) {
                 const int64_t panel = piece / groups, end = std::min(now, (piece % groups + 1) * GROUP);
@@ -273,26 +253,25 @@ private:
 
     // h of the rows of a step: to the recurrence, the next layer and the layer states.
     void output(int64_t step, int64_t start, int64_t now) {
-        const int64_t size = g.projection_size, next = step + 1 < g.steps ? g.active[step + 1] : 0;
+        const int64_t size = w.projection_size, next = step + 1 < batch.steps ? batch.active[step + 1] : 0;
         float *h = own_scratch() + MOST_ROWS * COLUMNS;
         int64_t first, last;
         own_part(now, first, last);
         for (int64_t row = first; row < last; ++row) {
             normalise(row, h);
             S *given = inputs + (start + row) * width;
-            float *out = g.outputs + g.layer * g.layer_stride + g.words[start + row] * g.word_stride;
+            float *out = g.states + number * g.layer_stride + batch.words[start + row] * g.word_stride;
             const float *below = out - g.layer_stride;
-            std::memcpy(g.hidden + row * size, h, size * sizeof(float));
             put_hidden(row, h);
-            if (g.residual)
+            if (g.residual && number > 1)
                 for (int64_t j = 0; j < size; ++j) h[j] += below[j];
             std::memcpy(out, h, size * sizeof(float));
             if (row < next) {
                 joined_row(row).put(inputs + (start + now + row) * width, width);
-                if (g.begins[start + now + row]) forget(row);
+                if (batch.begins[start + now + row]) forget(row);
             }
-            if (g.input_size == size)  // what the next layer reads: the same width
-                put_numbers(Factors<S>{given, width, 32}, h, size, width);
+            // what the next layer reads
+            put_numbers(Factors<S>{given, width, 32}, h, size, width);
         }
     }
 
@@ -302,49 +281,62 @@ private:
     float total(const float *row, Add add) const {
         Numbers sums = repeated(0.0f);
         int64_t j = 0;
-        for (; j + 16 <= g.projection_size; j += 16) sums = add(sums, load(row + j));
+        for (; j + 16 <= w.projection_size; j += 16) sums = add(sums, load(row + j));
         float each[16], sum = 0.0f;
         store(each, sums);
-        for (; j < g.projection_size; ++j) each[0] = add(each[0], row[j]);
+        for (; j < w.projection_size; ++j) each[0] = add(each[0], row[j]);
         for (const float one : each) sum += one;
         return sum;
     }
 
     void normalise(int64_t row, float *h) const {
-        const float limit = g.projection_clip > 0 ? g.projection_clip : INFINITY, size = float(g.projection_size);
+        const float limit = w.projection_clip > 0 ? w.projection_clip : INFINITY, size = float(w.projection_size);
         for (int64_t panel = 0; panel < projection_panels; ++panel)
             for (int64_t j = 0; j < COLUMNS; j += 16)
                 store(h + panel * COLUMNS + j, clipped(load(projected + (panel * rows + row) * COLUMNS + j), limit));
-        if (!g.norm_weight) return;
+        if (!w.norm_weight) return;
         const float mean = total(h, [](auto sum, auto x) { return sum + x; }) / size;
         const float squares = total(h, [mean](auto sum, auto x) { return multiply_add(x - mean, x - mean, sum); });
-        const float scale = 1.0f / std::sqrt(squares / size + g.epsilon);
+        const float scale = 1.0f / std::sqrt(squares / size + w.epsilon);
         const auto normal = [mean, scale](auto x, auto w, auto b) { return multiply_add((x - mean) * scale, w, b); };
         int64_t j = 0;
-        for (; j + 16 <= g.projection_size; j += 16)
-            store(h + j, normal(load(h + j), load(g.norm_weight + j), load(g.norm_bias + j)));
-        for (; j < g.projection_size; ++j) h[j] = normal(h[j], g.norm_weight[j], g.norm_bias[j]);
+        for (; j + 16 <= w.projection_size; j += 16)
+            store(h + j, normal(load(h + j), load(w.norm_weight + j), load(w.norm_bias + j)));
+        for (; j < w.projection_size; ++j) h[j] = normal(h[j], w.norm_weight[j], w.norm_bias[j]);
     }
 
     const Arguments &g;
+    const Weights &w;
+    const Batch &batch;
+    const int64_t number;
     S *const inputs;
     const S *const step_weight, *const projection;
     const int64_t width, depth, cells, gated_depth, panels, projection_panels, rows, row_stride;
-    const int64_t few_rows, words, hoisted_rows;
-    S *joined = nullptr;                    // the factors of [W_x W_h]
-    Gated<S> *gated = nullptr;              // of W_p, in int8 not yet…
-    S *gated_factors = nullptr;             // …but here
-    float *cell = nullptr;                  // [panels, rows, 16]
-    float *projected = nullptr;             // [panels of the projection, rows, 64]
-    float *scratch = nullptr;               // of each thread: sums of a panel, and a row
-    float *hoisted = nullptr;               // [panels, words, 64]
+    const int64_t few_rows, hoisted_rows;
+    Array<S> joined;          // the factors of [W_x W_h]
+    Array<Gated<S>> gated;    // of W_p, in int8 not yet…
+    Array<S> gated_factors;   // …but here
+    Array<float> cell;        // [panels, rows, 16]
+    Array<float> projected;   // [panels of the projection, rows, 64]
+    Array<float> scratch;     // of each thread: sums of a panel, and a row
+    Array<float> hoisted;     // [panels, words, 64]
 };
 
+// 1 where memory is lacking.
 template <typename S, typename Product>
 int run(const Arguments *arguments) {
-    Layer<S, Product> layer(*arguments);
-    if (!layer.allocate()) return 1;
-    layer.run();
+    const Arguments &given = *arguments;
+    Batch batch;
+    if (!batch.make(given.lengths, given.sentences, given.most_rows, given.backward)) return 1;
+    if (!batch.count) return 0;
+    Array<S> inputs;
+    // products read a block of rows at once
+    if (!inputs.make((batch.count + MOST_ROWS) * Layer<S, Product>::input_width(given.weights[0]))) return 1;
+    for (int64_t number = 1; number <= given.layers; ++number) {
+        Layer<S, Product> layer(given, batch, number, inputs);
+        if (!layer.allocate()) return 1;
+        layer.run();
+    }
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "inference_batch.h"
 #include "numbers.h"
 
 namespace {
@@ -29,8 +30,6 @@ using Sum = std::conditional_t<sizeof(S) == 1, int32_t, float>;
 // As what σ(o)·tanh(c) is kept until a row's scale is known.
 template <typename S>
 using Gated = std::conditional_t<sizeof(S) == 1, float, S>;
-
-int64_t padded(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
 
 // 16 cells of a row, S is `Gated`: c = clip(σ(i)·tanh(g) + σ(f)·c), and σ(o)·tanh(c).
 template <typename S>

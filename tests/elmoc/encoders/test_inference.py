@@ -10,7 +10,7 @@ import torch
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.lstm_inference import LstmInference, in_8_bits, inference_kernels, schedule
+from elmoc.encoders.lstm_inference import LstmInference, in_8_bits, inference_kernels
 from elmoc.errors import InputError
 from elmoc.settings import Precision
 from elmoc.weights import packed_weights, unpacked_weights
@@ -57,6 +57,14 @@ def batch(lengths: list[int]) -> tuple[Tensor, Tensor]:
     return torch.randn(len(lengths), max(lengths), WIDTH, generator=generator), torch.tensor(lengths)
 
 
+def with_rows(most: int, inference: InferenceEncoder) -> InferenceEncoder:
+    """It reads so many rows at once, several sentences in each."""
+    for prepared in inference._prepared.values():
+        assert isinstance(prepared, LstmInference)
+        prepared.most_rows = most
+    return inference
+
+
 def packed(vectors: Tensor, lengths: Tensor) -> Tensor:
     """[M, E] without the padding of [B, T, E]."""
     return torch.cat([row[:length] for row, length in zip(vectors, lengths.tolist(), strict=True)])
@@ -97,11 +105,8 @@ def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> Non
     encoder, plain = encoders(**CASES[case])
     lengths = torch.randint(1, 15, (300,), generator=torch.Generator().manual_seed(1))
     vectors = torch.randn(int(lengths.sum()), WIDTH)
-    with patch(
-        "elmoc.encoders.lstm_inference.schedule", lambda each, most: schedule(each, 37)
-    ):  # rows with several sentences
-        inference = InferenceEncoder(encoder if fast else plain)
-        states = inference.sentences(inference.read_words(vectors), lengths)
+    inference = with_rows(37, InferenceEncoder(encoder if fast else plain))
+    states = inference.sentences(inference.read_words(vectors), lengths)
     padded = torch.nn.utils.rnn.pad_sequence(list(vectors.split(lengths.tolist())), batch_first=True)
     with torch.inference_mode():
         expected = plain(padded, lengths)
@@ -119,14 +124,6 @@ def test_long_sentences_are_the_plain_ones(lengths: list[int]) -> None:
     with torch.inference_mode():
         expected = plain(vectors, bounds)
     torch.testing.assert_close(states_of(InferenceEncoder(fast), vectors, bounds), expected, atol=2e-5, rtol=1e-5)
-
-
-def test_rows_are_filled_evenly() -> None:
-    lengths = torch.tensor([3, 9, 1, 4, 4, 2, 8, 5])
-    rows, starts = schedule(lengths, 4)
-    totals = torch.bincount(rows, weights=lengths).tolist()
-    assert totals == sorted(totals, reverse=True) == [10, 9, 9, 8]
-    assert starts[1] == starts[6] == 0
 
 
 @pytest.mark.usefixtures("registers")
@@ -184,10 +181,9 @@ def test_in_int8_kernels_compute_what_plain_pytorch_does(
 ) -> None:
     """The same integers, but for a number so near the middle of two that its last bit decides."""
     monkeypatch.setattr("elmoc.encoders.lstm.inference_kernels", partial(inference_kernels, highest=highest))
-    monkeypatch.setattr("elmoc.encoders.lstm_inference.schedule", lambda each, most: schedule(each, 13))
     fast, plain = encoders(**CASES[case])
     vectors, lengths = batch(LENGTHS * 6)
-    states = states_of(InferenceEncoder(fast, precision="int8"), vectors, lengths)
+    states = states_of(with_rows(13, InferenceEncoder(fast, precision="int8")), vectors, lengths)
     exact = states_of(InferenceEncoder(plain), vectors, lengths)
     functions = SimpleNamespace(**vars(F) | {"linear": int8_linear})
     monkeypatch.setattr("elmoc.encoders.recurrence.F", functions)
