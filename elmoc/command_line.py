@@ -153,21 +153,14 @@ def new_parser(
     parser = argparse.ArgumentParser(
         prog=_typed(prog), description=description, argument_default=argparse.SUPPRESS
     )
-    if any(_has_rare(each) for each in settings_of(kind)):
+    _add_fields(parser, parser, kind, "", full, None, inside or {})
+    if full or any(each.help == argparse.SUPPRESS for each in parser._actions):
         parser.add_argument(
             "--help-all",
             action="help",
             help="show all options, also those that few people need",
         )
-    _add_fields(parser, parser, kind, "", full, None, inside or {})
     return parser
-
-
-def _has_rare(setting: Setting) -> bool:
-    """Whether an option, or one inside it, is `rare`."""
-    kind: type = setting.type
-    inner = settings_of(kind) if is_dataclass(kind) else ()
-    return "rare" in setting.extra or any(map(_has_rare, inner))
 
 
 def _add_fields(
