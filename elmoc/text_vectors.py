@@ -72,10 +72,7 @@ def pooled_texts(
     """
     if pooling not in _POOLED:
         raise InputError(f"pooling is mean, max or None, not {pooling!r}")
-
-    def average(states: Tensor) -> Tensor:
-        return states.mean(dim=0)
-
+    _, average = elmo.choose_layers("average")
     pool = _POOLED[pooling]
     vectors = [np.zeros((0, elmo.width), dtype=np.float32)]
     for _, _, parts in _encoded(elmo, texts, average, batch_size, show_progress):
