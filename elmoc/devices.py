@@ -21,6 +21,8 @@ KINDS = ("cuda",)
 CPU = torch.device("cpu")
 # Of a processor, those that multiply bf16 matrices.
 _BF16_SETS = {"amx", "avx512_bf16"}
+# Those where inference in int8 was measured and is the fastest (docs/integrations.md).
+_INT8_SETS = {"avx512_bf16", "avx512", "avx2"}
 
 
 def accelerator() -> torch.device | None:
@@ -82,8 +84,15 @@ def has_bf16(device: torch.device) -> bool:
     return not _BF16_SETS.isdisjoint(usable_sets())
 
 
-def choose_precision(precision: Precision, device: torch.device) -> Precision:
+def choose_precision(
+    precision: Precision, device: torch.device, *, packed: bool = False
+) -> Precision:
     """`float32`, `bf16` or `int8`: what a precision means on a device.
+
+    Args:
+        precision: that was asked for.
+        device: where a model computes.
+        packed: whether LSTM layers are read whose weights are stored in 8 bits.
 
     Raises:
         InputError: there is no such precision, or the device has no instructions for
@@ -98,8 +107,10 @@ def choose_precision(precision: Precision, device: torch.device) -> Precision:
         if device.type != "cpu":
             return "bf16" if has_bf16(device) else "float32"
         # Without compiled kernels PyTorch's own bf16 is slower than its float32.
-        is_fast = not _BF16_SETS.isdisjoint(compiled_sets("inference"))
-        return "bf16" if is_fast else "float32"
+        fast = compiled_sets("inference")
+        if packed and fast and fast[0] in _INT8_SETS:
+            return "int8"
+        return "float32" if _BF16_SETS.isdisjoint(fast) else "bf16"
     if precision == "int8" and device.type != "cpu":
         raise InputError(
             f"precision int8 is for inference on the CPU, not for {device}: use auto"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, length_bucketed
 from elmoc.corpus import BEGIN, END
-from elmoc.devices import CPU
+from elmoc.devices import CPU, choose_precision
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.errors import InputError, shortened
@@ -60,6 +60,7 @@ class SentenceEncoder:
     width: 2P, the width of a layer state.
     device: where the encoder computes.
     precision: of the factors of matrix products, `float32`, `bf16` or `int8`.
+    asked_precision: that was asked for, which may be `auto`.
     subword_pooling: how states of subwords become the state of a word, one of
         `POOLINGS`; None where the model reads words.
     unknown_words: the first word types met until now that have no vector, and are read
@@ -90,11 +91,17 @@ class SentenceEncoder:
         self.encoder = directory.encoder
         self.layers = self.encoder.config.sizes.layers + 1
         self.width = self.encoder.width
-        self.precision = precision
+        self.asked_precision = precision
+        self.precision = choose_precision(
+            precision,
+            next(self.encoder.parameters()).device,
+            packed=directory.weight_type == "int8"
+            and self.encoder.config.sizes.kind == "lstm",
+        )
         self.subword_pooling = subword_pooling
         self.fingerprint = self.encoder.fingerprint()
         # Weights are packed for the products of inference once, here.
-        self._inference = InferenceEncoder(self.encoder, precision=precision)
+        self._inference = InferenceEncoder(self.encoder, precision=self.precision)
         self.device = self._inference.device
         self._rows = WordRows(
             directory.transform, word_vectors, self._inference.read_words

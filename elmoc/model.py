@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
-from elmoc.devices import Device, checked_device, choose_precision
+from elmoc.devices import Device, checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
 from elmoc.errors import reading
@@ -84,8 +84,8 @@ class ElmoC(SentenceEncoder):
                 in training.
             device: where the encoder computes, e.g. `cuda:0`; see `checked_device`.
             precision: of the factors of matrix products: `float32`, `bf16`, `int8`
-                (for the CPU: faster, less precise), or `auto` (bf16 where the device
-                has it, and for a CPU kernels are there).
+                (for the CPU: faster, less precise), or `auto`: the fastest that is
+                precise enough, see `choose_precision`.
             revision: of a model on a hub.
             subword_pooling: how the state of a word is made, where the model reads
                 subwords: the state of its `first` unit (the default) or its `last`, or
@@ -96,7 +96,6 @@ class ElmoC(SentenceEncoder):
                 vectors are not those of training.
         """
         chosen = checked_device(device)
-        precision = choose_precision(precision, chosen)
         if is_hub_name(path):
             path = download_model(str(path), revision=revision)
         # The fast recurrence is for those who train it further (`LayerStates`).
@@ -261,7 +260,7 @@ class ElmoC(SentenceEncoder):
         return type(self), (
             self.directory,
             self.word_vectors,
-            self.precision,
+            self.asked_precision,
             self.subword_pooling,
         )
 
@@ -271,6 +270,6 @@ def with_encoder(model: ElmoC, encoder: BidirectionalEncoder, **others: Any) -> 
     return ElmoC(
         replace(model.directory, encoder=encoder, **others),
         model.word_vectors,
-        model.precision,
+        model.asked_precision,
         model.subword_pooling,
     )

@@ -39,7 +39,7 @@ class LayerStates(nn.Module):
         self._elmo = elmo
         self.encoder = None
         if requires_grad:
-            if elmo.precision == "int8":
+            if elmo.asked_precision == "int8":
                 raise InputError(
                     "precision int8 is for inference alone: a model that is trained "
                     "needs float32, bf16 or auto"
