@@ -7,13 +7,13 @@ The file is made up, by default of the published size (2 million words and bucke
 GB on disk). The library is measured beside, each in a process of its own.
 """
 
-import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -100,23 +100,15 @@ def measure(who: str, path: Path) -> dict[str, float]:
 
 def main() -> None:
     """Make the file, and measure both in processes of their own."""
-    # A process of its own: `measure WHO PATH`.
-    if len(sys.argv) == 4:
-        print(json.dumps(measure(sys.argv[2], Path(sys.argv[3]))))
-        return
+    os.environ["OMP_NUM_THREADS"] = "1"
     words = int(sys.argv[1]) if len(sys.argv) > 1 else WORDS
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.bin"
         write_fasttext_file(path, words)
         print(f"{words:,} words and buckets, {path.stat().st_size / 1e9:.1f} GB")
         for who in ("elmoc", "fasttext"):
-            command = [sys.executable, "-m", "experiments.vectors_speed"]
-            command += ["measure", who, str(path)]
-            environment = os.environ | {"OMP_NUM_THREADS": "1"}
-            done = subprocess.run(
-                command, env=environment, stdout=subprocess.PIPE, check=True
-            )
-            figures = json.loads(done.stdout)
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                figures = pool.submit(measure, who, path).result()
             shown = [f"{value:,.2f} {name}" for name, value in figures.items()]
             print(f"{who:9}", ", ".join(shown))
 
