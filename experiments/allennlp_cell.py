@@ -8,7 +8,6 @@ which it has no place, are put behind its projection.
 from copy import deepcopy
 
 import torch
-from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
 from torch import Tensor, nn
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder
@@ -20,6 +19,9 @@ def allennlp_cell(
     layer: nn.Module, sizes: LstmSizes, *, dropout: float = 0.0
 ) -> nn.Module:
     """AllenNLP's cell with the weights of a layer, which both then share."""
+    # Other ways of computing are measured where this package is missing, too.
+    from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
+
     with torch.device("meta"):
         cell = LstmCellWithProjection(
             input_size=layer.input_weight.shape[1],

@@ -16,6 +16,7 @@ from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 
 VECTOR_SIZE = 300
+DISTINCT_VECTORS = 10_000
 # Tokens from `<s>` to `</s>`.
 SENTENCE = 25
 # Tokens of the held-out text.
@@ -63,15 +64,16 @@ def made_up_corpus(types: int, tokens: int, *, tables: set[str]) -> Iterator[Pat
         )
         vectors = RandomVectors(seed=1, size=VECTOR_SIZE)
         boundary = boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE)))
-        transform = VectorTransform(boundary)
-        rows = transform.lookup(lexicon, vectors).astype(np.float16)
+        # The same vectors again and again: drawing two million takes a minute.
+        drawn = generator.standard_normal((DISTINCT_VECTORS, VECTOR_SIZE))
+        rows = np.resize(drawn.astype(np.float16), (types, VECTOR_SIZE))
         for name in tables:
             write_vector_table(
                 Corpus(path),
                 name,
                 rows=rows,
                 vectors=vectors,
-                transform=transform,
+                transform=VectorTransform(boundary),
                 post_processing="none",
             )
         yield path
