@@ -1,13 +1,17 @@
 """Speed of training: words a second of the same encoder trained in four ways, update by
 update in turn.
 
-    python -m experiments.training_speed [CONFIG.toml [STREAMS…]]
+    python -m experiments.training_speed [CONFIG.toml [STREAMS… WAYS…]]
 
-By default the paper's sizes with 128 streams. The ways: AllenNLP's cell, one direction
-after the other, as published; the plain recurrence; the fused one in float32 and in
-bf16. All begin with the same weights and read the same made-up text.
+By default the paper's sizes with 128 streams, in all ways: AllenNLP's cell, one
+direction after the other, as published (`allennlp`); the plain recurrence (`plain`);
+the fused one in float32 and in bf16 (`fused-float32`, `fused-bf16`). All begin with the
+same weights and read the same made-up text. The peak of memory is that until then, so
+streams should ascend. Of a GPU the share of an update's time is printed, too, in which
+it runs no kernel.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +24,7 @@ from statistics import median
 
 import torch
 
-from elmoc.devices import has_bf16
+from elmoc.devices import has_bf16, peak_memory
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.allennlp_cell import allennlp_encoder
@@ -80,7 +84,23 @@ def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
     return update
 
 
-def compare(config_file: str, streams: int, corpus: Path) -> None:
+def idle_share(update: Callable[[object], float], batch: object, usual: float) -> float:
+    """The share of an update's `usual` seconds in which a GPU runs no kernel."""
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CUDA]
+    ) as record:
+        update(batch)
+    # Profiling makes an update longer, but not its kernels.
+    busy = sum(
+        each.time_range.elapsed_us()
+        for each in record.events()
+        if each.device_type == torch.autograd.DeviceType.CUDA
+        and not each.is_user_annotation
+    )
+    return 1 - busy / 1e6 / usual
+
+
+def compare(config_file: str, streams: int, ways: list[str], corpus: Path) -> None:
     """Print a line a way of training, with this number of streams."""
     overrides = [
         f"data.corpus={corpus}",
@@ -89,11 +109,7 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
     ]
     setup = set_up(load_config(config_file, overrides))
     device = setup.execution.device
-    names = [
-        name
-        for name, (_, precision) in WAYS.items()
-        if precision == "float32" or has_bf16(device)
-    ]
+    names = [name for name in ways if WAYS[name][1] == "float32" or has_bf16(device)]
     batches = cycle(first_batches(setup, BATCHES))
     updates = {name: updates_of(setup, name) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -104,12 +120,12 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
         for name, update in updates.items():
             seconds[name].append(update(next(batches)))
     words = setup.data.words_per_update
-    operations = operations_a_word(setup.encoder)
-    operations += operations_a_word(setup.output_layers)
+    operations = sum(map(operations_a_word, (setup.encoder, setup.output_layers)))
     sizes = setup.encoder.config.sizes.description
     print(
         f"{streams} streams × {setup.data.window}, {sizes}, {device}, "
-        f"{torch.get_num_threads()} threads"
+        f"{torch.get_num_threads()} threads, peak memory "
+        f"{peak_memory(device) / 1e9:.2f} GB"
     )
     for name, taken in seconds.items():
         speeds = sorted(words / each for each in taken)
@@ -119,22 +135,29 @@ def compare(config_file: str, streams: int, corpus: Path) -> None:
         print(
             f"  {name:17} {speed:9,.0f} words/s ({speeds[0]:,.0f} to "
             f"{speeds[-1]:,.0f}) {ratio:6.2f} × {names[0]} "
-            f"{operations * speed / 1e9:8,.0f} GFLOP/s"
+            f"{operations * speed / 1e9:8,.0f} GFLOP/s",
+            flush=True,
         )
+        if device.type == "cuda":
+            idle = idle_share(updates[name], next(batches), median(taken))
+            print(f"  {name:17} {idle:9.0%} of the time idle", flush=True)
 
 
 def main() -> None:
     """Measure each number of streams in turn."""
     wait_without_spinning()
     keep_freed_memory()
-    config_file = sys.argv[1] if len(sys.argv) > 1 else str(CONFIGS / "elmo_c.toml")
-    streams = [int(each) for each in sys.argv[2:]] or [128]
+    config_file, *named = sys.argv[1:] or [str(CONFIGS / "elmo_c.toml")]
+    streams = [int(each) for each in named if each.isdigit()] or [128]
+    ways = [each for each in named if not each.isdigit()] or list(WAYS)
     config = load_config(config_file)
     tables = {config.data.input_vectors, config.data.target_vectors}
     tokens = (BATCHES + 1) * max(streams) * (config.train.window + 1)
     with made_up_corpus(TYPES, max(tokens, 1_000_000), tables=tables) as corpus:
         for each in streams:
-            compare(config_file, each, corpus)
+            compare(config_file, each, ways, corpus)
+            # The recorded graphs, which would count in the peak of memory.
+            gc.collect()
 
 
 if __name__ == "__main__":
