@@ -1,24 +1,24 @@
-"""Tables 4 and 5 of the paper in miniature: what output layers take, by vocabulary and
-by encoder, over CONT.
+"""Tables 4 and 5 of the paper: what output layers take, by vocabulary and by encoder,
+over CONT.
 
-    python -m experiments.paper_speed 4|5 [GIGABYTES]
+    python -m experiments.paper_speed TABLE[,TABLE…] [SIZES[,SIZES]]
     torchrun --nproc_per_node N -m experiments.paper_speed S3
 
-Sizes are those of the small twins, the text is made up (Li et al. 2019, Section 5.2).
-Every row makes updates in turn with the continuous output layer: Table 4 with one
-stream (S1), Table 5 with the same streams for all. Then, for Table 4, streams are
-doubled as long as an update takes no more than GIGABYTES (12, as their GPUs): the
-largest batch (S2). S3 has processes that exchange their gradients, each with as many
-streams as Table 5. Ratios are of the time for as many words; docs/results.md has them
-beside the paper's.
+Sizes are `small`, those of the small twins, or `paper`; the text is made up (Li et al.
+2019, Section 5.2). The tables: `S2` of Table 4, the memory of an update for streams
+that double until it takes more than GIGABYTES (12, as their GPUs), and the seconds of a
+million words; `S1`, one stream; `5`, Table 5, the same streams for all encoders; `S3`,
+processes that exchange their gradients, each with as many streams as Table 5. But for
+S2, every row makes updates in turn with the continuous output layer. Ratios are of the
+time for as many words; docs/results.md has them beside the paper's.
 """
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain, cycle, product
 from multiprocessing import get_context
@@ -27,10 +27,12 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
+import torch
+
+from elmoc.devices import accelerator
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
-from elmoc.errors import ran_out_of_memory
 from elmoc.process import keep_freed_memory, wait_without_spinning
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
@@ -44,8 +46,8 @@ from pretrain.output_layers.sampled import FixedSettings
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
-# The vocabulary of One Billion Word is the 800K of Table 4.
-TYPES = {"": 793_471, "40K": 40_000, "800K": 793_471, "2000K": 2_000_000}
+# Types of One Billion Word, the 800K of Table 4.
+WORDS = 793_471
 # Li et al. 2019, Section 5.2.1.
 SUBWORDS = 32_000
 UNITS_OF_A_WORD = 1.1
@@ -59,35 +61,36 @@ TOKENS = 1_000_000
 
 
 class Row(NamedTuple):
-    """An output layer over a vocabulary."""
+    """An output layer over a vocabulary of so many types."""
 
     name: str
-    vocabulary: str
+    types: int
     settings: OutputLayerSettings
     steps_of_a_word: float = 1.0
 
 
-def twin(name: str) -> RunConfig:
-    """The small twin of a config of the paper."""
-    return load_config(CONFIGS / f"twins/small_{name}.toml")
+def config_of(name: str, sizes: str) -> RunConfig:
+    """A config of the paper, or its small twin."""
+    folder = {"small": "twins/small_", "paper": ""}[sizes]
+    return load_config(CONFIGS / f"{folder}{name}.toml")
 
 
-def output_layers() -> list[Row]:
+def output_layers(sizes: str) -> list[Row]:
     """The rows of Table 4, CONT first, and the contrastive output layer beside them."""
-    cont = twin("elmo_c").output_layer
-    adaptive = twin("elmo_a").output_layer
-    sampled = twin("elmo").output_layer
+    cont = config_of("elmo_c", sizes).output_layer
+    adaptive = config_of("elmo_a", sizes).output_layer
+    sampled = config_of("elmo", sizes).output_layer
     return [
-        Row("CONT", "", cont),
-        Row("CONTRASTIVE", "", ContrastiveSettings()),
-        Row("FIXED", "", FixedSettings(samples=sampled.samples)),
-        Row("SUBWORD", "", FullSoftmaxSettings(types=SUBWORDS), UNITS_OF_A_WORD),
-        Row("ADAPTIVE", "40K", adaptive),
-        Row("ADAPTIVE", "800K", adaptive),
-        Row("ADAPTIVE", "2000K", adaptive),
-        Row("SAMPLED", "40K", sampled),
-        Row("SAMPLED", "800K", sampled),
-        Row("SAMPLED", "2000K", sampled),
+        Row("CONT", WORDS, cont),
+        Row("CONTRASTIVE", WORDS, ContrastiveSettings()),
+        Row("FIXED", WORDS, FixedSettings(samples=sampled.samples)),
+        Row("SUBWORD", WORDS, FullSoftmaxSettings(types=SUBWORDS), UNITS_OF_A_WORD),
+        Row("ADAPTIVE:40K", 40_000, adaptive),
+        Row("ADAPTIVE:800K", WORDS, adaptive),
+        Row("ADAPTIVE:2000K", 2_000_000, adaptive),
+        Row("SAMPLED:40K", 40_000, sampled),
+        Row("SAMPLED:800K", WORDS, sampled),
+        Row("SAMPLED:2000K", 2_000_000, sampled),
     ]
 
 
@@ -99,24 +102,34 @@ class Column(NamedTuple):
     directions: tuple[str, ...] = DIRECTIONS
 
 
-def encoders(elmo: EncoderSizes) -> dict[str, Column]:
-    """The columns of Table 5; an eighth of the paper's LSTM, a quarter of the width of
-    its Transformers.
-
-    GPT is a forward model only, as in Section 5.2.2.
-    """
-    base = TransformerSizes(
-        projection_size=128, layers=2, heads=4, feedforward_size=512
+def transformer(width: int, layers: int, heads: int) -> Column:
+    """A column with a Transformer."""
+    sizes = TransformerSizes(
+        projection_size=width,
+        layers=layers,
+        heads=heads,
+        feedforward_size=4 * width,
     )
-    large = replace(base, projection_size=256, heads=8, feedforward_size=1024)
-    gpt = TransformerSizes(projection_size=192, layers=4, heads=6, feedforward_size=768)
+    return Column(sizes)
+
+
+def encoders(sizes: str) -> dict[str, Column]:
+    """The columns of Table 5; the small ones are an eighth of the paper's LSTM, and a
+    quarter of the width and a third of the layers of its Transformers.
+
+    GPT is a forward model only, as in Section 5.2.2, with windows of 128 words in place
+    of 512.
+    """
+    is_small = sizes == "small"
+    units = 256 if is_small else 2048
+    gpt = transformer(192, 4, 6) if is_small else transformer(768, 12, 12)
     return {
-        "LSTM": Column(PlainLstmSizes(projection_size=256, layers=1)),
-        "LSTMx2": Column(PlainLstmSizes(projection_size=256, layers=2)),
-        "TRANS BASE": Column(base),
-        "ELMo": Column(elmo),
-        "TRANS LARGE": Column(large),
-        "GPT": Column(gpt, 128, DIRECTIONS[:1]),
+        "LSTM": Column(PlainLstmSizes(projection_size=units, layers=1)),
+        "LSTMx2": Column(PlainLstmSizes(projection_size=units, layers=2)),
+        "TRANS BASE": transformer(128, 2, 4) if is_small else transformer(512, 6, 8),
+        "ELMo": Column(config_of("elmo_c", sizes).encoder),
+        "TRANS LARGE": transformer(256, 2, 8) if is_small else transformer(1024, 6, 16),
+        "GPT": gpt._replace(window=128, directions=DIRECTIONS[:1]),
     }
 
 
@@ -162,25 +175,20 @@ def update_of(setup: TrainingSetup, rate: float) -> tuple[Callable, int]:
 
 
 def compare(
-    config: RunConfig,
-    rows: tuple[Row, Row],
-    column: Column,
-    corpora: tuple[Path, Path],
-    streams: int,
-    processes: Processes,
+    first: Callable[[], float], setup: TrainingSetup, steps: float
 ) -> tuple[float, float, int]:
-    """Make updates of two rows in turn.
+    """Make updates of a row in turn with `first`, those of CONT.
+
+    Args:
+        first: makes an update of as many words, and gives its seconds.
+        setup: of the row.
+        steps: of the row, for a word.
 
     Returns:
-        Seconds of the second row for a million words, their ratio to the first row's,
-        and the second row's parameters.
+        Seconds of the row for a million words, their ratio to CONT's, and the row's
+        parameters.
     """
-    setups = [
-        setup_of(config, row, column, corpus, streams, processes)
-        for row, corpus in zip(rows, corpora, strict=True)
-    ]
-    first, _ = update_of(setups[0], config.schedule.base)
-    second, count = update_of(setups[1], config.schedule.base)
+    second, count = update_of(setup, setup.config.schedule.base)
     for _ in range(WARM_UP):
         first()
         second()
@@ -191,97 +199,109 @@ def compare(
         of_second = second()
         seconds.append(of_second)
         ratios.append(of_second / of_first)
-    gc.collect()
-    steps = rows[1].steps_of_a_word
-    million = 1e6 / (streams * column.window)
+    million = 1e6 / setup.data.words_per_update
     return steps * million * median(seconds), steps * median(ratios), count
 
 
-def trial(
-    config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
-) -> tuple[float, int]:
-    """Seconds of one update of a row, and the peak of memory in bytes."""
+def print_speeds(
+    sizes: str,
+    columns: dict[str, Column],
+    corpora: dict[int, Path],
+    streams: int,
+    processes: Processes,
+) -> None:
+    """Print a line an encoder and output layer: S1, S3 or Table 5."""
+    config = config_of("elmo_c", sizes)
+    rows = output_layers(sizes)
+    if len(columns) > 1:
+        rows = [row for row in rows if row.types == WORDS]
+    print("encoder      output layer     parameters   s a million words   over CONT")
+    for name, column in columns.items():
+        cont = setup_of(config, rows[0], column, corpora[WORDS], streams, processes)
+        first, _ = update_of(cont, config.schedule.base)
+        for row in rows:
+            seconds, ratio, count = compare(
+                first,
+                setup_of(config, row, column, corpora[row.types], streams, processes),
+                row.steps_of_a_word,
+            )
+            print(
+                f"{name:12} {row.name:16} {count / 1e6:8.1f} M {seconds:19.2f} "
+                f"{ratio:11.2f}",
+                flush=True,
+            )
+            gc.collect()
+
+
+def print_batches(
+    config: RunConfig,
+    row: Row,
+    column: Column,
+    corpus: Path,
+    streams: int,
+    gigabytes: float,
+) -> None:
+    """Print streams, doubled until an update takes more than so many gigabytes, each
+    with the peak of memory and the seconds of a million words.
+    """
     wait_without_spinning()
     keep_freed_memory()
-    return measure(setup_of(config, row, column, corpus, streams))
-
-
-def growing_batches(
-    config: RunConfig, row: Row, column: Column, corpus: Path, most: float
-) -> Iterator[tuple[int, float, int]]:
-    """Yield streams, doubled as long as an update takes no more than `most` bytes, its
-    seconds for a million words, and the peak of memory in bytes.
-    """
-    streams = STREAMS
-    while True:
-        # A process of its own, since its peak of memory never falls.
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            started = pool.submit(trial, config, row, column, corpus, streams)
-            try:
-                seconds, peak = started.result()
-            except (RuntimeError, MemoryError) as error:
-                # The system may have ended the process, too.
-                if isinstance(error, BrokenProcessPool) or ran_out_of_memory(error):
-                    return
-                raise
-        if peak > most:
-            return
-        million = 1e6 / (streams * column.window)
-        yield streams, row.steps_of_a_word * million * seconds, peak
+    setup = setup_of(config, row, column, corpus, streams)
+    peak = 0
+    while peak <= 1e9 * gigabytes:
+        # The recorded graphs of the streams before.
+        gc.collect()
+        if accelerator() is not None:
+            torch.cuda.reset_peak_memory_stats()
+        larger = replace(setup, data=replace(setup.data, streams=streams))
+        seconds, peak = measure(larger)
+        seconds *= row.steps_of_a_word * 1e6 / larger.data.words_per_update
+        print(f" {streams}: {peak / 1e9:.2f} GB {seconds:.2f} s;", end="", flush=True)
         streams *= 2
 
 
-def largest_batch(batches: Sequence[tuple[int, float, int]]) -> str:
-    """What is printed of S2: memory of the smallest batch, and the largest one."""
-    if not batches:
-        return "out of memory"
-    streams, seconds, _ = batches[-1]
-    return f"{batches[0][2] / 1e9:.1f} GB; {streams} streams {seconds:.1f} s"
-
-
-def print_table(table: str, processes: Processes) -> None:
-    """Print a line a row: Table 4 or S3 for ELMo's encoder, Table 5 for every encoder
-    at 800K.
+def print_memory(sizes: str, corpora: dict[int, Path]) -> None:
+    """Print a line an output layer: S2. The last streams of a line are more than fit,
+    or the last ones that memory was there for.
     """
-    assert table in ("4", "5", "S3"), "there is no such table"
-    config = twin("elmo_c")
-    rows = output_layers()
-    columns = {"ELMo": Column(config.encoder)}
-    streams = 1 if table == "4" else STREAMS * processes.world_size
-    if table == "5":
-        columns = encoders(config.encoder)
-        rows = [row for row in rows if row.vocabulary in ("", "800K")]
-    most = 1e9 * (float(sys.argv[2]) if sys.argv[2:] else GIGABYTES)
-    tables = {config.data.input_vectors, config.data.target_vectors}
+    config = config_of("elmo_c", sizes)
+    for row in output_layers(sizes):
+        print(f"{row.name:16}", end="", flush=True)
+        column = Column(config.encoder)
+        job = (config, row, column, corpora[row.types], STREAMS, GIGABYTES)
+        # The system may end a process where memory is short.
+        with suppress(BrokenProcessPool, MemoryError, torch.OutOfMemoryError):
+            if accelerator() is not None:
+                print_batches(*job)
+            else:
+                # A process of its own, since its peak of memory never falls.
+                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                    pool.submit(print_batches, *job).result()
+        print(flush=True)
+
+
+def main(processes: Processes) -> None:
+    """Print the tables that are named, for the sizes that are."""
+    tables = sys.argv[1].split(",")
+    sizes = sys.argv[2].split(",") if sys.argv[2:] else ["small"]
     with ExitStack() as stack:
         corpora = {}
-        for types in sorted({TYPES[row.vocabulary] for row in rows}):
-            made_up = made_up_corpus(types, TOKENS, tables=tables)
+        for types in sorted({row.types for row in output_layers("small")}):
+            made_up = made_up_corpus(types, TOKENS, tables={"input", "target"})
             corpora[types] = stack.enter_context(made_up)
-        print(
-            f"encoder      output layer     parameters   s a million words, {streams} "
-            "streams   over CONT   largest batch"
-        )
-        for (name, column), row in product(columns.items(), rows):
-            texts = (corpora[TYPES[""]], corpora[TYPES[row.vocabulary]])
-            seconds, ratio, count = compare(
-                config, (rows[0], row), column, texts, streams, processes
-            )
-            label = f"{row.name}:{row.vocabulary}" if row.vocabulary else row.name
-            print(
-                f"{name:12} {label:16} {count / 1e6:8.1f} M {seconds:19.1f} "
-                f"{ratio:19.2f}",
-                end="   ",
-                flush=True,
-            )
-            if table == "4":
-                batches = growing_batches(config, row, column, texts[1], most)
-                print(largest_batch(list(batches)), end="")
-            print(flush=True)
+        for size, table in product(sizes, tables):
+            streams = 1 if table == "S1" else STREAMS * processes.world_size
+            print(f"{table}, {size} sizes, {streams} streams", flush=True)
+            elmo = {"ELMo": Column(config_of("elmo_c", size).encoder)}
+            columns = encoders(size) if table == "5" else elmo
+            if table == "S2":
+                print_memory(size, corpora)
+            else:
+                print_speeds(size, columns, corpora, streams, processes)
 
 
 if __name__ == "__main__":
     wait_without_spinning()
     keep_freed_memory()
     with connect() as processes_here:
-        print_table(sys.argv[1], processes_here)
+        main(processes_here)
