@@ -15,7 +15,7 @@
 # pieces: `cat OUT*/encoder.tar.* | tar x` makes its metrics and the directory `model`,
 # into which models/english/joined.safetensors is to be copied.
 #
-# CORPUS is an archive without vector tables; ten million words take 11 MB:
+# CORPUS is an archive without vector tables; nine million words take 11 MB:
 #
 #     python -m data_scripts.build_corpus --leave-out dev.txt -- NAME=TEXT… runs/corpus
 #     tar c -C runs corpus | xz --lzma2=preset=6,lc=0,lp=2,pb=2,dict=64MiB >CORPUS
