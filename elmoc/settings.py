@@ -33,8 +33,8 @@ from elmoc.errors import InputError, reading
 T = TypeVar("T")
 
 # The precision of the factors of matrix products; sums and states are float32. `auto`
-# is bf16 where the device multiplies it in hardware, else float32. In `int8`, for
-# inference on a CPU alone, every row of factors has a scale.
+# is what `choose_precision` says. In `int8`, for inference on a CPU alone, every row of
+# factors has a scale.
 Precision = Literal["auto", "float32", "bf16", "int8"]
 
 # Seconds of a unit of time.

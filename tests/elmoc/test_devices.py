@@ -53,22 +53,24 @@ def test_other_names_are_of_no_device(name: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("usable", "compiled", "auto"),
+    ("usable", "compiled", "auto", "packed"),
     [
-        (["amx", "avx512_bf16", "avx512"], ["amx", "avx512_bf16", "avx512"], "bf16"),
-        (["amx", "avx512_bf16", "avx512"], ["avx512_bf16", "avx512"], "bf16"),  # an older compiler
-        (["amx", "avx512_bf16", "avx512"], ["avx512"], "float32"),  # a still older one
-        (["amx", "avx512_bf16", "avx512"], [], "float32"),
-        (["avx512"], ["avx512"], "float32"),
+        (["amx", "avx512_bf16", "avx512"], ["amx", "avx512_bf16", "avx512"], "bf16", "bf16"),
+        (["amx", "avx512_bf16", "avx512"], ["avx512_bf16", "avx512"], "bf16", "int8"),  # an older compiler
+        (["amx", "avx512_bf16", "avx512"], ["avx512"], "float32", "int8"),  # a still older one
+        (["amx", "avx512_bf16", "avx512"], [], "float32", "float32"),
+        (["avx512"], ["avx512"], "float32", "int8"),
+        ([], ["baseline"], "float32", "float32"),
     ],
 )
-def test_auto_takes_bf16_where_kernels_for_its_instructions_are_compiled(
-    usable: list[str], compiled: list[str], auto: str, monkeypatch: pytest.MonkeyPatch
+def test_auto_takes_what_kernels_are_compiled_for(
+    usable: list[str], compiled: list[str], auto: str, packed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "usable_sets", lambda: usable)
     monkeypatch.setattr(devices, "compiled_sets", lambda name: compiled)
     assert choose_precision("auto", CPU) == auto
-    assert choose_precision("float32", CPU) == "float32"
+    assert choose_precision("auto", CPU, packed=True) == packed
+    assert choose_precision("float32", CPU, packed=True) == "float32"
     assert choose_precision("int8", CPU) == "int8"
     with pytest.raises(InputError, match="int8 is for inference on the CPU, not for cuda"):
         choose_precision("int8", torch.device("cuda"))

@@ -126,11 +126,12 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
 
 @pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
 def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_type: str) -> None:
-    elmo = ElmoC(replace(elmo.directory, weight_type=weight_type), elmo.word_vectors)
+    elmo = ElmoC(replace(elmo.directory, weight_type=weight_type), elmo.word_vectors, "auto")
     embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0)
     with torch.no_grad():
         for parameter in embedding.states.parameters():
             parameter.add_(0.05)
+    assert embedding.elmo.precision != "int8"
     embedding.elmo.save_pretrained(tmp_path / "trained")
     back = ElmoC.from_pretrained(tmp_path / "trained", precision="float32")
     assert back.fingerprint == embedding.elmo.fingerprint != elmo.fingerprint
