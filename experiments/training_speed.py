@@ -14,12 +14,11 @@ it runs no kernel.
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -100,14 +99,25 @@ def idle_share(update: Callable[[object], float], batch: object, usual: float) -
     return 1 - busy / 1e6 / usual
 
 
-def compare(config_file: str, streams: int, ways: list[str], corpus: Path) -> None:
-    """Print a line a way of training, with this number of streams."""
-    overrides = [
-        f"data.corpus={corpus}",
-        f"train.streams={streams}",
-        "train.precision=float32",
-    ]
-    setup = set_up(load_config(config_file, overrides))
+def setups(config_file: str, streams: Sequence[int]) -> Iterator[TrainingSetup]:
+    """Yield the training of a config on made-up text with each number of streams."""
+    config = load_config(config_file)
+    tables = {config.data.input_vectors, config.data.target_vectors}
+    tokens = (BATCHES + 1) * max(streams) * (config.train.window + 1)
+    with made_up_corpus(TYPES, max(tokens, 1_000_000), tables=tables) as corpus:
+        for each in streams:
+            overrides = [
+                f"data.corpus={corpus}",
+                f"train.streams={each}",
+                "train.precision=float32",
+            ]
+            yield set_up(load_config(config_file, overrides))
+            # The recorded graphs, which would count in the peak of memory.
+            gc.collect()
+
+
+def compare(setup: TrainingSetup, ways: Sequence[str]) -> None:
+    """Print a line a way of training."""
     device = setup.execution.device
     names = [name for name in ways if WAYS[name][1] == "float32" or has_bf16(device)]
     batches = cycle(first_batches(setup, BATCHES))
@@ -123,7 +133,7 @@ def compare(config_file: str, streams: int, ways: list[str], corpus: Path) -> No
     operations = sum(map(operations_a_word, (setup.encoder, setup.output_layers)))
     sizes = setup.encoder.config.sizes.description
     print(
-        f"{streams} streams × {setup.data.window}, {sizes}, {device}, "
+        f"{setup.data.streams} streams × {setup.data.window}, {sizes}, {device}, "
         f"{torch.get_num_threads()} threads, peak memory "
         f"{peak_memory(device) / 1e9:.2f} GB"
     )
@@ -150,14 +160,8 @@ def main() -> None:
     config_file, *named = sys.argv[1:] or [str(CONFIGS / "elmo_c.toml")]
     streams = [int(each) for each in named if each.isdigit()] or [128]
     ways = [each for each in named if not each.isdigit()] or list(WAYS)
-    config = load_config(config_file)
-    tables = {config.data.input_vectors, config.data.target_vectors}
-    tokens = (BATCHES + 1) * max(streams) * (config.train.window + 1)
-    with made_up_corpus(TYPES, max(tokens, 1_000_000), tables=tables) as corpus:
-        for each in streams:
-            compare(config_file, each, ways, corpus)
-            # The recorded graphs, which would count in the peak of memory.
-            gc.collect()
+    for setup in setups(config_file, streams):
+        compare(setup, ways)
 
 
 if __name__ == "__main__":
