@@ -40,7 +40,7 @@ from elmoc.kernels.matmul import (
     Matmul,
     prepare_input_gradient,
     prepare_linear,
-    weight_gradient_matmul,
+    put_weight_gradient,
 )
 
 
@@ -136,12 +136,11 @@ def fused_recurrence(
     mask = options.dropout_mask
     if mask is not None:
         options = options._replace(dropout_mask=mask.to(accumulated).contiguous())
-    recorded = torch.is_grad_enabled()
     # Triton launches its kernels on the current GPU; autograd's thread, which runs the
     # backward pass, has that set
     with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
         outputs, *after = _FusedLayer.apply(
-            kernels, options, dtype, recorded, inputs, *state, *weights
+            kernels, options, dtype, torch.is_grad_enabled(), inputs, *state, *weights
         )
     return outputs, LSTMState(*after)
 
@@ -209,9 +208,12 @@ class _FusedLayer(torch.autograd.Function):
             # error
             ctx.save_for_backward(*activations, *weights)
             ctx.rest = (kernels, options, both, projection)
-        # a copy: whoever carries the state would keep all the activations in memory
-        last_hidden = joined[time, :, width:].to(cells.dtype, copy=True)
-        return outputs.transpose(0, 1), last_hidden, cells[time % len(cells)].clone()
+        # copies: whoever carries the state would keep all the activations in memory
+        return (
+            outputs.transpose(0, 1),
+            joined[time, :, width:].to(cells.dtype, copy=True),
+            cells[time % len(cells)].clone(),
+        )
 
     @staticmethod
     @once_differentiable
@@ -276,7 +278,7 @@ class _FusedLayer(torch.autograd.Function):
             grads.joined[:, :, :-size].transpose(0, 1),
             grads.joined[0, :, -size:],
             grads.cell,
-            *weight_gradients(weights, activations, grads),
+            *weight_gradients(kernels, weights, activations, grads),
         )
 
 
@@ -302,31 +304,33 @@ def start_forward(
 
 
 def weight_gradients(
-    weights: RecurrenceWeights, activations: Activations, grads: Gradients
+    kernels: StepKernels,
+    weights: RecurrenceWeights,
+    activations: Activations,
+    grads: Gradients,
 ) -> list[Tensor | None]:
     """The gradients of a layer's weights, once the gradients of the gates have taken
     the gates' place.
     """
-    gates = activations.gates
-    # [4C, I + P]
-    of_step = weight_gradient_matmul(
-        gates.flatten(0, 1), activations.joined[: len(gates)].flatten(0, 1)
+    # of W_x, W_h, the bias and W_p
+    outs = [torch.empty_like(weight) for weight in weights[:4]]
+    # of all kernels, those of a CPU alone have a product of their own
+    put = getattr(kernels, "put_weight_gradient", put_weight_gradient)
+    put(
+        activations.gates.flatten(0, 1),
+        activations.joined[:-1].flatten(0, 1),
+        outs[:2],
     )
-    of_projection = weight_gradient_matmul(
-        grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1)
+    put(
+        grads.projected.flatten(0, 1),
+        grads.gated_cells.flatten(0, 1),
+        outs[3:],
     )
-    for tensor in activations:
-        # a second backward pass, which would find other values in it, is an error
-        increment_version(tensor)
-    width = weights.input.shape[1]
-    parts = (of_step[:, :width], of_step[:, width:], grads.bias.sum(0), of_projection)
-    # copied row by row: `Tensor.to` takes three times as long for a part of each row
-    copies = [
-        torch.empty_like(weight).copy_(part)
-        for weight, part in zip(weights[:4], parts, strict=True)
-    ]
+    torch.sum(grads.bias, dim=0, out=outs[2])
+    # a second backward pass, which would find other values in them, is an error
+    increment_version(activations)
     of_norm = [None] * 2 if weights.norm_weight is None else grads.norm.sum(0)
-    return [*copies, *of_norm]
+    return [*outs, *of_norm]
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:

@@ -10,6 +10,12 @@
 
 #include <omp.h>
 
+// Tiles of AMX, which PyTorch multiplies in, are faster.
+#if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
+#include "weight_gradient.h"
+#define HAS_WEIGHT_GRADIENT
+#endif
+
 namespace {
 
 inline float from_bits(uint32_t bits) {
@@ -213,6 +219,16 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
     }
 }
 
+// The gradient of a weight, where there is code for it, as in weight_gradient.h. Returns whether it is made.
+template <typename S>
+bool weight_gradient(const S *grad, const S *inputs, float *first, float *rest, int64_t rows, int64_t n, int64_t k,
+                     int64_t split, int threads) {
+#ifdef HAS_WEIGHT_GRADIENT
+    if constexpr (sizeof(S) == 2) return put_weight_gradient(grad, inputs, first, rest, rows, n, k, split, threads);
+#endif
+    return false;
+}
+
 }  // namespace
 
 // Pointers to the kernels, under names that ctypes finds.
@@ -222,6 +238,7 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
     decltype(&gates_backward<S>) gates_backward_##NAME = gates_backward<S>;         \
     decltype(&output_forward<S>) output_forward_##NAME = output_forward<S>;         \
     decltype(&output_backward<S>) output_backward_##NAME = output_backward<S>;      \
+    decltype(&weight_gradient<S>) weight_gradient_##NAME = weight_gradient<S>;      \
     }
 
 KERNELS(float32, float)

@@ -14,11 +14,16 @@ import torch
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.loading import load_library
 from elmoc.kernels.lstm_step import KERNELS, StepTensors
+from elmoc.kernels.matmul import put_weight_gradient
 
 # The types of `LAYER_ARGUMENTS` in the source: four tensors of the layer; rows, size
 # and stride; two clips and an epsilon; threads.
 _LAYER_ARGUMENTS = (
     [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 3 + [ctypes.c_float] * 3 + [ctypes.c_int]
+)
+# Those of `weight_gradient`: four tensors, four sizes, threads.
+_WEIGHT_GRADIENT_ARGUMENTS = (
+    [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 4 + [ctypes.c_int]
 )
 
 
@@ -36,6 +41,8 @@ class CompiledKernels:
             types = [ctypes.c_void_p] * len(kind._fields) + _LAYER_ARGUMENTS
             form = ctypes.CFUNCTYPE(None, *types)
             self._kernels[kind] = form.in_dll(library, f"{name}_{stored}")
+        form = ctypes.CFUNCTYPE(ctypes.c_bool, *_WEIGHT_GRADIENT_ARGUMENTS)
+        self._weight_gradient: Any = form.in_dll(library, f"weight_gradient_{stored}")
 
     def parts(self, streams: int) -> tuple[int, int]:
         # each thread adds up partial sums of its own
@@ -69,3 +76,21 @@ class CompiledKernels:
             options.norm_epsilon,
             torch.get_num_threads(),
         )
+
+    def put_weight_gradient(
+        self, grad: torch.Tensor, inputs: torch.Tensor, outs: list[torch.Tensor]
+    ) -> None:
+        """See `matmul.put_weight_gradient`, which runs where the library has nothing
+        faster for the type and the processor. There are one or two parts, in float32.
+        """
+        if not self._weight_gradient(
+            grad.data_ptr(),
+            inputs.data_ptr(),
+            outs[0].data_ptr(),
+            outs[-1].data_ptr(),
+            *grad.shape,
+            inputs.shape[1],
+            outs[0].shape[1],
+            torch.get_num_threads(),
+        ):
+            put_weight_gradient(grad, inputs, outs)

@@ -39,24 +39,31 @@ def prepare_input_gradient(weight: Tensor) -> Matmul:
     if weight.device.type == "cpu":
         # rows of Wᵀ lie in the faster order; oneDNN takes twice as long to reorder a
         # view
-        copied = weight.t().contiguous()
-        if weight.dtype == torch.float32:
-            return prepare_linear(copied)
+        weight = weight.t().contiguous().t()
         # in bf16 the packing would take the time that it saves
-        weight = copied.t()
+        if weight.dtype == torch.float32:
+            return prepare_linear(weight.t())
     return lambda x, out: torch.mm(x, weight, out=out)
 
 
-def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:
+def put_weight_gradient(grad: Tensor, inputs: Tensor, outs: list[Tensor]) -> None:
     """The gradient of a linear layer's weight: gᵀ x [N, K] from g [n, N] and x [n, K],
     all rows at once.
 
-    Its memory may be in either order.
+    Args:
+        grad: g.
+        inputs: x.
+        outs: parts of the columns of gᵀ x, in order, which are written.
     """
     if grad.dtype == torch.float32 and uses_onednn(grad):
         # of the two orders, oneDNN is fast in this one alone
-        return _linear(inputs.t().contiguous(), grad.t()).t()
-    return torch.mm(grad.t(), inputs)
+        product = _linear(inputs.t().contiguous(), grad.t()).t()
+    else:
+        product = torch.mm(grad.t(), inputs)
+    parts = product.split([out.shape[1] for out in outs], dim=1)
+    for out, part in zip(outs, parts, strict=True):
+        # row by row: `Tensor.to` takes three times as long for a part of each row
+        out.copy_(part)
 
 
 def uses_onednn(matrix: Tensor) -> bool:
