@@ -108,8 +108,9 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         cells = iter(coreference_cells(prediction, len(example.speakers)))
         lines = [example.document.heading]
         for sentence in example.document.sentences:
-            for row in sentence.rows:
-                lines.append("\t".join([*row[:COREFERENCE], next(cells)]))
+            lines.extend(
+                "\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows
+            )
             lines.append("")
         lines.append("#end document\n")
         return "\n".join(lines)
@@ -129,10 +130,10 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
             else:
                 brackets[start].append((0, -end, f"({number}"))
                 brackets[end].append((1, -start, f"{number})"))
-    cells = []
-    for own in brackets:
-        cells.append("|".join(bracket for _, _, bracket in sorted(own)) or NOTHING)
-    return cells
+    return [
+        "|".join(bracket for _, _, bracket in sorted(own)) or NOTHING
+        for own in brackets
+    ]
 
 
 def _read_document(document: Document) -> CorefDocument:
