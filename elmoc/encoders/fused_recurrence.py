@@ -208,12 +208,9 @@ class _FusedLayer(torch.autograd.Function):
             # error
             ctx.save_for_backward(*activations, *weights)
             ctx.rest = (kernels, options, both, projection)
-        # copies: whoever carries the state would keep all the activations in memory
-        return (
-            outputs.transpose(0, 1),
-            joined[time, :, width:].to(cells.dtype, copy=True),
-            cells[time % len(cells)].clone(),
-        )
+        # a copy: whoever carries the state would keep all the activations in memory
+        last_hidden = joined[time, :, width:].to(cells.dtype, copy=True)
+        return outputs.transpose(0, 1), last_hidden, cells[time % len(cells)].clone()
 
     @staticmethod
     @once_differentiable

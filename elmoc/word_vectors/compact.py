@@ -275,10 +275,8 @@ class CompactVectors(StoredVectors):
         for name, tensor in sorted(self.tensors().items()):
             content = tensor.numpy().reshape(-1).view(np.uint8)
             parts.append(f"{name} {len(content)}".encode())
-            parts.extend(
-                content[start : start + BLOCK_BYTES].tobytes()
-                for start in block_starts(len(content), _BLOCKS)
-            )
+            for start in block_starts(len(content), _BLOCKS):
+                parts.append(content[start : start + BLOCK_BYTES].tobytes())
         return fingerprint(parts)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

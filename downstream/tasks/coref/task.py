@@ -108,9 +108,8 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         cells = iter(coreference_cells(prediction, len(example.speakers)))
         lines = [example.document.heading]
         for sentence in example.document.sentences:
-            lines.extend(
-                "\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows
-            )
+            for row in sentence.rows:
+                lines.append("\t".join([*row[:COREFERENCE], next(cells)]))
             lines.append("")
         lines.append("#end document\n")
         return "\n".join(lines)
@@ -130,10 +129,10 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
             else:
                 brackets[start].append((0, -end, f"({number}"))
                 brackets[end].append((1, -start, f"{number})"))
-    return [
-        "|".join(bracket for _, _, bracket in sorted(own)) or NOTHING
-        for own in brackets
-    ]
+    cells = []
+    for own in brackets:
+        cells.append("|".join(bracket for _, _, bracket in sorted(own)) or NOTHING)
+    return cells
 
 
 def _read_document(document: Document) -> CorefDocument:
