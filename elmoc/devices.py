@@ -92,7 +92,7 @@ def choose_precision(
     Args:
         precision: that was asked for.
         device: where a model computes.
-        packed: whether LSTM layers are read whose weights are stored in 8 bits.
+        packed: whether weights are stored in 8 bits, and kernels run for them.
 
     Raises:
         InputError: there is no such precision, or the device has no instructions for

@@ -92,12 +92,10 @@ class SentenceEncoder:
         self.layers = self.encoder.config.sizes.layers + 1
         self.width = self.encoder.width
         self.asked_precision = precision
-        self.precision = choose_precision(
-            precision,
-            next(self.encoder.parameters()).device,
-            packed=directory.weight_type == "int8"
-            and self.encoder.config.sizes.kind == "lstm",
-        )
+        device = next(self.encoder.parameters()).device
+        one = self.encoder.direction(self.encoder.directions[0]).encoder
+        packed = directory.weight_type == "int8" and one.is_prepared_for("int8")
+        self.precision = choose_precision(precision, device, packed=packed)
         self.subword_pooling = subword_pooling
         self.fingerprint = self.encoder.fingerprint()
         # Weights are packed for the products of inference once, here.

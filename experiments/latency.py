@@ -4,10 +4,11 @@ our model and of Hugging Face models.
     python -m experiments.latency SENTENCES OURS [MODEL…]
 
 SENTENCES has one tokenised sentence a line; OURS is a model directory, each MODEL a
-folder with a Hugging Face model and its tokenizer. Each runs in every precision that it
-has here. They take turns, each turn with up to 1,000 other sentences, spread over the
-file: all in batches of like length, then some one by one, whose words have been met by
-then. Times are of this process alone; dividing words and looking them up is counted.
+folder with a Hugging Face model and its tokenizer. Each runs in float32, in bf16 where
+the processor has it, and ours in int8. They take turns, each turn with up to 1,000
+other sentences, spread over the file: all in batches of like length, then some one by
+one, whose words have been met by then. Times are of this process alone; dividing words
+and looking them up is counted.
 """
 
 import sys

@@ -127,6 +127,10 @@ class Encoder(nn.Module, ABC):
             for _ in range(count)
         ]
 
+    def is_prepared_for(self, precision: Precision) -> bool:
+        """Whether `prepare` has something for a precision."""
+        return False
+
     def prepare(self, precision: Precision) -> PreparedEncoder | None:
         """The encoder prepared for inference in a precision; None where nothing is
         faster than `forward`.

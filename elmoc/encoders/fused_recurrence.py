@@ -309,8 +309,9 @@ def weight_gradients(
     """The gradients of a layer's weights, once the gradients of the gates have taken
     the gates' place.
     """
-    # of W_x, W_h, the bias and W_p
-    outs = [torch.empty_like(weight) for weight in weights[:4]]
+    # of W_x, W_h, the bias and W_p: rows one behind the other, in the type of sums,
+    # however the weights are stored
+    outs = [weights.bias.new_empty(weight.shape) for weight in weights[:4]]
     # of all kernels, those of a CPU alone have a product of their own
     put = getattr(kernels, "put_weight_gradient", put_weight_gradient)
     put(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from elmoc.devices import factor_dtype
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import choose_kernels, fused_recurrence
-from elmoc.encoders.lstm_inference import LstmInference, inference_kernels
+from elmoc.encoders.lstm_inference import Kernel, LstmInference, inference_kernels
 from elmoc.encoders.recurrence import (
     LSTMState,
     Recurrence,
@@ -182,20 +182,27 @@ class LstmStack(Encoder):
             return f"the plain recurrence, because {kernels}"
         return f"the fused recurrence (between its products: {kernels.description})"
 
-    def prepare(self, precision: Precision) -> LstmInference | None:
-        """The compiled kernels of inference, where there are any for the precision and
+    def _inference_kernel(self, precision: Precision) -> Kernel | None:
+        """The compiled kernel of inference, where there is one for the precision and
         the weights are float32 on the CPU.
         """
         weight = next(self.parameters())
         on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-        dtype = factor_dtype(precision)
-        run = inference_kernels(dtype) if self.fast and on_cpu else None
+        return (
+            inference_kernels(factor_dtype(precision)) if self.fast and on_cpu else None
+        )
+
+    def is_prepared_for(self, precision: Precision) -> bool:
+        return self._inference_kernel(precision) is not None
+
+    def prepare(self, precision: Precision) -> LstmInference | None:
+        run = self._inference_kernel(precision)
         if run is None:
             return None
         return LstmInference(
             [(layer.weights(), layer.options()) for layer in self.layers],
             residual=self.residual,
-            dtype=dtype,
+            dtype=factor_dtype(precision),
             run=run,
         )
 

@@ -83,7 +83,7 @@ class CompiledKernels:
         """See `matmul.put_weight_gradient`, which runs where the library has nothing
         faster for the type and the processor. There are one or two parts, in float32.
         """
-        if not self._weight_gradient(
+        if not len(grad) or not self._weight_gradient(
             grad.data_ptr(),
             inputs.data_ptr(),
             outs[0].data_ptr(),

@@ -298,7 +298,9 @@ private:
         const float mean = total(h, [](auto sum, auto x) { return sum + x; }) / size;
         const float squares = total(h, [mean](auto sum, auto x) { return multiply_add(x - mean, x - mean, sum); });
         const float scale = 1.0f / std::sqrt(squares / size + w.epsilon);
-        const auto normal = [mean, scale](auto x, auto w, auto b) { return multiply_add((x - mean) * scale, w, b); };
+        const auto normal = [mean, scale](auto x, auto weight, auto bias) {
+            return multiply_add((x - mean) * scale, weight, bias);
+        };
         int64_t j = 0;
         for (; j + 16 <= w.projection_size; j += 16)
             store(h + j, normal(load(h + j), load(w.norm_weight + j), load(w.norm_bias + j)));

@@ -21,6 +21,7 @@ from elmoc.devices import CPU
 from elmoc.errors import InputError, shortened, warn
 from elmoc.files.arrays import all_finite
 from elmoc.process import leave_threads_of_parent
+from elmoc.word_vectors.coded_rows import rounded_product
 from elmoc.word_vectors.sources import TransformKind, WordVectors
 
 # The least variance of a direction in whitening, relative to the largest. A deviation
@@ -30,7 +31,8 @@ from elmoc.word_vectors.sources import TransformKind, WordVectors
 WHITENING_FLOOR = 1e-5
 # Rows that are in float64 at once: 160 MB at E = 300.
 _BLOCK_ROWS = 1 << 16
-# Bytes of the vectors of words that are kept; a single call may need more.
+# Bytes of what is kept of words, 65,000 types at the paper's size; a single call may
+# need more.
 MOST_BYTES = 256 * 2**20
 # Word types without a vector that are remembered.
 MOST_UNKNOWN = 100_000
@@ -87,7 +89,7 @@ class VectorTransform:
             return raw
         transformed = raw - self.mean
         if self.matrix is not None:
-            transformed = transformed @ self.matrix
+            transformed = rounded_product(transformed, self.matrix)
         transformed[~raw.any(axis=1)] = 0.0
         return transformed
 

@@ -1,5 +1,7 @@
 """The fused recurrence: its outputs, final states and every gradient are the plain one's, whatever runs its kernels."""
 
+from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 
 import pytest
@@ -122,6 +124,23 @@ def encoder_of(*, fast: bool) -> DirectionEncoder:
     sizes = LstmSizes(projection_size=6, cell_size=5, dropout=0.0)
     input_layer = EncoderConfig(sizes, word_vector_size=4).build_input_layer()
     return DirectionEncoder(input_layer, LstmStack(sizes, fast=fast))
+
+
+def test_gradients_do_not_depend_on_how_weights_are_stored() -> None:
+    torch.manual_seed(0)
+    stack, inputs = encoder_of(fast=True).encoder, torch.randn(7, 5, 6)
+
+    def gradients(store: Callable[[Tensor], Tensor], streams: int = 7) -> list[Tensor]:
+        own = deepcopy(stack)
+        for weight in own.parameters():
+            weight.data = store(weight.data) if weight.dim() == 2 else weight.data
+        with torch.autocast("cpu", torch.bfloat16):
+            own(inputs[:streams]).layer_states[-1].float().square().sum().backward()
+        return [weight.grad.float() for weight in own.parameters()]
+
+    for store in (Tensor.bfloat16, lambda weight: weight.t().contiguous().t()):
+        torch.testing.assert_close(gradients(store), gradients(Tensor.clone), atol=0.05, rtol=0.05)
+    assert not any(each.any() for each in gradients(Tensor.clone, streams=0))
 
 
 def test_windows_after_each_other_do_not_disturb_one_another() -> None:
