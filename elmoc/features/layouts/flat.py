@@ -45,9 +45,7 @@ class FlatReader(LayoutReader):
 
 
 class FlatWriter(LayoutWriter):
-    """Writes the `flat` layout; a `ValueError` where the sentences have not as many
-    words as `shape.words` says.
-    """
+    """Writes the `flat` layout; all sentences together have `shape.words` words."""
 
     layout = "flat"
     reader = FlatReader
@@ -79,7 +77,5 @@ class FlatWriter(LayoutWriter):
     def finish(self) -> None:
         if self._block:
             self._write_block()
-        if self._offsets[-1] != self.shape.words:
-            raise ValueError(f"the sentences do not have {self.shape.words} words")
         offsets = np.array(self._offsets, dtype="<i8")
         self.output.file.create_dataset(OFFSETS, data=offsets)
