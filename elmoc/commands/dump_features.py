@@ -45,8 +45,8 @@ class Options(ModelOptions):
         Precision,
         Meta(
             description="type of factors in matrix products; auto is bf16 where the "
-            "hardware has it, and for a CPU kernels are there, and of a packed model on "
-            "most CPUs int8, which is for CPUs alone, faster, and less precise"
+            "hardware has it, and for a CPU kernels are there, and of a packed model "
+            "on most CPUs int8, which is for CPUs alone, faster, and less precise"
         ),
     ] = "auto"
     subword_pooling: Annotated[

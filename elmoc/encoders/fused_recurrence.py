@@ -40,7 +40,6 @@ from elmoc.kernels.matmul import (
     Matmul,
     prepare_input_gradient,
     prepare_linear,
-    put_weight_gradient,
 )
 
 
@@ -312,17 +311,13 @@ def weight_gradients(
     # of W_x, W_h, the bias and W_p: rows one behind the other, in the type of sums,
     # however the weights are stored
     outs = [weights.bias.new_empty(weight.shape) for weight in weights[:4]]
-    # of all kernels, those of a CPU alone have a product of their own
-    put = getattr(kernels, "put_weight_gradient", put_weight_gradient)
-    put(
+    kernels.put_weight_gradient(
         activations.gates.flatten(0, 1),
         activations.joined[:-1].flatten(0, 1),
         outs[:2],
     )
-    put(
-        grads.projected.flatten(0, 1),
-        grads.gated_cells.flatten(0, 1),
-        outs[3:],
+    kernels.put_weight_gradient(
+        grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1), outs[3:]
     )
     torch.sum(grads.bias, dim=0, out=outs[2])
     # a second backward pass, which would find other values in them, is an error

@@ -18,6 +18,7 @@ from elmoc.kernels.lstm_step import (
     OutputForward,
     StepTensors,
 )
+from elmoc.kernels.matmul import put_weight_gradient
 
 COLUMNS = 256  # cells that one program handles at a time
 # The most groups of streams, for the gradients of the norm and of the bias.
@@ -269,6 +270,7 @@ class TritonKernels:
     """
 
     description = "Triton"
+    put_weight_gradient = staticmethod(put_weight_gradient)
 
     def parts(self, streams: int) -> tuple[int, int]:
         return min(streams, NORM_PARTS), min(streams, BIAS_PARTS)

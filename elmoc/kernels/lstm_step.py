@@ -85,7 +85,7 @@ KERNELS: dict[type[StepTensors], str] = {
 
 
 class StepKernels(Protocol):
-    """The four kernels of a step."""
+    """The four kernels of a step, and the product behind the last one."""
 
     description: str  # what runs, as a run's description prints it
 
@@ -106,3 +106,8 @@ class StepKernels(Protocol):
                 device.
             tensors: of the step.
         """
+
+    def put_weight_gradient(
+        self, grad: Tensor, inputs: Tensor, outs: list[Tensor]
+    ) -> None:
+        """See `matmul.put_weight_gradient`, which serves where nothing is faster."""

@@ -39,10 +39,11 @@ def prepare_input_gradient(weight: Tensor) -> Matmul:
     if weight.device.type == "cpu":
         # rows of Wᵀ lie in the faster order; oneDNN takes twice as long to reorder a
         # view
-        weight = weight.t().contiguous().t()
-        # in bf16 the packing would take the time that it saves
+        copied = weight.t().contiguous()
         if weight.dtype == torch.float32:
-            return prepare_linear(weight.t())
+            return prepare_linear(copied)
+        # in bf16 the packing would take the time that it saves
+        weight = copied.t()
     return lambda x, out: torch.mm(x, weight, out=out)
 
 

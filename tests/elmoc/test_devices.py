@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elmoc.devices import accelerator, checked_device, choose_precision, peak_memory
+from elmoc.devices import accelerator, autocast, checked_device, choose_precision, factor_dtype, peak_memory
 from elmoc.errors import InputError
 
 from elmoc import devices
@@ -81,6 +81,9 @@ def test_auto_takes_what_kernels_are_compiled_for(
             choose_precision("bf16", CPU)
     with pytest.raises(InputError, match="'fp8' is not a precision: use auto, float32, bf16, int8"):
         choose_precision("fp8", CPU)
+    for precision, dtype in (("float32", torch.float32), ("bf16", torch.bfloat16)):
+        with autocast(CPU, precision):
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == factor_dtype(precision) == dtype
 
 
 def test_peak_memory_is_in_bytes() -> None:

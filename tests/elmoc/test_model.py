@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from elmoc.errors import InputError
-from elmoc.model import with_encoder
 
 from elmoc import ElmoC, ElmoEmbedding
 
@@ -22,7 +21,7 @@ def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
     with pytest.raises(InputError, match=str(model_path)):
-        with_encoder(model, model.encoder).embed_batch(SENTENCES[:3])
+        ElmoC(model.directory, model.word_vectors).embed_batch(SENTENCES[:3])
 
 
 def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path) -> None:

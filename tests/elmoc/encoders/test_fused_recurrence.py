@@ -23,6 +23,7 @@ CASES = {
     "no dropout": {"mask": False},
     "one step": {"time": 1},
     "one stream": {"batch": 1},
+    "one step of one stream": {"time": 1, "batch": 1},
 }
 
 

@@ -60,8 +60,7 @@ def batch(lengths: list[int]) -> tuple[Tensor, Tensor]:
 def with_rows(most: int, inference: InferenceEncoder) -> InferenceEncoder:
     """It reads so many rows at once, several sentences in each."""
     for prepared in inference._prepared.values():
-        assert isinstance(prepared, LstmInference)
-        prepared.most_rows = most
+        vars(prepared)["most_rows"] = most
     return inference
 
 

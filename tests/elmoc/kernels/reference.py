@@ -3,6 +3,7 @@
 import torch
 from elmoc.encoders.recurrence import RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.lstm_step import KERNELS, GatesBackward, GatesForward, OutputBackward, OutputForward, StepTensors
+from elmoc.kernels.matmul import put_weight_gradient
 from torch import Tensor
 
 
@@ -10,6 +11,7 @@ class ReferenceKernels:
     """The kernels in plain PyTorch."""
 
     description = "PyTorch"
+    put_weight_gradient = staticmethod(put_weight_gradient)
 
     def parts(self, streams: int) -> tuple[int, int]:
         """One: each sum over streams is taken whole."""

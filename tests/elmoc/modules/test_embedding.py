@@ -132,6 +132,8 @@ def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_ty
         for parameter in embedding.states.parameters():
             parameter.add_(0.05)
     assert embedding.elmo.precision != "int8"
+    with pytest.raises(InputError, match="int8 is for inference alone"):
+        ElmoEmbedding(ElmoC(elmo.directory, elmo.word_vectors, "int8"), requires_grad=True)
     embedding.elmo.save_pretrained(tmp_path / "trained")
     back = ElmoC.from_pretrained(tmp_path / "trained", precision="float32")
     assert back.fingerprint == embedding.elmo.fingerprint != elmo.fingerprint
@@ -158,8 +160,3 @@ def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad
     [found], _ = embedding.bfloat16()(SENTENCES)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
-
-
-def test_int8_is_not_trained(model_path: Path) -> None:
-    with pytest.raises(InputError, match="int8 is for inference alone"):
-        ElmoEmbedding(ElmoC.from_pretrained(model_path, precision="int8"), requires_grad=True)
