@@ -180,7 +180,7 @@ def inference_kernels(
     names = {
         torch.float32: "lstm_float32",
         torch.bfloat16: f"lstm_bfloat16{tiles}",
-        torch.int8: "lstm_int8",
+        torch.int8: f"lstm_int8{tiles}",
     }
     return getattr(library, names[dtype])
 

@@ -26,10 +26,15 @@ _AVX512 = _AVX2 | {
 }
 # of processors that multiply bf16, all multiply int8, too
 _BF16 = _AVX512 | {"avx512_bf16": "-mavx512bf16", "avx512_vnni": "-mavx512vnni"}
+_TILES = {
+    "amx_tile": "-mamx-tile",
+    "amx_bf16": "-mamx-bf16",
+    "amx_int8": "-mamx-int8",
+}
 # Highest first: what a processor has to have, as Linux names it, and the compiler's
 # flag for it. Under `baseline` run processors of any kind.
 INSTRUCTION_SETS: dict[str, dict[str, str]] = {
-    "amx": _BF16 | {"amx_tile": "-mamx-tile", "amx_bf16": "-mamx-bf16"},
+    "amx": _BF16 | _TILES,
     "avx512_bf16": _BF16,
     "avx512": _AVX512,
     "avx2": _AVX2,

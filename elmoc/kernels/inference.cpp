@@ -5,13 +5,12 @@
 // S is how the factors of products are stored (float, bfloat16 as its upper 16 bits, or int8 with a scale of each row and
 // column); sums, cell state and what is computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16
 // cells, or 64 of the projection.
-// It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support`
-// says that there is nothing here.
+// It needs AVX-512, or AVX2 and FMA; products in bfloat16 and int8 run on AMX tiles where there are any. Elsewhere
+// `support` says that there is nothing here.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
 #include <omp.h>
@@ -136,8 +135,8 @@ private:
         int64_t first, last;
         own_part(now, first, last);
         for (int64_t row = first; row < last; ++row)
-            put_numbers(Product::factors(gated_factors.start, gated_depth, row), Product::factors(gated.start, cells, row).start,
-                        w.cell_size, gated_depth);
+            put_numbers(Product::factors(gated_factors.start, gated_depth, row),
+                        Product::factors(gated.start, cells, row).start, w.cell_size, gated_depth);
     }
 
     void forget(int64_t row) {
@@ -344,9 +343,9 @@ int run(const Arguments *arguments) {
 
 }  // namespace
 
-// 0: nothing runs here, 1: vectors, 2: products in bfloat16 on tiles, which the system has to allow.
+// 0: nothing runs here, 1: vectors, 2: products in bfloat16 and int8 on tiles, which the system has to allow.
 extern "C" int support() {
-#if defined(__AMX_BF16__) && defined(__linux__)
+#if defined(__AMX_TILE__) && defined(__linux__)
     constexpr long REQUEST = 0x1023, TILES = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     if (syscall(SYS_arch_prctl, REQUEST, TILES) == 0) return 2;
 #endif
@@ -356,8 +355,9 @@ extern "C" int support() {
 extern "C" int lstm_float32(const Arguments *arguments) { return run<float, Vectors<float>>(arguments); }
 extern "C" int lstm_bfloat16(const Arguments *arguments) { return run<bf16, Vectors<bf16>>(arguments); }
 extern "C" int lstm_int8(const Arguments *arguments) { return run<int8_t, ScaledVectors>(arguments); }
-#ifdef __AMX_BF16__
-extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles>(arguments); }
+#ifdef __AMX_TILE__
+extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles<bf16>>(arguments); }
+extern "C" int lstm_int8_tiles(const Arguments *arguments) { return run<int8_t, ScaledTiles>(arguments); }
 #endif
 
 #else

@@ -185,11 +185,17 @@ struct ScaledVectors : Vectors<int8_t> {
     static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
                          Between<float> *) {
         depth -= SCALE<int8_t>;
-        const auto *scales = reinterpret_cast<const float *>(panel + depth * COLUMNS), *corrections = scales + COLUMNS;
+        const int8_t *corrections = panel + depth * COLUMNS + COLUMNS * sizeof(float);
         int32_t integers[ROWS * COLUMNS];
         for (int64_t row = 0; row < rows; ++row)
             std::memcpy(integers + row * COLUMNS, corrections, COLUMNS * sizeof(int32_t));
         Vectors::multiply(a, rows, panel, depth, integers, MADE_LARGER, nullptr);
+        put_scaled(a, rows, panel, depth, integers, sums, add);
+    }
+    // `depth` is without the scales.
+    static void put_scaled(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, const int32_t *integers,
+                           float *sums, bool add) {
+        const auto *scales = reinterpret_cast<const float *>(panel + depth * COLUMNS);
         for (int64_t row = 0; row < rows; ++row) {
             float scale;
             std::memcpy(&scale, a.start + row * a.stride + depth, sizeof scale);
@@ -203,11 +209,17 @@ struct ScaledVectors : Vectors<int8_t> {
     }
 };
 
-#ifdef __AMX_BF16__
+#ifdef __AMX_TILE__
+
+#define TILE_PRODUCT(sum, a, b)                                \
+    if constexpr (sizeof(S) == 1) _tile_dpbssd(sum, a, b); \
+    else _tile_dpbf16ps(sum, a, b)
 
 // In AMX's tiles: 32 rows, whatever the number of rows is; those that are not there are read and written, too.
+template <typename S>
 struct Tiles {
     static constexpr int64_t ROWS = 32;
+    static constexpr int64_t DEPTH = 64 / sizeof(S);  // of a tile
     static void start() {
         struct {
             uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -218,16 +230,19 @@ struct Tiles {
     }
     static void stop() { _tile_release(); }
     // 32 rows lie together, tile by tile.
-    static Factors<bf16> factors(bf16 *memory, int64_t width, int64_t row) {
+    static Factors<S> factors(S *memory, int64_t width, int64_t row) {
         return {memory + row / 32 * 32 * width + row % 32 * 32, 32, 1024};
     }
-    static void multiply(Factors<bf16> a, int64_t rows, const bf16 *panel, int64_t depth, float *sums, bool add,
-                         Between<bf16> *between) {
-        constexpr int64_t row = COLUMNS * int64_t(sizeof(float));
-        const int64_t bytes = a.stride * int64_t(sizeof(bf16)), parts = depth / 16;
+    // `depth` is a multiple of DEPTH.
+    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, Sum<S> *sums, bool add,
+                         Between<Gated<S>> *between) {
+        constexpr int64_t row = COLUMNS * int64_t(sizeof(Sum<S>));
+        // of a gate: where its tiles are, and the way from a row of them to the next
+        constexpr int64_t GATE = sizeof(S) == 1 ? 64 : 512, ROW_BYTES = sizeof(S) == 1 ? 256 : 64;
+        const int64_t bytes = a.stride * int64_t(sizeof(S)), parts = depth / DEPTH * 2;
         int64_t part = 0;
         for (int64_t half = 0; half < 2; ++half) {
-            float *upper_sums = sums + 32 * half, *lower_sums = upper_sums + 16 * COLUMNS;
+            Sum<S> *upper_sums = sums + 32 * half, *lower_sums = upper_sums + 16 * COLUMNS;
             if (add) {
                 _tile_loadd(0, upper_sums, row);
                 _tile_loadd(1, upper_sums + 16, row);
@@ -239,26 +254,47 @@ struct Tiles {
                 _tile_zero(2);
                 _tile_zero(3);
             }
-            const bf16 *weights = panel + 1024 * half, *upper = a.start, *lower = upper + 16 * a.stride;
-            for (int64_t k = 0; k < depth; k += 32, weights += 32 * COLUMNS) {
+            const S *weights = panel + 2 * GATE * half;
+            for (int64_t k = 0; k < depth; k += DEPTH, weights += DEPTH * COLUMNS) {
+                const S *upper = a.from(k).start, *lower = upper + 16 * a.stride;
                 _tile_loadd(4, upper, bytes);
-                _tile_loadd(6, weights, 64);
-                _tile_dpbf16ps(0, 4, 6);
-                _tile_loadd(7, weights + 512, 64);
-                _tile_dpbf16ps(1, 4, 7);
+                _tile_loadd(6, weights, ROW_BYTES);
+                TILE_PRODUCT(0, 4, 6);
+                _tile_loadd(7, weights + GATE, ROW_BYTES);
+                TILE_PRODUCT(1, 4, 7);
                 if (rows > 16) {
                     _tile_loadd(5, lower, bytes);
-                    _tile_dpbf16ps(2, 5, 6);
-                    _tile_dpbf16ps(3, 5, 7);
+                    TILE_PRODUCT(2, 5, 6);
+                    TILE_PRODUCT(3, 5, 7);
                 }
-                upper += a.block_stride;
-                lower += a.block_stride;
                 if (between) between->advance(part++, parts);
             }
             _tile_stored(0, upper_sums, row);
             _tile_stored(1, upper_sums + 16, row);
             _tile_stored(2, lower_sums, row);
             _tile_stored(3, lower_sums + 16, row);
+        }
+    }
+};
+
+// In int8 few rows wait for their weights, which vectors read as fast. They take any depth, too.
+struct ScaledTiles : Tiles<int8_t> {
+    template <typename T>
+    static Factors<T> factors(T *memory, int64_t width, int64_t row) {
+        return ScaledVectors::factors(memory, width, row);
+    }
+    static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
+                         Between<float> *) {
+        const int64_t numbers = depth - SCALE<int8_t>;
+        if (rows > ScaledVectors::ROWS && numbers % DEPTH == 0) {
+            int32_t integers[ROWS * COLUMNS];
+            Tiles::multiply(a, rows, panel, numbers, integers, false, nullptr);
+            return ScaledVectors::put_scaled(a, rows, panel, numbers, integers, sums, add);
+        }
+        for (int64_t row = 0; row < rows; row += ScaledVectors::ROWS) {
+            const Factors<int8_t> some{a.start + row * a.stride, a.stride, a.block_stride};
+            ScaledVectors::multiply(some, std::min(ScaledVectors::ROWS, rows - row), panel, depth, sums + row * COLUMNS, add,
+                                    nullptr);
         }
     }
 };
