@@ -65,6 +65,8 @@ def main() -> None:
         print(f"{path}: {megabytes(path):.1f} MB")
     readers = readers_of(ours, others)
     lines = text.read_text(encoding="utf-8").splitlines()
+    if not any(len(line.split()) >= WORDS for line in lines):
+        sys.exit(f"{text}: no sentence has {WORDS} words")
     step = max(ROUNDS, len(lines) // SENTENCES)
     speeds: dict[str, list[float]] = {name: [] for name in readers}
     seconds: dict[str, list[float]] = {name: [] for name in readers}

@@ -71,8 +71,8 @@ def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
         NoKernelsError: it is not compiled, or cannot be loaded.
     """
     problem = f"{name}.cpp is not compiled"
-    for instructions in compiled_sets(name, highest):
-        library = library_path(SOURCES[name], instructions)
+    if compiled := compiled_sets(name, highest):
+        library = library_path(SOURCES[name], compiled[0])
         try:
             return ctypes.CDLL(str(library))
         except OSError as error:

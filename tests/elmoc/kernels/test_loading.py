@@ -48,8 +48,7 @@ def test_a_name_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="this is no Linux")
 def test_what_linux_says_of_this_processor_is_understood() -> None:
-    has_sse = "sse2" in Path("/proc/cpuinfo").read_text().split()
-    assert ("sse2" in loading._processor()) == has_sse
+    assert ("sse2" in loading._processor()) == ("sse2" in Path("/proc/cpuinfo").read_text().split())
 
 
 @pytest.mark.parametrize("processor", list(PROCESSORS)[2:3], indirect=True)
@@ -76,15 +75,16 @@ def test_a_lower_set_is_loaded_where_the_highest_is_not_compiled(
 def test_what_is_missing_or_damaged_is_said_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = tmp_path / "seven.cpp"
-    source.write_text("")
+    (source := tmp_path / "seven.cpp").write_text("")
     monkeypatch.setattr(loading, "SOURCES", {"seven": source})
     for _ in range(2):
         with pytest.raises(NoKernelsError, match=r"^seven\.cpp is not compiled$"):
             load_library("seven")
     assert capsys.readouterr().err.count("warning: seven.cpp is not compiled: PyTorch computes instead") == 1
     (tmp_path / "compiled").mkdir()
-    damaged = library_path(source, "baseline")
+    library_path(source, "baseline").symlink_to(library_path(SOURCES["cpu"], "baseline"))
+    monkeypatch.setattr(loading, "_processor", lambda: frozenset(AVX2.split()))
+    damaged = library_path(source, "avx2")
     damaged.write_bytes(Path(sys.executable).read_bytes()[:200])
     with pytest.raises(NoKernelsError, match="cannot be loaded"):
         load_library("seven")
