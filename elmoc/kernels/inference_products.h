@@ -284,11 +284,11 @@ struct ScaledTiles : Tiles<int8_t> {
         return ScaledVectors::factors(memory, width, row);
     }
     static void multiply(Factors<int8_t> a, int64_t rows, const int8_t *panel, int64_t depth, float *sums, bool add,
-                         Between<float> *) {
+                         Between<float> *between) {
         const int64_t numbers = depth - SCALE<int8_t>;
         if (rows > ScaledVectors::ROWS && numbers % DEPTH == 0) {
             int32_t integers[ROWS * COLUMNS];
-            Tiles::multiply(a, rows, panel, numbers, integers, false, nullptr);
+            Tiles::multiply(a, rows, panel, numbers, integers, false, between);
             return ScaledVectors::put_scaled(a, rows, panel, numbers, integers, sums, add);
         }
         for (int64_t row = 0; row < rows; row += ScaledVectors::ROWS) {
