@@ -284,7 +284,8 @@ def checked_sentences(sentences: Iterable[Iterable[str]]) -> Iterator[list[str]]
     """Yield the words of each sentence.
 
     Raises:
-        InputError: the words are no list of strings, or more than `MOST_WORDS`.
+        InputError: the words are no list of strings, or more than `MOST_WORDS`; a word
+            is empty, or begins or ends with white space.
     """
     check_level(sentences, 2)
     for number, sentence in enumerate(sentences, 1):
@@ -292,8 +293,8 @@ def checked_sentences(sentences: Iterable[Iterable[str]]) -> Iterator[list[str]]
         check_level(sentence, 1, place)
         words = list(sentence)
         try:
-            # Of all tests for strings the quickest: 5 ns a word.
-            "".join(words)
+            # Of all tests for strings the quickest.
+            line = " ".join(words)
         except TypeError:
             first = [isinstance(word, str) for word in words].index(False)
             raise InputError(
@@ -301,6 +302,14 @@ def checked_sentences(sentences: Iterable[Iterable[str]]) -> Iterator[list[str]]
                 f"{reprlib.repr(words[first])} ({type(words[first]).__name__}), not a "
                 f"string: {_NESTING}"
             ) from None
+        # White space within a word may be meant.
+        if line.split() != words and not all(
+            word and word == word.strip() for word in words
+        ):
+            raise InputError(
+                f"{place}a word of {reprlib.repr(words)} is empty, or begins or ends "
+                "with white space: take that out"
+            )
         if len(words) > MOST_WORDS:
             raise InputError(
                 f"{place}{reprlib.repr(words)} has {len(words):,} words, more than "

@@ -163,7 +163,15 @@ class ScalarMix(nn.Module):
 
         Returns:
             [B, T, D].
+
+        Raises:
+            InputError: there is another number of layers than of weights.
         """
+        if states.shape[1] != len(self.weights):
+            raise InputError(
+                f"{states.shape[1]} layers are mixed by {len(self.weights)} weights: "
+                "give as many"
+            )
         if self.layer_norm:
             if mask is None:
                 mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool)

@@ -115,10 +115,8 @@ def assert_of_equations(
     leaves = [x, *stack.parameters()]
     own, theirs = (torch.autograd.grad(sum((each**3).sum() for each in all_), leaves) for all_ in (found, expected))
     assert len(found) == stack.sizes.layers + 1
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=states, atol=states)
-    for one, other in zip(own, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=gradients, atol=10 * gradients)
+    torch.testing.assert_close(found, expected, rtol=states, atol=states)
+    torch.testing.assert_close(own, theirs, rtol=gradients, atol=10 * gradients)
 
 
 def layer_norm(values: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ from elmoc.text.reader import (
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents
+from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents, row_text
 from elmoc.text.tables import Tables
 
 __all__ = [
@@ -154,15 +154,15 @@ def read_documents(
             for text in whole_files(find_named_files([path]), field):
                 yield from read_documents(text, count=counted)
     else:
-        yield from counted.with_text(_documents_of_items(source, field))
+        texts = enumerate(_texts_of_items(source, field), 1)
+        documents = (row_documents(text, GIVEN, number) for number, text in texts)
+        yield from counted.with_text(chain.from_iterable(documents))
     if count is None:
         counted.tell(name)
 
 
-def _documents_of_items(
-    items: Iterable[Any], field: str | None
-) -> Iterator[TextDocument]:
-    """The documents of an iterable; see `read_documents`."""
+def _texts_of_items(items: Any, field: str | None) -> Iterator[Any]:
+    """The items of an iterable; of rows, what the column of text has."""
     # Iterating over these would give numbers, or names of parts or columns.
     is_other = isinstance(items, Mapping | bytes) or hasattr(items, "columns")
     if is_other or not isinstance(items, Iterable):
@@ -180,12 +180,8 @@ def _documents_of_items(
             if field is None:
                 say(f"{GIVEN}: the text of rows is in the column {chosen!r}")
             field = chosen
-    for number, item in enumerate(chain(beginning, items), 1):
-        value = item.get(field) if isinstance(item, Mapping) else item
-        if isinstance(value, TextDocument):
-            yield value
-        else:
-            yield from row_documents(value, GIVEN, number)
+    for item in chain(beginning, items):
+        yield item.get(field) if isinstance(item, Mapping) else item
 
 
 @contextmanager
@@ -207,11 +203,10 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
             if is_path:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
             else:
-                for document in read_documents(source, field=field):
-                    lines = list(document.lines)
-                    text = lines if document.tokenised else "\n".join(map(str, lines))
+                # Rows without text, too: they count.
+                for text in _texts_of_items(source, field):
                     with reading(GIVEN):
-                        copy.write(msgspec.json.encode({TEXT: text}) + b"\n")
+                        copy.write(msgspec.json.encode({TEXT: row_text(text)}) + b"\n")
         yield Copy(str(path), "standard input" if is_path else GIVEN)
 
 

@@ -7,8 +7,8 @@ The text of a row is one of
     a list of words           a document of one tokenised sentence
     a list of lists of words  a document of tokenised sentences
 
-Empty words are left out. A row in which the text is missing, empty or anything else
-has no text.
+An array may stand for a list. Empty words are left out. A row in which the text is
+missing, empty or anything else has no text.
 """
 
 from abc import abstractmethod
@@ -124,38 +124,51 @@ def row_documents(
     """The documents of the text of a row; one without lines where it has none.
 
     Args:
-        value: the text.
+        value: the text, or a document, which stays as it is.
         name: of the source.
         line: the number of the row.
         unit: what `line` counts.
     """
-    sentences = _sentences(value)
-    if isinstance(value, str) and value.strip():
-        lines = iter([each.rstrip("\r") for each in value.strip("\r\n").split("\n")])
+    if isinstance(value, TextDocument):
+        yield value
+    elif isinstance(text := row_text(value), str):
+        lines = iter([each.rstrip("\r") for each in text.strip("\r\n").split("\n")])
         for first in lines:
             document = list(until_blank(first, zip(repeat(line), lines, strict=False)))
             yield TextDocument(name, document, line=line, unit=unit)
     else:
-        yield TextDocument(name, sentences or (), bool(sentences), line, unit)
+        yield TextDocument(name, text or (), bool(text), line, unit)
 
 
-def _sentences(value: Any) -> list[list[str]]:
-    """The sentences of a list of words, or of lists of words; none of any other
-    value.
+def row_text(value: Any) -> str | Sequence[str | list[str]]:
+    """The text of a row, or of a document, as a string or as sentences, of which there
+    are none where it has no text.
     """
-    is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    is_words = is_list and any(isinstance(each, str) for each in value)
+    if isinstance(value, str):
+        return value if value.strip() else []
+    if isinstance(value, TextDocument):
+        lines = list(value.lines)
+        return lines if value.tokenised else "\n".join(map(str, lines))
+    items = _as_list(value)
+    if not isinstance(items, Sequence):
+        return []
+    is_words = any(isinstance(each, str) for each in items)
     with suppress(msgspec.ValidationError):
         # Tables may have nothing in the place of a word or a sentence.
         found = msgspec.convert(
-            [value] if is_words else value, list[list[str | None] | None]
+            [items] if is_words else list(map(_as_list, items)),
+            list[list[str | None] | None],
         )
         sentences = [[word or "" for word in words or ()] for words in found]
         return sentences if any(map(any, sentences)) else []
     return []
 
 
+def _as_list(value: Any) -> Any:
+    """A value as it is; of an array, as pandas has for lists, its items."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _is_prose(value: Any) -> bool:
     """Whether the value of a column is text, and more than numbers."""
-    sentences = [[value]] if isinstance(value, str) else _sentences(value)
-    return any(map(str.isalpha, "".join(chain.from_iterable(sentences))))
+    return any(map(str.isalpha, "".join(chain.from_iterable(row_text(value)))))

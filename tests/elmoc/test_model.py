@@ -98,6 +98,8 @@ WRONG_WORDS = {
     "a table": (TABLE, "(Table)"),
     "one word in an array": (np.array("The"), "array('The'"),
     "ids": (torch.ones(2, 50), "(Tensor)"),
+    "empty": (["a", ""], "a word of ['a', ''] is empty"),
+    "with the end of a line": (["a", "b\n"], "begins or ends with white space: take that out"),
     "too long": (["a"] * 40_001, "40,001 words, more than 40,000: divide it into sentences"),
 }
 

@@ -30,8 +30,7 @@ def test_the_same_run_on_a_gpu_ends_where_it_ends_on_a_cpu(runs: TinyRuns) -> No
     for left, right in zip(read_metrics(cpu.path, "evaluation"), read_metrics(gpu.path, "evaluation"), strict=True):
         assert left["cosine"] == pytest.approx(right["cosine"], abs=1e-3)
     here, there = ElmoC.from_pretrained(gpu.path), ElmoC.from_pretrained(gpu.path, device="cuda")
-    for left, right in zip(here.embed_batch(SENTENCES), there.embed_batch(SENTENCES), strict=True):
-        torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(here.embed_batch(SENTENCES), there.embed_batch(SENTENCES), atol=1e-4, rtol=1e-4)
 
 
 def test_a_resumed_gpu_run_ends_as_the_run_did(runs: TinyRuns) -> None:
@@ -123,5 +122,4 @@ def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast() -> None:
             outputs, after = run_layer(layer, inputs, state)
         assert {each.dtype for each in (outputs, *after)} == {torch.float32}
         gradients.append(torch.autograd.grad(1e-9 * outputs.sum(), [*layer.parameters()]))  # 0 in float16
-    for ours, theirs in zip(gradients[1], gradients[0], strict=True):
-        torch.testing.assert_close(ours, theirs, atol=0, rtol=1e-4)
+    torch.testing.assert_close(gradients[1], gradients[0], atol=0, rtol=1e-4)

@@ -22,8 +22,7 @@ def test_padded_sentences_give_what_packed_ones_give(dtype: torch.dtype, layers:
     leaves = [x, *lstm.parameters()]
     gradients = [torch.autograd.grad((out * direction).sum(), leaves) for out in (states, plain)]
     torch.testing.assert_close(states, plain)
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
+    torch.testing.assert_close(*gradients, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-5)
 
 
 def plain_coupled(lstm: CoupledLstm, x: Tensor, mask: Tensor) -> Tensor:
@@ -112,5 +111,4 @@ def test_outputs_and_gradients(layers: int, dropout: float, lengths: list[int]) 
             output = slow(packed._replace(data=data))[0].data
         (output * weights).sum().backward()
         results.append([output, *gradients(module, data)])
-    for mine, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(*results)

@@ -65,8 +65,7 @@ def tensors_of(output: EncoderOutput) -> list[Tensor]:
 
 def assert_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:
     assert len(ours) == len(theirs)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, atol=3e-5, rtol=1e-5)
+    torch.testing.assert_close(ours, theirs, atol=3e-5, rtol=1e-5)
 
 
 def test_there_is_a_state_for_each_layer_and_the_lowest_is_what_was_read(kind: str, fast: bool) -> None:
@@ -119,8 +118,7 @@ def test_gradients_in_a_batch_are_those_of_sentences_alone(kind: str, fast: bool
         loss = sum(each.square().sum() for each in output.layer_states)
         for total, gradient in zip(alone, torch.autograd.grad(loss, leaves), strict=True):
             total += gradient
-    for ours, theirs in zip(together, alone, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=2e-4)
+    torch.testing.assert_close(together, alone, atol=2e-4, rtol=2e-4)
 
 
 def test_dropout_masks_are_honoured(kind: str, fast: bool) -> None:

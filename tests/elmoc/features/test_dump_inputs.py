@@ -10,11 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from elmoc.__main__ import main
+from elmoc.errors import InputError
 from elmoc.features.options import MOST_WORDS
 from tests.elmoc.features.sentences import dumped
 
-from elmoc import ElmoC, FeatureFile
+from elmoc import DumpOptions, ElmoC, FeatureFile, dump_features
 from elmoc.modules import LayerStates
 
 Fails = Callable[[int], str]
@@ -25,6 +27,14 @@ def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, 
     found = dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--allow-empty")
     assert [array.shape[1] for array in found] == [2, 1, 0, 2]
     np.testing.assert_allclose(found[3], found[0], atol=1e-5)
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
+    words = [np.array(["a", "b"]), ["c"], [], ["a", "b"]]
+    rows = [{"text": each} for each in words]
+    for number, given in enumerate((words, [[each] for each in words], ["a b", "c", "", "a b"], rows)):
+        dump_features(elmo, [(given, tmp_path / f"{number}.h5")], DumpOptions(allow_empty=True))
+        torch.testing.assert_close([*FeatureFile(tmp_path / f"{number}.h5")], found, rtol=1e-5, atol=1e-5)
+        with pytest.raises(InputError, match="the given texts, line 3 is empty"):
+            dump_features(elmo, [(given, tmp_path / "other.h5")])
 
 
 def test_documents_are_dumped_without_their_blank_lines(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix as Theirs
+from elmoc.errors import InputError
 
 from elmoc.modules import ScalarMix
 
@@ -25,3 +26,5 @@ def test_it_equals_that_of_allennlp(layer_norm: bool) -> None:
     expected.backward(grad)
     torch.testing.assert_close(ours.weights.grad, torch.cat([each.grad for each in theirs.scalar_parameters]))
     torch.testing.assert_close(ours.gamma.grad, theirs.gamma.grad)
+    with pytest.raises(InputError, match="3 layers are mixed by 1 weights"):
+        ScalarMix(1)(states)

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow
 import pytest
 from elmoc.errors import InputError
@@ -119,7 +120,8 @@ def test_folders_and_iterables_give_the_same_documents(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(form(texts))
     assert contents(tmp_path) == as_words(texts) * len(FORMS)
     rows = [{"text": text, "id": 1} for text in texts]
-    for source in (texts, as_words(texts), rows, [*read_documents(rows)]):
+    arrays = [[np.array(words) for words in each] for each in as_words(texts)]
+    for source in (texts, as_words(texts), arrays, rows, [*read_documents(rows)]):
         assert contents(iter(source)) == as_words(texts)
         with rereadable(iter(source)) as path:
             assert contents(path) == contents(path) == as_words(texts)

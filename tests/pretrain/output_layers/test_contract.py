@@ -91,8 +91,7 @@ def test_the_loss_of_a_window_is_the_sum_of_those_of_its_streams(runs: TinyRuns,
         own = slice(stream, stream + 1)
         loss = layer(states[own], first_targets(setup, own))
         found = [total + each for total, each in zip(found, [*loss, *gradients_of(layer, loss)], strict=True)]
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS_AND_EXAMPLE)

@@ -70,7 +70,6 @@ def test_a_batch_is_each_review_by_itself_step_by_step(tmp_path: Path) -> None:
         right += int(expected.argmax()) == review.label
     ours, theirs = probe.loss(reviews), torch.stack(losses).mean()
     weights = list(probe.parameters())
-    for mine, other in zip(*(torch.autograd.grad(loss, weights) for loss in (ours, theirs)), strict=True):
-        torch.testing.assert_close(mine, other, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, weights) for loss in (ours, theirs)), atol=1e-5, rtol=1e-4)
     counts = np.stack([TASK.count(*pair) for pair in zip(reviews, probe.predict(reviews), strict=True)]).sum(axis=0)
     assert TASK.metrics(counts)["accuracy"] == 10 * right
