@@ -20,8 +20,8 @@ class BuildCorpusCommand(CorpusOptions):
     files: Annotated[
         list[str],
         Meta(
-            description="files, .gz files, folders, or quoted globs; NAME=PATH names "
-            "the kind of text, its source; - is standard input",
+            description="files, plain or compressed, folders, or quoted globs; "
+            "NAME=PATH names the kind of text, its source; - is standard input",
             extra={"metavar": "IN"},
         ),
     ]

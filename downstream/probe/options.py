@@ -29,7 +29,7 @@ class ProbeData:
     train: Annotated[
         list[Path],
         Meta(
-            description="training data, plain or .gz",
+            description="training data, plain or compressed",
             extra={"metavar": "FILE"},
         ),
     ] = field(default_factory=list)
