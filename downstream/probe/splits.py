@@ -16,7 +16,7 @@ from downstream.probe.labels import (
 )
 from downstream.probe.task import Task
 from downstream.settings import ReaderOptions
-from elmoc.errors import InputError, say
+from elmoc.errors import InputError, say, warn
 from elmoc.files.checksums import fingerprint
 
 # The seed of the part of the training data that is kept. All runs have the same one, so
@@ -73,7 +73,7 @@ def read_splits(
         counts: dict[str, int] = {}
         examples: list[Any] = []
         for path in paths:
-            if str(path) in counts:
+            if sum(map(path.samefile, paths)) > 1:
                 raise InputError(f"--{name} names {path} twice")
             read = task.read(path, options, training=name == "train")
             # All sentences of the file count, though training may use a part of them.
@@ -108,6 +108,13 @@ def read_splits(
                 labels=labels,
             )
         )
+        if len(splits) > 1 and not set(splits[0].fingerprints).isdisjoint(
+            splits[-1].fingerprints
+        ):
+            warn(
+                f"--{name} has a file of --{splits[0].name}: its score says nothing of "
+                "new text"
+            )
     return splits
 
 

@@ -99,7 +99,6 @@ def _marks_are_text(path: AnyPath, separator: str) -> bool:
     Args:
         path: of the table.
         separator: of its cells.
-        version: its size and its time, by which the answer is kept.
     """
     lines = filter(str.strip, read_lines(path))
     first = next(lines, "")

@@ -24,7 +24,7 @@ TransformKind = Literal["none", "centre", "whiten"]
 TRANSFORMS = get_args(TransformKind)
 # The first line of fastText's and word2vec's text files: number and width of vectors.
 _HEADER = re.compile(r"([0-9]{1,18}) ([0-9]{1,18}) *")
-_NUMBER = re.compile(r"[-+]?\.?\d[-+.\deE]*")
+_NUMBER_OR_NOTHING = re.compile(r"([-+]?\.?\d[-+.\deE]*)?")
 
 
 class WordVectors(Protocol):
@@ -179,9 +179,10 @@ class TextVectors:
         """The word of a line, and its numbers, not yet parsed."""
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # A few words of published files hold spaces. But where everything between the
-        # first and the last E fields is a number, there are more than E numbers.
+        # first and the last E fields is a number, there are more than E numbers; where
+        # it is nothing, there are two spaces.
         _, *more = re.split("[ \t]", fields[0][:MAX_SIZE])
-        is_wider = bool(more) and all(_NUMBER.fullmatch(each) for each in more)
+        is_wider = bool(more) and all(map(_NUMBER_OR_NOTHING.fullmatch, more))
         is_possible = 2 <= self.size <= MAX_SIZE
         if len(fields) <= self.size or is_wider or not is_possible:
             wanted = f"{self.size:,}" if is_possible else f"2 to {MAX_SIZE:,}"

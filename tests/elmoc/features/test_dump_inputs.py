@@ -59,8 +59,7 @@ def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch
     (tmp_path / "in.txt").write_text("a b\nc\n")
     expected = dumped(model_path, tmp_path / "in.txt", tmp_path / "file.h5")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a b\nc\n")))
-    for ours, theirs in zip(dumped(model_path, "-", tmp_path / "pipe.h5"), expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    torch.testing.assert_close(dumped(model_path, "-", tmp_path / "pipe.h5"), expected, rtol=0, atol=0)
     assert not list(tmp_path.glob(".*")), "nothing is left over"
 
 
@@ -140,8 +139,7 @@ def test_documents_that_cannot_be_read(model_path: Path, tmp_path: Path, error_l
     (tmp_path / "in.jsonl").write_text('{"doc_key": "o/k", "sentences": [["x"]]}\n' + line + "\n")
     before = set(tmp_path.iterdir())
     error = error_line(main(["dump-features", str(model_path), str(tmp_path / "in.jsonl"), f"{tmp_path}/f.h5"]))
-    assert "in.jsonl" in error
-    assert "line 2" in error
+    assert "in.jsonl, line 2" in error
     assert set(tmp_path.iterdir()) == before
 
 

@@ -39,6 +39,7 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
         ("the 1 2\ncat 1 1e39\n", 2),
         ("the 1 2\ncat 1 2 3\n", 2),
         ("the 1 2\n1 2 3 4 5\n", 2),
+        ("2 2\nthe  1 2\ncat  1 2\n", 2),
         ("\nthe 1 2\n", 1),
         ("3 0\nthe 1 2\n", None),
         ("3 999999999\nthe 1 2\n", 2),
