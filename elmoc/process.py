@@ -43,15 +43,14 @@ def wait_without_spinning() -> None:
 
 
 def leave_threads_of_parent() -> None:
-    """Have PyTorch compute in one thread where this process was forked; to be called
-    before it computes.
+    """Have PyTorch compute in one thread where this process was forked from one that
+    has loaded it; to be called before it computes.
 
     A forked process has none of its parent's threads, and PyTorch would wait for them
     without end.
     """
-    if os.getpid() != _STARTED_IN:
-        import torch
-
+    torch = sys.modules.get("torch")
+    if torch and os.getpid() != _STARTED_IN:
         torch.set_num_threads(1)
 
 

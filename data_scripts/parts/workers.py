@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
-from elmoc.process import end_with_parent
+from elmoc.process import end_with_parent, leave_threads_of_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,6 +76,7 @@ def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     end_with_parent(parent, signal.SIGKILL)
+    leave_threads_of_parent()
 
 
 def _do(item: Any) -> Any:

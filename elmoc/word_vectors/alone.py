@@ -20,7 +20,6 @@ from torch.nn import functional as F
 
 from elmoc.devices import CPU, autocast
 from elmoc.errors import reading
-from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert
 from elmoc.weights import check_weights, contiguous
 from elmoc.word_vectors.coded_rows import hash_words
@@ -179,7 +178,6 @@ class AloneVectors(StoredVectors):
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""
-        leave_threads_of_parent()
         numbers = torch.from_numpy(self.config.numbers(words))
         # In float32, whatever a user's own autocast says.
         with torch.inference_mode(), autocast(CPU, "float32"):

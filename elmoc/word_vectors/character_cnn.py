@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import CPU, autocast
 from elmoc.errors import InputError, reading
-from elmoc.process import leave_threads_of_parent
 from elmoc.settings import convert
 from elmoc.weights import check_weights
 from elmoc.word_vectors.sources import finite
@@ -287,7 +286,6 @@ class CharacterCnnVectors(StoredVectors):
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
-        leave_threads_of_parent()
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         config = self.record.network
         most = config.max_characters_per_token

@@ -58,27 +58,24 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
 
 
 def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:
-    elmo, threads = ElmoC.from_pretrained(model_path, precision="float32"), torch.get_num_threads()
+    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     sentences = [["The", "cat"] * 60] * 60
     torch.set_num_threads(2)
-    try:
-        expected = elmo.embed_batch(sentences)[0]
-        context = multiprocessing.get_context("fork")
-        queue = context.SimpleQueue()
+    expected = elmo.embed_batch(sentences)[0]
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
 
-        def embed() -> None:
-            queue.put((elmo.embed_batch(sentences)[0].numpy(), torch.get_num_threads()))
+    def embed() -> None:
+        queue.put((elmo.embed_batch(sentences)[0].numpy(), torch.get_num_threads()))
 
-        child = context.Process(target=embed)
-        child.start()
-        child.join(200)
-        child.kill()
-        assert child.exitcode == 0, "it waits for threads that are not there"
-        states, used = queue.get()
-        np.testing.assert_allclose(states, expected.numpy(), atol=1e-5)
-        assert (used, torch.get_num_threads()) == (1, 2)
-    finally:
-        torch.set_num_threads(threads)
+    child = context.Process(target=embed)
+    child.start()
+    child.join(200)
+    child.kill()
+    assert child.exitcode == 0, "it waits for threads that are not there"
+    states, used = queue.get()
+    np.testing.assert_allclose(states, expected.numpy(), atol=1e-5)
+    assert (used, torch.get_num_threads()) == (1, 2)
 
 
 TOKEN = type("Token", (), {"__repr__": lambda self: "The"})()

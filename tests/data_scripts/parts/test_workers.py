@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+import torch
 from data_scripts.parts.workers import parallel_map
 
 
@@ -29,13 +30,16 @@ def test_errors_of_a_worker_are_those_of_the_command() -> None:
         list(parallel_map(end_by_kill, [0, 0, 1, 0], 2))
 
 
-def test_items_may_be_endless() -> None:
+def test_items_may_be_endless_and_workers_compute_without_the_threads_of_the_command() -> None:
+    torch.set_num_threads(2)
+    assert torch.ones(10**6).double().sum() == 10**6
+
     def numbers() -> Iterator[int]:
         for number in count():
             assert number < 100, "it reads on and on before it gives anything"
             yield number
 
-    results = parallel_map(lambda number: number + 1, numbers(), 2)
+    results = parallel_map(lambda number: int(torch.full((10**6,), number).double().mean()) + 1, numbers(), 2)
     assert next(results) == 1
     results.close()
 
