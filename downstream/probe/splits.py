@@ -73,7 +73,7 @@ def read_splits(
         counts: dict[str, int] = {}
         examples: list[Any] = []
         for path in paths:
-            if sum(map(path.samefile, paths)) > 1:
+            if list(map(Path.resolve, paths)).count(path.resolve()) > 1:
                 raise InputError(f"--{name} names {path} twice")
             read = task.read(path, options, training=name == "train")
             # All sentences of the file count, though training may use a part of them.

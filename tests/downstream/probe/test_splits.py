@@ -45,3 +45,5 @@ def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.Ca
     assert split.files == {str(path): len(whole)}
     (distinct,) = read_splits(SST5, {"train": [path]}, Sst5ReaderOptions(subtrees="distinct"), fraction=0.5)
     assert {*distinct.examples} <= {*split.examples}, "phrases of trees left out do not count"
+    with pytest.raises(Exception, match=r"^--train names .*trees\.txt twice$"):
+        read_splits(SST5, {"train": [path, tmp_path / ".." / tmp_path.name / path.name]}, Sst5ReaderOptions())
