@@ -27,6 +27,7 @@ from tests.elmoc.kernels.kinds import avx2_kernels
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background ignores it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores this one
 
 
 @pytest.fixture(autouse=True)
