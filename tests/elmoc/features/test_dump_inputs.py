@@ -29,9 +29,9 @@ def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, 
     np.testing.assert_allclose(found[3], found[0], atol=1e-5)
     elmo = ElmoC.from_pretrained(model_path, precision="float32")
     words = [np.array(["a", "b"]), ["c"], [], ["a", "b"]]
-    for number, given in enumerate((words, [[x] for x in words], ["a b", "c", "", "a b"], [{"text": x} for x in words])):
-        dump_features(elmo, [(given, tmp_path / f"{number}.h5")], DumpOptions(allow_empty=True))
-        torch.testing.assert_close([*FeatureFile(tmp_path / f"{number}.h5")], found, rtol=1e-5, atol=1e-5)
+    for turn, given in enumerate((words, [[x] for x in words], ["a b", "c", "", "a b"], [{"text": x} for x in words])):
+        dump_features(elmo, [(given, tmp_path / f"{turn}.h5")], DumpOptions(allow_empty=True))
+        torch.testing.assert_close([*FeatureFile(tmp_path / f"{turn}.h5")], found, rtol=1e-5, atol=1e-5)
         with pytest.raises(InputError, match="the given texts, line 3 is empty"):
             dump_features(elmo, [(given, tmp_path / "other.h5")])
 
