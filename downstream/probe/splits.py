@@ -95,7 +95,11 @@ def read_splits(
         # Runs that are compared may find a file in different folders.
         fingerprints = [fingerprint([path.read_bytes()]) for path in paths]
         # Scores of the files that are trained on say nothing of new text.
-        same = any(set(each.fingerprints) & set(fingerprints) for each in splits[:1])
+        same = any(
+            set(each.fingerprints) & set(fingerprints)
+            for each in splits
+            if each.name == "train"
+        )
         say(
             f"{name:6} {len(examples):,} {task.unit}{part}, {sum(lengths):,} words"
             f"{', OF THE TRAINING DATA' if same else ''}{shown}"

@@ -154,14 +154,14 @@ def read_documents(
             for text in whole_files(find_named_files([path]), field):
                 yield from read_documents(text, count=counted)
     else:
-        texts = enumerate(_texts_of_items(source, field), 1)
+        texts = enumerate(_texts_of(source, field), 1)
         documents = (row_documents(text, GIVEN, number) for number, text in texts)
         yield from counted.with_text(chain.from_iterable(documents))
     if count is None:
         counted.tell(name)
 
 
-def _texts_of_items(items: Any, field: str | None) -> Iterator[Any]:
+def _texts_of(items: Any, field: str | None) -> Iterator[Any]:
     """The items of an iterable; of rows, what the column of text has."""
     # Iterating over these would give numbers, or names of parts or columns.
     is_other = isinstance(items, Mapping | bytes) or hasattr(items, "columns")
@@ -203,8 +203,10 @@ def rereadable(source: AnySource, *, field: str | None = None) -> Iterator[AnyPa
             if is_path:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
             else:
-                # Rows without text, too: they count.
-                for text in _texts_of_items(source, field):
+                is_part = isinstance(source, TextRange)
+                # Items without text, too: they count.
+                items = read_documents(source) if is_part else _texts_of(source, field)
+                for text in items:
                     with reading(GIVEN):
                         copy.write(msgspec.json.encode({TEXT: row_text(text)}) + b"\n")
         yield Copy(str(path), "standard input" if is_path else GIVEN)

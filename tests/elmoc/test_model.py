@@ -64,8 +64,7 @@ def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path:
     expected = elmo.embed_batch(sentences)[0]
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    make = elmo.embed_batch
-    child = context.Process(target=lambda: queue.put((make(sentences)[0].numpy(), torch.get_num_threads())))
+    child = context.Process(target=lambda: queue.put((elmo.embed_batch(sentences)[0].numpy(), torch.get_num_threads())))
     child.start()
     child.join(200)
     child.kill()

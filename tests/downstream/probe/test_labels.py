@@ -75,7 +75,8 @@ def test_a_saved_probe_tells_labels_that_its_training_lacked(
     options = ProbeOptions(preset="small", seeds=1, settings={"epochs": 1}, save=tmp_path / "saved")
     run_probe("snli", ProbeData(train=[train], dev=[train]), inputs, options)
     said = capsys.readouterr()
-    assert [said.out.count("6 words, OF THE TRAINING DATA: "), *map(said.err.count, ("note:", "warning:"))] == [1, 0, 0]
+    assert said.out.count("6 words, OF THE TRAINING DATA: ") == 1
+    assert not [line for line in said.err.splitlines() if line.startswith(("note", "warning"))]
     options = ProbeOptions(evaluate_only=tmp_path / "saved" / "vectors.seed1")
     run_probe("snli", ProbeData(test=[new]), inputs, options)
     errors = capsys.readouterr().err

@@ -104,6 +104,8 @@ def test_every_form_gives_the_same_documents(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(content)
     for source in (path, str(path), str(path.parent), f"{path.parent}/{name[0]}*", f"novels={path}"):
         assert contents(source) == expected
+    with rereadable(TextRange(path)) as copy:
+        assert contents(copy) == expected
     is_keyed = reader_of(path).has_keys
     names = [document.name for document in read_documents(path)]
     assert names == ([f"d{number}" for number in range(50)] if is_keyed else [str(path)] * 50)
