@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -80,11 +80,6 @@ def build_subwords(options: SubwordOptions) -> None:
             held_out = shards[len(source.train) :]
             learnt.write_merges(partial)
             share = round(words_of(train) / words_of(source.train), 4)
-            settings: dict[str, Any] = {
-                "words": os.path.realpath(options.words),
-                "units": len(split.lexicon),
-                "units_of_a_word": share,
-            }
             finish_corpus(
                 partial,
                 lexicon=split.lexicon,
@@ -92,7 +87,11 @@ def build_subwords(options: SubwordOptions) -> None:
                 train=train,
                 held_out=held_out,
                 sources=source.record.sources,
-                settings=settings,
+                settings={
+                    "words": os.path.realpath(options.words),
+                    "units": len(split.lexicon),
+                    "units_of_a_word": share,
+                },
                 subwords=True,
             )
     types = f"{len(split.lexicon):,} units, {share:.3f} a word; here words are units"

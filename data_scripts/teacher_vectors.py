@@ -234,8 +234,7 @@ def _read_all(teacher: Teacher, items: list[list[int]], folder: Path) -> np.ndar
         f"{len(items):,} words and pieces, at most {human_bytes(size)}; {teacher.about}"
     )
     rows = np.empty((len(items), teacher.size), dtype=np.float16)
-    bar = progress_bar(total=len(items), unit=" words", desc="teacher")
-    with bar:
+    with progress_bar(total=len(items), unit=" words", desc="teacher") as bar:
         for start in range(0, len(order), _PART_WORDS):
             chosen = order[start : start + _PART_WORDS]
             path = folder / f"{start}.npy"

@@ -67,10 +67,13 @@ def write_text(options: TextOptions) -> None:
     total = sum(shard.tokens for shard in shards)
     share = min(1.0, (options.tokens or total) / total)
     written = 0
-    bar = progress_bar(
-        total=round(share * total), unit=" words", unit_scale=True, desc="writing"
-    )
-    with locked(options.target, new=True), bar, open_text(options.target) as file:
+    with (
+        locked(options.target, new=True),
+        progress_bar(
+            total=round(share * total), unit=" words", unit_scale=True, desc="writing"
+        ) as bar,
+        open_text(options.target) as file,
+    ):
         for text, words in sentences(corpus, shards, share):
             file.write(text if written else text.removeprefix("\n"))
             written += words

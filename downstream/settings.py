@@ -137,6 +137,4 @@ def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     Settings that do not concern the kind get their defaults, so that results of word
     vectors alone are the same whatever is done with layer states elsewhere.
     """
-    if not kind.states:
-        return replace(settings, **vars(AS_THEY_ARE))
-    return settings
+    return settings if kind.states else replace(settings, **vars(AS_THEY_ARE))

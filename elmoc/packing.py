@@ -50,6 +50,25 @@ _PIECE_BYTES = 2
 _NGRAM_BYTES = 6
 # Words whose n-grams are counted at once.
 _BLOCK_WORDS = 1 << 14
+# Numbers that one code stands for, at most: of more it says too little.
+_MOST_NUMBERS = 12
+
+
+def code_numbers(size: int) -> list[int]:
+    """The numbers of codes that a vector of E numbers can have, each for 2 to 12 of
+    them.
+
+    Raises:
+        InputError: there is none.
+    """
+    evenly = [number for number in range(1, size // 2 + 1) if size % number == 0]
+    found = [number for number in evenly if size / number <= _MOST_NUMBERS]
+    if not found:
+        raise InputError(
+            f"word vectors of {size} numbers cannot be divided into equal parts of 2 "
+            f"to {_MOST_NUMBERS} numbers, and are not packed"
+        )
+    return found
 
 
 def row_counts(
@@ -70,7 +89,7 @@ def row_counts(
     """
     # Matrix, codebooks and mean, once of words and once of n-grams.
     room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)
-    codes = [number for number in range(1, size // 2 + 1) if size % number == 0]
+    codes = code_numbers(size)
     ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))
     word_codes = min(codes, key=lambda number: abs(number - size * _WORD_CODES))
     ngram_bytes = ngram_codes + _NGRAM_BYTES
@@ -209,19 +228,17 @@ def pack_teacher(
     # Matrix, codebooks and mean, once of words and once of pieces; the tokeniser.
     room -= 2 * (2 * size * (size + ENTRIES) + 4 * size) + len(pieces.tokenizer)
     room -= pieces.composition.nbytes
-    divisors = [number for number in range(1, size // 2 + 1) if size % number == 0]
+    divisors = code_numbers(size)
     codes = min(divisors, key=lambda number: abs(number - size * _WORD_CODES))
     room -= len(pieces.rows) * (codes + _PIECE_BYTES)
     number = min(room // (codes + _WORD_BYTES), len(teacher.hashes))
     if min(number, len(pieces.rows)) < ENTRIES:
         raise InputError("--size is too small for the vectors of the teacher")
-    frequent = np.argsort(-teacher.counts, kind="stable")[:number]
     # Rows are in the order of their hashes.
-    kept = np.sort(frequent)
+    kept = np.sort(np.argsort(-teacher.counts, kind="stable")[:number])
     weights = np.sqrt(np.maximum(teacher.counts[kept], 1))
     rows = code_rows(teacher.rows.vectors(kept), weights, metric, codes)
-    every_piece = np.arange(len(pieces.rows))
-    raw = pieces.rows.vectors(every_piece)
+    raw = pieces.rows.vectors(np.arange(len(pieces.rows)))
     coded = code_rows(raw, np.ones(len(raw)), metric, codes)
     of_pieces = Pieces(pieces.tokenizer, coded, pieces.composition)
     say(f"{number:,} words and {len(raw):,} pieces of {codes} bytes")

@@ -5,11 +5,10 @@ Defaults are overridden by the TOML file, and that by `--set section.key=value`.
 keys and impossible values are errors.
 """
 
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta
 
@@ -313,7 +312,7 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
         InputError: an unknown key or an impossible value, which it names.
     """
     sections = convert(values, dict[str, dict[str, Any]], where=where)
-    types = typing.get_type_hints(RunConfig)
+    types = get_type_hints(RunConfig)
     for section, kinds in KINDS.items():
         kind = sections.setdefault(section, {}).pop("kind", next(iter(kinds)))
         if kind not in list(kinds):

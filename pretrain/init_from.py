@@ -5,7 +5,7 @@ run begins with.
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, reading, say, warn
@@ -123,9 +123,7 @@ def widened(weight: Tensor, scale: float, size: int) -> Tensor:
     """The input projection [P, size] that makes the same of joined vectors as `weight`
     [P, E] of the first of them alone, before they were scaled: the others begin at 0.
     """
-    wider = weight.new_zeros(len(weight), size)
-    wider[:, : weight.shape[1]] = weight / scale
-    return wider
+    return nn.functional.pad(weight / scale, (0, size - weight.shape[1]))
 
 
 def require_same_encoder(

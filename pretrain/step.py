@@ -123,12 +123,11 @@ class TrainStep:
         state = self._state
         group = self._groups[direction]
         optimiser = state.optimisers[direction]
-        encoder = state.encoder.direction(direction).encoder
         # Masks are drawn for all the streams, so that it does not matter which
         # process reads which.
         data = self._setup.data
         share = self._setup.processes.stream_slice(data.streams)
-        drawn = encoder.draw_dropout_masks(
+        drawn = state.encoder.direction(direction).encoder.draw_dropout_masks(
             data.streams, data.window, state.generators[direction]
         )
         masks = [None if mask is None else mask[share] for mask in drawn]

@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import torch
 from torch import Tensor
-from torch.nn import functional
-from torch.optim import Optimizer
 
 from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
@@ -67,7 +65,7 @@ class TrainState(Totals):
 
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
-    optimisers: dict[str, Optimizer]
+    optimisers: dict[str, torch.optim.Optimizer]
     generators: dict[str, torch.Generator]
     recurrent: dict[str, EncoderState | None]
     input_network: InputNetwork | None = None
@@ -124,7 +122,7 @@ class TrainState(Totals):
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
         # by `embedding`: the gradient of indexing depends on the order of threads
-        return functional.embedding(
+        return torch.nn.functional.embedding(
             places, self.input_network(rows, self.generators[direction])
         )
 

@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ if not torch.cuda.is_available():
 
 from data_scripts.build_subwords import SubwordOptions, build_subwords
 from elmoc.corpus import Corpus
+from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 
@@ -28,6 +30,9 @@ from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background ignores it
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores this one
+
+Fails = Callable[[int], str]
+"""What `error_line` gives."""
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +86,20 @@ def model_path(session_model: Path, tmp_path: Path) -> Path:
     return shutil.copytree(session_model, tmp_path / "model")
 
 
+@pytest.fixture
+def elmo(session_model: Path) -> ElmoC:
+    """That model, opened."""
+    return ElmoC.from_pretrained(session_model, precision="float32")
+
+
+@pytest.fixture
+def files_of_at_most() -> Iterator[Callable[[int], None]]:
+    """Given a number of bytes: no file grows beyond it, which every writer meets as it does a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.fixture(params=["processor", "AVX2"])
 def registers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test runs twice: with this processor's kernels of inference, and with those it would have by AVX2 alone."""
@@ -91,7 +110,7 @@ def registers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def error_line(capsys: pytest.CaptureFixture[str]) -> Callable[[int], str]:
+def error_line(capsys: pytest.CaptureFixture[str]) -> Fails:
     """Given the exit status of a command that has to fail: the one line that it has printed as its error."""
 
     def read(status: int) -> str:

@@ -11,6 +11,7 @@ from unicodedata import normalize
 
 import numpy as np
 import torch
+from scipy.special import expit as sigmoid
 from torch import Tensor
 
 from elmoc.encoders import Encoder
@@ -138,10 +139,6 @@ def encode_one(
     `weights` has the parameter names of `DirectionEncoder`; `masks` [P], one a layer, are already divided by the
     keep probability. The state before the first word is zero.
     """
-
-    def sigmoid(values: np.ndarray) -> np.ndarray:
-        return 1 / (1 + np.exp(-values))
-
     projected = [weights["input_projection.weight"] @ x + weights["input_projection.bias"] for x in vectors]
     inputs = [layer_norm(a, weights["input_norm.weight"], weights["input_norm.bias"]) for a in projected]
     states = [np.array(inputs)]
@@ -197,29 +194,6 @@ def plain_windows(
         windows.append([row[start : start + window + 1] for row in rows])
         start += window
     return windows
-
-
-class PlainCosineLoss(NamedTuple):
-    """A loss, what it was taken over, and its gradient with respect to the predictions."""
-
-    loss: float
-    counted: int
-    masked: int
-    gradient: np.ndarray
-
-
-def cosine_loss(predictions: np.ndarray, targets: np.ndarray) -> PlainCosineLoss:
-    """The mean of 1 − cos over the rows [N, E] whose target is not zero."""
-    loss, counted, gradient = 0.0, 0, np.zeros_like(predictions)
-    for row, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
-        if not target.any():
-            continue
-        norm, direction = np.linalg.norm(prediction), target / np.linalg.norm(target)
-        cosine = prediction @ direction / norm
-        loss += 1 - cosine
-        gradient[row] = -(direction - cosine * prediction / norm) / norm
-        counted += 1
-    return PlainCosineLoss(loss / max(counted, 1), counted, len(targets) - counted, gradient / max(counted, 1))
 
 
 def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: int) -> int:

@@ -129,10 +129,12 @@ class NumberedPiece:
         self.folder = folder
         self.tokens = (folder / "ids.bin").stat().st_size // ID_DTYPE.itemsize
         self.counts: dict[str, int] = read_json(folder / "counts.json")
-        ends: list[int] = []
         # An empty file cannot be mapped.
-        if self.tokens:
-            ends += shard_ends(self.ids, self.documents, text.shard_tokens)
+        ends = (
+            shard_ends(self.ids, self.documents, text.shard_tokens)
+            if self.tokens
+            else ()
+        )
         self.shards = [
             PlannedShard(self, start, end, text.held_out)
             for start, end in pairwise([0, *ends])

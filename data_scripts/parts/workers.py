@@ -7,12 +7,14 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import active_children, get_context
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
+from elmoc.errors import InputError
 from elmoc.process import end_with_parent, leave_threads_of_parent
 
 Item = TypeVar("Item")
@@ -58,6 +60,11 @@ def parallel_map(
         while pending:
             yield pending.popleft().result()
             pending.extend(islice(futures, 1))
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a worker process was killed, as the system does where memory runs out: "
+            "the same command with fewer --processes needs less"
+        ) from error
     except KeyboardInterrupt:
         # Training of fastText takes hours, and its process may be the only one that
         # was not interrupted.

@@ -61,9 +61,11 @@ class FeatureStates:
         self.layers = self._file.layers
         self.names = self._file.layer_names
         self.width = self._file.width
-        place = {"file": os.path.realpath(path)}
-        if directory is not None:
-            place = {"directory": str(directory)}
+        place = (
+            {"file": os.path.realpath(path)}
+            if directory is None
+            else {"directory": str(directory)}
+        )
         self.described = self._file.attributes | {"layers": self.names} | place
         # Files of other tools may name a model, too.
         if "word_vectors" not in self.described:

@@ -165,7 +165,7 @@ def _scored(
     """
     name = f"{task.name}.{facts['inputs']}.seed{seed}"
     reported = splits[-1]
-    checkpoint = _checkpoint(options, name, facts | {"seed": seed})
+    checkpoint = _checkpoint(options, name, facts, seed)
     if options.evaluate_only is None:
         # A seed gives the same weights, dropout and order of batches in any run.
         torch.manual_seed(seed)
@@ -212,7 +212,7 @@ def _scored(
         f"{line.examples_per_second[0]:,.0f} {task.unit} a second in training)"
     )
     if options.save is not None:
-        path = options.save / f"{line.inputs}.seed{seed}"
+        path = _saved_path(options.save, facts, seed)
         save_probe(path, probe, vocabulary, splits[0].labels, line)
     if checkpoint is not None:
         checkpoint.path.unlink(missing_ok=True)
@@ -220,17 +220,35 @@ def _scored(
 
 
 def _checkpoint(
-    options: ProbeOptions, name: str, facts: Facts
+    options: ProbeOptions, name: str, facts: Facts, seed: int
 ) -> ProbeCheckpoint | None:
     """The checkpoint of a training that is described by facts; None where no probe is
     kept.
+
+    Raises:
+        InputError: the probe would take the place of another training's.
     """
     if options.save is None:
         return None
+    path = _saved_path(options.save, facts, seed)
+    if (path / RECORD).exists():
+        before = read_probe(path).result
+        now = replace(before, **facts)
+        for fact in ("comparable", "encoder", "word_vectors"):
+            if getattr(before, fact) != getattr(now, fact):
+                raise InputError(
+                    f"{path} is the probe of another training: choose another --save"
+                )
     # Files of data are told apart by their contents, wherever they are.
-    told = json.dumps(facts | {"data": None, "dataset": None}, sort_keys=True)
+    training_facts = facts | {"seed": seed, "data": None, "dataset": None}
+    told = json.dumps(training_facts, sort_keys=True)
     training = fingerprint([told.encode()])
     return ProbeCheckpoint(options.save / f"{name}.checkpoint", training)
+
+
+def _saved_path(folder: Path, facts: Facts, seed: int) -> Path:
+    """Where the probe of a training is kept."""
+    return folder / f"{facts['inputs']}.seed{seed}"
 
 
 def _new_probe(

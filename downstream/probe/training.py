@@ -89,9 +89,7 @@ def train_probe(
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
-    history = _History()
-    if checkpoint is not None:
-        history = _gone_on(checkpoint, probe, optimiser, generator)
+    history = _gone_on(checkpoint, probe, optimiser, generator)
     with progress_bar(
         total=settings.epochs * count,
         initial=len(history.epochs) * count,
@@ -178,14 +176,14 @@ class _History:
 
 
 def _gone_on(
-    checkpoint: ProbeCheckpoint,
+    checkpoint: ProbeCheckpoint | None,
     probe: Probe[Any, Any],
     optimiser: "_Optimiser",
     generator: np.random.Generator,
 ) -> _History:
     """What the training has done before; the others are put where it stopped."""
-    state = checkpoint.read()
-    if state is None:
+    state = None if checkpoint is None else checkpoint.read()
+    if checkpoint is None or state is None:
         return _History()
     with reading(checkpoint.path):
         probe.load_state_dict(state["probe"])

@@ -21,7 +21,7 @@ from elmoc.files.writing import atomic_path, locked
 LOCK_SECONDS = 60.0
 Facts = dict[str, Any]
 # Facts of a feature file in which layer states of one model, dumped in one way, agree.
-OF_MODEL = ("model", "settings", "word_vectors", "layers", "pooling")
+OF_MODEL = ("model", "settings", "word_vectors", "layers", "pooling", "precision")
 # A file of another tool does not say all that its states depend on.
 OF_FILE = ("file", "file_size", "file_time")
 # Settings of layer states belong to the encoder: rows that differ in them share the

@@ -151,22 +151,23 @@ def _arrange(results: Sequence[Result], resamples: int) -> list[Row]:
             ]
             found = {key[0]: known[key] for key in keys if key in known}
             resampled = _resampled(found, resamples)
-            row = Row(
-                results=found,
-                resampled=resampled,
-                # Over word vectors alone, where they were run.
-                gains={
-                    kind: Gain(
-                        result.mean - found["vectors"].mean,
-                        np.round(resampled[kind] - resampled["vectors"], _DECIMALS),
-                    )
-                    for kind, result in found.items()
-                    if kind != "vectors" and "vectors" in found
-                },
-                encoder=encoders.get(encoder, NONE),
-                word_vectors=vectors.get(table, NONE),
+            rows.append(
+                Row(
+                    results=found,
+                    resampled=resampled,
+                    # Over word vectors alone, where they were run.
+                    gains={
+                        kind: Gain(
+                            result.mean - found["vectors"].mean,
+                            np.round(resampled[kind] - resampled["vectors"], _DECIMALS),
+                        )
+                        for kind, result in found.items()
+                        if kind != "vectors" and "vectors" in found
+                    },
+                    encoder=encoders.get(encoder, NONE),
+                    word_vectors=vectors.get(table, NONE),
+                )
             )
-            rows.append(row)
     return rows
 
 

@@ -153,9 +153,8 @@ def read_suite(
         raise InputError(f"{path}: two probes of one task have the same name")
     if not probes:
         raise InputError(f"{path} has no probes")
-    origins = suite.vectors if isinstance(suite.vectors, list) else [suite.vectors]
     # Files are named from the folder of the suite file.
-    vectors = [origin_in(path.parent, each) for each in origins]
+    vectors = [origin_in(path.parent, each) for each in _listed(suite.vectors)]
     return SuitePlan(path.stem, vectors, probes)
 
 
@@ -182,7 +181,9 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
         task=task,
         name=entry.name,
         files={
-            split: _listed(names, folder) for split, names in files.items() if names
+            split: list(map(folder.joinpath, _listed(names)))
+            for split, names in files.items()
+            if names
         },
         preset=entry.preset,
         reader=with_changes(task.reader, reader, name=str),
@@ -191,7 +192,6 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     )
 
 
-def _listed(names: Files, folder: Path) -> list[Path]:
-    """Paths that a suite file gives as one name or a list of names."""
-    listed = [names] if isinstance(names, str) else names
-    return [folder / name for name in listed]
+def _listed(names: Files) -> list[str]:
+    """What a suite file gives as one name or a list of names."""
+    return [names] if isinstance(names, str) else names

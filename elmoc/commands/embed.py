@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -123,14 +124,12 @@ def _texts(options: Options, count: "RowCount") -> Iterator[tuple[int, str]]:
         files = whole_files(find_named_files([source]), options.field)
         # Text may be raw here, but no columns, and no other JSON than lines.
         check_tokenised(files, warn=False)
-        documents = (
-            each for file in files for each in read_documents(file, count=count)
-        )
-        # A text of a row in which there are blank lines is several documents.
-        places = groupby(documents, key=lambda each: (each.name, each.line))
-        for (_, number), parts in places:
-            lines = (as_text(line) for each in parts for line in each.lines)
-            text = "\n".join(lines).strip()
-            # Plain text may have several blank lines; a row here is never empty.
-            if text:
-                yield number, text
+        for file in files:
+            documents = read_documents(file, count=count)
+            # A text of a row in which there are blank lines is several documents.
+            for number, parts in groupby(documents, key=attrgetter("line")):
+                lines = (as_text(line) for each in parts for line in each.lines)
+                text = "\n".join(lines).strip()
+                # Plain text may have several blank lines; a row here is never empty.
+                if text:
+                    yield number, text

@@ -197,9 +197,8 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
         Raises:
             InputError: a sentence is damaged or unlike its map; it is named.
         """
-        sentences = range(len(self))
         for index in progress_bar(
-            iterable=sentences, desc="  check", delay=2, leave=False
+            iterable=range(len(self)), desc="  check", delay=2, leave=False
         ):
             self._require_sound(index, self.view(index))
         for text, index in self.sentence_map.items() if self.has_map else ():

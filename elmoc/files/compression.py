@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any
 
 from elmoc.errors import InputError
@@ -20,14 +21,26 @@ def _open_zstd(path: AnyPath) -> IO[bytes]:
     return io.BufferedReader(pyarrow.input_stream(os.fspath(path), compression="zstd"))
 
 
+def _open_streams(opener: Callable[[AnyPath], Any], path: AnyPath) -> IO[bytes]:
+    """Open a file of one or several bzip2 or xz streams.
+
+    The modules take what they cannot read behind the first stream for something else,
+    and leave it out: where a later stream was damaged, all that follows would be lost.
+    """
+    file = opener(path)
+    # No error is the end of the file.
+    file._buffer.raw._trailing_error = ()
+    return file
+
+
 Opener = Callable[[AnyPath], IO[bytes]]
 # How compressed files begin, whatever they are called: what opens them, and the names
 # of those that are not read.
 _BEGINNINGS: dict[bytes, Any] = {
     b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-    b"]\0\0": lzma.open,
+    b"BZh": partial(_open_streams, bz2.open),
+    b"\xfd7zXZ": partial(_open_streams, lzma.open),
+    b"]\0\0": partial(_open_streams, lzma.open),
     b"\x28\xb5\x2f\xfd": _open_zstd,
     # `pzstd` writes the sizes of its frames first.
     b"\x50\x2a\x4d\x18": _open_zstd,

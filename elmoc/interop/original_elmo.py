@@ -360,6 +360,11 @@ def export_original_elmo(
             "pretrain/configs/elmo.toml"
         )
     network = stored.record.network
+    if network.projection and network.filter_count == sizes.projection_size:
+        raise InputError(
+            f"{model_path} projects {network.filter_count} filters to as many numbers: "
+            "bilm-tf would leave out the projection"
+        )
     ours = {**stored.weights, **model.encoder.weights()}
     # HDF5's library does not survive a full disk, so the file is made in memory.
     content = io.BytesIO()

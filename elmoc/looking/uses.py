@@ -123,7 +123,6 @@ def use_vectors(
     """
     selects = [elmo.choose_layers(layer).select for layer in layers]
     sentences = elmo.embed_sentences(use.tokens for use in uses)
-    places = []
     with progress_bar(
         iterable=sentences,
         total=len(uses),
@@ -132,9 +131,10 @@ def use_vectors(
         leave=False,
         delay=2,
     ) as found:
-        for use, each in zip(uses, found, strict=True):
-            # A copy: the other words of the sentence are not kept.
-            places.append(each[:, use.position].clone())
+        # Copies: the other words of the sentences are not kept.
+        places = [
+            each[:, use.position].clone() for use, each in zip(uses, found, strict=True)
+        ]
     # [L + 1, n, 2P]
     states = torch.stack(places, dim=1)
     return [

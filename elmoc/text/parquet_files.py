@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from elmoc.errors import InputError, reading
@@ -21,6 +22,20 @@ class ParquetFiles(RowReader):
     def takes(self, path: AnyPath) -> bool:
         """See `TextReader`."""
         return first_bytes(path, 4) == PARQUET or str(path).endswith(".parquet")
+
+    def text_bytes(self, path: AnyPath) -> int:
+        """See `TextReader`: of its columns of strings, before they are compressed. The
+        numbers of an embedding beside a text are none.
+        """
+        from pyarrow import parquet
+
+        groups = parquet.read_metadata(os.fspath(path)).to_dict()["row_groups"]
+        columns = chain.from_iterable(group["columns"] for group in groups)
+        return sum(
+            column["total_uncompressed_size"]
+            for column in columns
+            if column["physical_type"] == "BYTE_ARRAY"
+        )
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """See `RowReader`."""

@@ -147,8 +147,9 @@ def _next_seen(characters: Sequence[_Character], place: int, wanted: str = "") -
     """The first place from this one on whose character the tokenizer does not leave
     out, or is the one that is wanted.
     """
-    while place < len(characters):
-        if characters[place].straight or characters[place].raw == wanted:
-            break
-        place += 1
-    return place
+    seen = (
+        index
+        for index in range(place, len(characters))
+        if characters[index].straight or characters[index].raw == wanted
+    )
+    return next(seen, len(characters))

@@ -11,6 +11,7 @@ An array may stand for a list. Empty words are left out. A row in which the text
 missing, empty or anything else has no text.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ from elmoc.text.reader import (
 SAMPLE_ROWS = 100
 # The column that is taken where there are several.
 TEXT = "text"
+# In the place of a word: some words hold a blank, but no four of them.
+_SENTENCE = re.compile(r"\S(\s+\S+){4}")
 # A word of a tokenised sentence.
 Word = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -137,6 +140,12 @@ def row_documents(
             document = list(until_blank(first, zip(repeat(line), lines, strict=False)))
             yield TextDocument(name, document, line=line, unit=unit)
     else:
+        for word in filter(_SENTENCE.search, chain.from_iterable(text)):
+            raise InputError(
+                f"{name}, {unit} {line}: a list of strings is a sentence, and "
+                f"{shortened(word)!r} is no word: give text as one string, or "
+                "sentences as lists of words"
+            )
         yield TextDocument(name, text or (), bool(text), line, unit)
 
 
@@ -145,7 +154,8 @@ def row_text(value: Any) -> str | Sequence[str | list[str]]:
     are none where it has no text.
     """
     if isinstance(value, str):
-        return value if value.strip() else []
+        # NumPy's strings are none for JSON.
+        return str(value) if value.strip() else []
     if isinstance(value, TextDocument):
         lines = list(value.lines)
         return lines if value.tokenised else "\n".join(map(str, lines))
@@ -159,7 +169,7 @@ def row_text(value: Any) -> str | Sequence[str | list[str]]:
             [items] if is_words else list(map(_as_list, items)),
             list[list[str | None] | None],
         )
-        sentences = [[word or "" for word in words or ()] for words in found]
+        sentences = [[str(word or "") for word in words or ()] for words in found]
         return sentences if any(map(any, sentences)) else []
     return []
 

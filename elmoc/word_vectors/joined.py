@@ -114,9 +114,10 @@ class JoinedVectors(StoredVectors):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the fingerprints and scales of all parts."""
-        named = zip(self.parts, self.scales, strict=True)
-        names = [f"{part.fingerprint} {scale!r}".encode() for part, scale in named]
-        return fingerprint(names)
+        return fingerprint(
+            f"{part.fingerprint} {scale!r}".encode()
+            for part, scale in zip(self.parts, self.scales, strict=True)
+        )
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""

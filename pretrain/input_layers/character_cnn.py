@@ -51,8 +51,8 @@ class CharacterNetwork(InputNetwork):
 
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()
-        network = CharacterCnn(config)
-        self.network = network
+        self.record = CharacterCnnRecord(config, UTF8)
+        self.network = network = CharacterCnn(config)
         network.characters.weight.requires_grad_()
         nn.init.uniform_(network.characters.weight, -1, 1)
         for convolution in network.convolutions:
@@ -74,12 +74,10 @@ class CharacterNetwork(InputNetwork):
         return self.network(characters).float()
 
     def stored(self) -> CharacterCnnVectors:
-        record = CharacterCnnRecord(self.network.config, UTF8)
-        return CharacterCnnVectors(record, contiguous(self.network.state_dict()))
+        return CharacterCnnVectors(self.record, contiguous(self.network.state_dict()))
 
     def load(self, stored: CharacterCnnVectors) -> None:
-        record = CharacterCnnRecord(self.network.config, UTF8)
-        require_same(self.title, record, stored.record)
+        require_same(self.title, self.record, stored.record)
         self.network.load_state_dict(stored.weights)
 
 

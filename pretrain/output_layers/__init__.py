@@ -69,10 +69,9 @@ class Candidates(NamedTuple):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Candidates":
         """The candidates with a function of each of their tensors."""
-        changed: list[Any] = [
+        return Candidates._make(
             function(value) if isinstance(value, Tensor) else value for value in self
-        ]
-        return Candidates._make(changed)
+        )
 
 
 class Targets(NamedTuple):

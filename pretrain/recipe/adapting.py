@@ -2,6 +2,7 @@
 vectors does it take over from the model that it goes on from?
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ def material_of_model(
     packed = model.training.get("packed", {})
     own = (source.fingerprint, packed.get("word_vectors_fingerprint"))
     same = targets.fingerprint in own
-    is_here = is_random(targets.origin) or Path(targets.origin).exists()
+    # A shared model has the bare name of a file, which others may have, too.
+    has_path = os.path.isabs(targets.origin) and os.path.exists(targets.origin)
+    is_here = is_random(targets.origin) or has_path
     if packed and not same and not is_here:
         say(f"its targets, {targets.origin}, are not here: its word vectors take over")
         same = True
@@ -110,9 +113,11 @@ def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str
     """
     if options.general is not None:
         return None if options.general == "none" else options.general
-    # The corpus may be away once its sample is written.
+    # A shared model has the bare name of its corpus, which others may have, too. The
+    # corpus may be away once its sample is written.
     record = Path(trained_on, "corpus.json")
-    is_there = record.exists() or (output / GENERAL_TEXT).exists()
+    has_path = record.is_absolute() and record.exists()
+    is_there = has_path or (output / GENERAL_TEXT).exists()
     missing = f"none, since {trained_on} is not here (general names another)"
     say(f"general text: {trained_on if is_there else missing}")
     return trained_on if is_there else None

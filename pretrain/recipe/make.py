@@ -2,24 +2,23 @@
 which settings is it trained?
 """
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.devices import accelerator
-from elmoc.errors import InputError, quiet, say
+from elmoc.errors import InputError, quiet, say, warn
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_directory, locked
 from elmoc.jobs import run_job
 from elmoc.settings import checked, convert, parse_duration
-from elmoc.text.documents import (
-    estimate_text_bytes,
-    reader_of,
-    whole_files,
-)
+from elmoc.text.documents import read_documents, whole_files
 from elmoc.text.named_files import find_named_files
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.config import CONFIGS, differences, load_config
@@ -41,9 +40,6 @@ from pretrain.trained_run import TrainedRun, train_encoder
 # take 100 minutes.
 SMALL_FROM_WORDS = 10_000_000
 SMALL_FROM_SECONDS = 2 * 3600
-# The words of text are estimated by the bytes a word takes at its beginning: 5 in
-# English, 12 in Russian.
-SAMPLE_CHARACTERS = 1_000_000
 # An epoch has at least this number of updates: of a small text fewer streams are read
 # at once.
 UPDATES_AT_LEAST = 40
@@ -269,36 +265,37 @@ class Recipe:
                     f"{self._output} was begun with another {', '.join(differing)}: "
                     "choose another one"
                 )
+        warn_of_newer(self._material.texts, self._corpus)
         write_json(self.record, asdict(now))
 
     def _suitable_config(self) -> str:
         """The config that suits the text and the time; says which."""
-        words = self._words()
+        words = self._words(SMALL_FROM_WORDS)
         limit = self._options.max_time
         has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
         # A GPU is fast enough for its config in any time.
         fits = {"gpu.toml": accelerator() is not None, "small.toml": has_time}
         large = next((name for name, does in fits.items() if does), "fast.toml")
-        name = large if words >= SMALL_FROM_WORDS else "fast.toml"
+        is_large = words >= SMALL_FROM_WORDS
+        name = large if is_large else "fast.toml"
         say(
-            f"config: {name}, for about {words / 1e6:,.1f} million words and "
-            f"{limit or 'no limit of time'} (config names another)"
+            f"config: {name}, for {words / 1e6:,.1f} million words"
+            f"{' or more' if is_large else ''} and {limit or 'no limit of time'} "
+            "(config names another)"
         )
         return str(CONFIGS / name)
 
-    def _words(self) -> int:
-        """About how many words the text has, by the bytes that a word takes at its
-        beginning.
-        """
+    def _words(self, most: int | None = None) -> int:
+        """How many words the text has, as blanks divide it, up to `most`."""
         if self._given:
             return self._given.train_tokens
-        files = list(find_named_files(self._text))
         with quiet():
-            text = whole_files(files, self._options.field)[0]
-            lines = reader_of(text.path).sample(text, SAMPLE_CHARACTERS)
-        start = "\n".join(lines)
-        total = estimate_text_bytes(files)
-        return total * len(start.split()) // max(1, len(start.encode()))
+            files = list(find_named_files(self._text))
+            texts = whole_files(files, self._options.field)
+            documents = chain.from_iterable(map(read_documents, texts))
+            sentences = chain.from_iterable(each.sentences() for each in documents)
+            words = chain.from_iterable(sentences)
+            return sum(1 for _ in islice(words, most))
 
     def steps(self) -> list[Step]:
         """The steps in their order. Other rooms' commands are processes of their own,
@@ -367,10 +364,13 @@ class Recipe:
         if general is None:
             return []
         share = self._options.general_share / (1 - self._options.general_share)
+        # Once the sample is there, nothing need be counted.
+        is_there = (self._output / GENERAL_TEXT).exists()
+        words = 0 if is_there else self._words()
         text: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_TEXT,
-            "tokens": max(1, round(share * self._words())),
+            "tokens": max(1, round(share * words)),
         }
         held_out: dict[str, Any] = {
             "corpus": general,
@@ -394,6 +394,19 @@ class Recipe:
             init_from=self._options.init_from, max_time=self._options.max_time
         )
         return train_encoder(config, self._output, options)
+
+
+def warn_of_newer(texts: Sequence[str], corpus: Path) -> None:
+    """Warn of text that has changed since a corpus was made of it, which stays."""
+    # There may be no corpus yet, or no text any more.
+    with suppress(InputError, OSError):
+        made = os.path.getmtime(corpus / "corpus.json")
+        newest = max(find_named_files(texts), key=os.path.getmtime)
+        if os.path.getmtime(newest) > made:
+            warn(
+                f"{newest} is newer than {corpus}, which was made of it and stays as "
+                "it is: choose another directory to read it again"
+            )
 
 
 def link_corpus(given: Path, corpus: Path) -> None:

@@ -49,7 +49,9 @@ class Recorder:
         self._saved_seconds = state.seconds
         # The updates since the last line of the log, and their seconds, as far as this
         # process made them.
-        self._steps: list[dict[str, DirectionStep]] = []
+        self._steps: list[dict[str, DirectionStep]] = (
+            [] if resumed is None else list(resumed.unlogged)
+        )
         self._seconds: list[float] = []
         if not setup.processes.is_rank0:
             return
@@ -60,11 +62,9 @@ class Recorder:
             candidates=setup.config.evaluation.candidates,
             device=setup.execution.device,
         )
-        log_bytes = 0
-        if resumed is not None:
-            log_bytes = resumed.metrics_bytes
-            self._steps += resumed.unlogged
-        self._log = MetricsLog(run.metrics, size=log_bytes)
+        self._log = MetricsLog(
+            run.metrics, size=0 if resumed is None else resumed.metrics_bytes
+        )
         self._board = None
         if setup.config.log.tensorboard:
             # Of an extra.

@@ -1,9 +1,7 @@
 """Small corpora that several tests of the data scripts read."""
 
 import random
-import resource
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,11 +31,3 @@ def small_corpus(_corpus_of_small_text: Path, tmp_path: Path) -> Corpus:
     """A corpus directory of `small_text`, fresh for every test."""
     shutil.copytree(_corpus_of_small_text, tmp_path / "corpus")
     return Corpus(tmp_path / "corpus")
-
-
-@pytest.fixture
-def files_of_at_most() -> Iterator[Callable[[int], None]]:
-    """Given a number of bytes: no file grows beyond it, which every writer meets as it does a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)

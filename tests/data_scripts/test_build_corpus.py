@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
@@ -14,13 +13,12 @@ import pytest
 from data_scripts.build_corpus import main
 from data_scripts.parts.shards import default_shard_tokens
 from elmoc.corpus import Corpus
+from tests.conftest import Fails
 from tests.references import plain_corpus, plain_overlap
 
 from data_scripts import corpus as module
 from data_scripts.parts import pieces as parts
 from data_scripts.parts import shards
-
-Fails = Callable[[int], str]
 
 
 @pytest.fixture

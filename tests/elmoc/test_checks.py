@@ -1,7 +1,6 @@
 """Checks: sound directories pass, damage anywhere in a file is found and named, and what has no checksum is said."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +14,10 @@ from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.fasttext import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.stored import LexiconVectors
+from tests.conftest import Fails
 from tests.elmoc.features.sentences import write_lines
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
-
-Fails = Callable[[int], str]
 
 
 @pytest.fixture

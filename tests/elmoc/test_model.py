@@ -31,16 +31,14 @@ def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path)
         assert (other.identity == one.identity) == (name == "dropout"), "dropout is for training alone"
 
 
-def test_progress_is_told_of_every_word(model_path: Path) -> None:
+def test_progress_is_told_of_every_word(elmo: ElmoC) -> None:
     counted: list[int] = []
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     assert elmo.embed_batch([], progress=counted.append) == counted == []
     elmo.embed_batch([["w"] * 23, ["cat"]], batch_words=4, progress=counted.append)
     assert counted == [23, 1]
 
 
-def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
+def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(elmo: ElmoC) -> None:
     asked: list[str] = []
     lookup = elmo.word_vectors.lookup
 
@@ -57,8 +55,7 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
     assert list(elmo.unknown_words) == ["nowhere"]
 
 
-def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
+def test_a_forked_process_computes_without_the_threads_of_its_parent(elmo: ElmoC) -> None:
     sentences = [["The", "cat"] * 60] * 60
     torch.set_num_threads(2)
     expected = elmo.embed_batch(sentences)[0]
@@ -98,8 +95,7 @@ WRONG_WORDS = {
 
 
 @pytest.mark.parametrize(("given", "named"), WRONG_WORDS.values(), ids=WRONG_WORDS)
-def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, given: Any, named: str) -> None:
-    elmo = ElmoC.from_pretrained(session_model, precision="float32")
+def test_a_sentence_is_a_list_of_strings_at_every_door(elmo: ElmoC, given: Any, named: str) -> None:
     doors: list[tuple[Callable[..., object], Any, str]] = [
         (elmo.embed, given, "sentence 1: "),
         (elmo.embed_batch, [["a"], given], "sentence 2: "),
@@ -112,15 +108,13 @@ def test_a_sentence_is_a_list_of_strings_at_every_door(session_model: Path, give
 
 
 @pytest.mark.parametrize("given", [None, 7, "cat", b"cat", {"cat": 1}, ["cat"], [["a"], "b"], np.array("cat"), [7]])
-def test_a_batch_is_a_list_of_sentences(session_model: Path, given: Any) -> None:
-    elmo = ElmoC.from_pretrained(session_model, precision="float32")
+def test_a_batch_is_a_list_of_sentences(elmo: ElmoC, given: Any) -> None:
     for door in (elmo.embed_batch, lambda x: list(elmo.embed_sentences(x)), ElmoEmbedding(elmo)):
         with pytest.raises(InputError, match=r"is not a list of (words|sentences): a sentence is a list of"):
             door(given)
 
 
-def test_anything_like_a_list_of_strings_is_a_sentence(session_model: Path) -> None:
-    elmo = ElmoC.from_pretrained(session_model, precision="float32")
+def test_anything_like_a_list_of_strings_is_a_sentence(elmo: ElmoC) -> None:
     expected = elmo.embed(["The", "cat"])
     for given in (("The", "cat"), np.array(["The", "cat"]), np.array(["The", "cat"], object), iter(["The", "cat"])):
         assert torch.equal(elmo.embed(given), expected)  # type: ignore[arg-type]
@@ -128,8 +122,7 @@ def test_anything_like_a_list_of_strings_is_a_sentence(session_model: Path) -> N
         assert torch.equal(elmo.embed_batch(batch)[0], expected)  # type: ignore[arg-type]
 
 
-def test_it_says_its_sizes_and_where_it_computes(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
+def test_it_says_its_sizes_and_where_it_computes(elmo: ElmoC) -> None:
     first, second, third = repr(elmo).splitlines()
     assert elmo.fingerprint in first
     assert second.endswith("; layer states [3, n, 10]")

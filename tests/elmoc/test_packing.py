@@ -15,6 +15,7 @@ from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.packing import code_numbers
 from elmoc.weights import packed_weights, unpacked_weights
 from elmoc.word_vectors.coded_rows import PlainRows, hash_words
 from elmoc.word_vectors.compact import CompactVectors
@@ -204,6 +205,12 @@ def test_float16_weights_are_nearer(original: Path, packed: Path, tmp_path: Path
     errors = [(each - wanted).abs().sum() for each in found]
     assert 0 < 20 * errors[0] < errors[1]
     assert (half / "compact.safetensors").read_bytes() == (packed / "compact.safetensors").read_bytes()
+
+
+def test_no_code_stands_for_many_numbers() -> None:
+    assert (code_numbers(300)[0], code_numbers(202)) == (25, [101])
+    with pytest.raises(InputError, match="of 101 numbers cannot be divided"):
+        code_numbers(101)
 
 
 def test_what_cannot_be_packed_is_said(

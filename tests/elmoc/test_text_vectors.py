@@ -20,11 +20,6 @@ TEXTS = ["The cat can't sit. It ran!", "", "One [a b] word", " \n"]
 WORDS = [[["The", "cat", "ca", "n't", "sit", "."], ["It", "ran", "!"]], [], [["One", "[", "a", "b", "]", "word"]], []]
 
 
-@pytest.fixture
-def elmo(model_path: Path) -> ElmoC:
-    return ElmoC.from_pretrained(model_path, precision="float32")
-
-
 def test_texts_are_pooled_over_the_words_of_their_sentences(elmo: ElmoC, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [[elmo.embed(words) for words in sentences] for sentences in WORDS]
     words = [torch.cat([torch.zeros(3, 0, 10), *parts], dim=1) for parts in plain]
@@ -107,6 +102,11 @@ def test_the_command_says_where_an_array_would_have_gaps(
     assert main(["embed", str(model_path), str(source), "--out", str(out.with_suffix(".jsonl"))]) == 0
     found = list(map(json.loads, out.with_suffix(".jsonl").open()))
     assert [(row["line"], row["text"]) for row in found] == [(1, "One."), (3, "Two.")]
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text('{"doc_key": "x", "sentences": [["One", "."]]}\n')
+    assert main(["embed", str(model_path), str(tmp_path / "[ab].jsonl"), "--out", str(out)]) == 0
+    assert len(np.load(out)) == 2, "a key of another file is of another text"
+    out.unlink()
     (tmp_path / "rows.json").write_text('[{"text": "One."}]')
     assert main(["embed", str(model_path), str(tmp_path / "rows.json"), "--out", str(out)]) == 1
     (tmp_path / "empty.txt").write_text("\n \n")

@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 import tomllib
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import get_args
@@ -13,6 +12,7 @@ from typing import get_args
 import pytest
 from experiments.task_data import ENGLISH, Name, convert_task_data, main
 from experiments.task_sets import MEASURED, SETS, snli
+from tests.conftest import Fails
 
 from downstream.suite import plan
 from downstream.tasks import load_task
@@ -89,10 +89,6 @@ def downloads(tmp_path: Path) -> Path:
     return folder
 
 
-def result(file: Path) -> str:
-    return gzip.decompress(file.read_bytes()).decode()
-
-
 def test_the_tables_name_the_same_sets_and_files() -> None:
     assert {*get_args(Name)} == {"english", *SETS}
     assert {*MEASURED} == {file for each in SETS.values() for file in each.files}
@@ -108,7 +104,7 @@ def test_readers_open_every_result(downloads: Path, tmp_path: Path, capsys: pyte
         convert_task_data(name, downloads, tmp_path)
     printed = capsys.readouterr().out
     assert "dev: 2 of 3 sentences are left out" in printed
-    texts = {file: result(tmp_path / file) for file in MEASURED}
+    texts = {file: gzip.decompress((tmp_path / file).read_bytes()).decode() for file in MEASURED}
     for file, text in texts.items():
         assert f"{file}: SHA-256 {sha256(text.encode()).hexdigest()}, not the text measured" in printed
         task = load_task("snli" if file.startswith("nli") else file.split("/")[0])
@@ -141,9 +137,7 @@ def test_a_sample_of_pairs_is_the_same_in_any_order() -> None:
     assert len({*first}) == 10
 
 
-def test_what_is_missing_or_damaged_is_one_line(
-    downloads: Path, tmp_path: Path, error_line: Callable[[int], str]
-) -> None:
+def test_what_is_missing_or_damaged_is_one_line(downloads: Path, tmp_path: Path, error_line: Fails) -> None:
     def line(name: str, source: Path) -> str:
         return error_line(main([name, "--from", str(source), str(tmp_path / "data")]))
 

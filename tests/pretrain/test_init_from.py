@@ -1,6 +1,5 @@
 """Going on from another model: what is taken from it, what starts anew, and models that do not fit."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +12,17 @@ from elmoc.word_vectors.opening import open_joined, open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.run.directory import RunDirectory
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same
 from tests.tiny import add_table
 
 from elmoc import ElmoC
-
-Fails = Callable[[int], str]
 
 
 def first_checkpoint(run: RunDirectory) -> dict:
     path = run.checkpoints / f"{0:09d}.pt"
     assert path in run.checkpoint_paths()
     return torch.load(path)
-
-
-def assert_same_start(run: RunDirectory, encoder: dict, heads: dict) -> None:
-    start = first_checkpoint(run)
-    assert_same(dict(start["encoder"]), dict(encoder))
-    assert_same(dict(start["heads"]), dict(heads))
 
 
 def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) -> None:
@@ -50,11 +42,10 @@ def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails)
     model = read_model_directory(runs.run("first").path)
     init = ("--init-from", str(runs.folder / "first"))
     run = runs.run("second", *init, train__directions=["backward"], train__updates=1)
-    states = [
-        {name: value for name, value in weights.items() if name.startswith("backward")}
-        for weights in (model.encoder.weights(), model.output_layer.weights)
-    ]
-    assert_same_start(run, *states)
+    start = first_checkpoint(run)
+    for kind, weights in (("encoder", model.encoder.weights()), ("heads", model.output_layer.weights)):
+        own = {name: value for name, value in weights.items() if name.startswith("backward")}
+        assert_same(dict(start[kind]), own)
     status = runs.status("third", "--init-from", str(run.path))
     assert "it lacks the forward direction" in error_line(status)
 

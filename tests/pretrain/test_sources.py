@@ -50,7 +50,7 @@ def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_
             hits[direction].append((ranks > 0) & (ranks <= 10))
             everything[direction].append(true[direction])
         assert values[f"{source}/accuracy_at_10"] == pytest.approx(np.mean(scores))
-        ids = np.concatenate([corpus_text(named_corpus, source)])
+        ids = np.concatenate([named_corpus.read_shard(each) for each in named_corpus.held_out if each.source == source])
         assert set(true["forward"].tolist()) <= set(ids.tolist())
     assert values["accuracy_at_10"] == pytest.approx(np.mean([np.concatenate(each).mean() for each in hits.values()]))
     assert not np.array_equal(*(each[:40] for each in everything["forward"]))
@@ -84,7 +84,3 @@ def test_a_source_without_a_score_does_not_count() -> None:
     assert score_of({"cosine": 0.4}, "cosine") == 0.4
     assert score_of({"cosine": 0.4, "a/cosine": 0.2, "b/cosine": None, "c/cosine": 0.5}, "cosine") == 0.35
     assert math.isnan(score_of({"cosine": 0.4, "a/cosine": math.nan, "b/cosine": None}, "cosine"))
-
-
-def corpus_text(corpus: Corpus, source: str) -> np.ndarray:
-    return np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out if shard.source == source])

@@ -1,7 +1,6 @@
 """The train loop: it learns, settings do what they say, and bad inputs end in one sentence."""
 
 import json
-from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -13,14 +12,13 @@ from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
 from pretrain.optimiser import Progress, ScheduleConfig, learning_rate
 from pretrain.run.directory import RunDirectory, read_metrics
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.tiny import add_table, learnable_sentences, write_corpus
 
 from elmoc import ElmoC
 from elmoc.encoders import DIRECTIONS
-
-Fails = Callable[[int], str]
 
 
 def encoder_differs(one: RunDirectory, other: RunDirectory) -> bool:

@@ -51,13 +51,14 @@ class AntecedentScorer(torch.nn.Module):
             self.gate = torch.nn.Linear(2 * span_size, span_size)
         # The first row of genres is for an unknown one.
         rows = {"distance": DISTANCES, "speaker": 2 * speakers, "genre": 1 + genres}
-        tables = {
-            name: torch.nn.Embedding(number, settings.feature_size)
-            for name, number in rows.items()
-            # A feature of one value tells nothing.
-            if number > 1
-        }
-        self.features = torch.nn.ModuleDict(tables)
+        self.features = torch.nn.ModuleDict(
+            {
+                name: torch.nn.Embedding(number, settings.feature_size)
+                for name, number in rows.items()
+                # A feature of one value tells nothing.
+                if number > 1
+            }
+        )
         sizes = [span_size] * 3 + [settings.feature_size] * len(self.features)
         self.score = PartwiseFeedForward(sizes=sizes, settings=settings)
 

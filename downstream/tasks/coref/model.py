@@ -84,9 +84,11 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             dropout=settings.lstm_dropout,
             coupled=settings.coupled,
         )
-        self.heads: torch.nn.Linear | None = None
-        if settings.head_size:
-            self.heads = torch.nn.Linear(inputs.size, settings.head_size)
+        self.heads = (
+            torch.nn.Linear(inputs.size, settings.head_size)
+            if settings.head_size
+            else None
+        )
         # Word vectors stand last.
         self._head_columns = sum(inputs.sizes[1:]) or inputs.size
         self.spans = SpanScorer(

@@ -73,7 +73,4 @@ def without_singletons(chains: Sequence[Chain]) -> list[Chain]:
 
 def chain_numbers(chains: Sequence[Chain]) -> dict[Mention, int]:
     """The number of the chain of each mention: of its last chain, if it has several."""
-    numbers: dict[Mention, int] = {}
-    for number, chain in enumerate(chains):
-        numbers.update(dict.fromkeys(chain, number))
-    return numbers
+    return {mention: number for number, chain in enumerate(chains) for mention in chain}

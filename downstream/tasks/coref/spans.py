@@ -18,6 +18,7 @@ import torch
 from allennlp_light.modules.feedforward import FeedForward
 from msgspec import Meta
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from downstream.settings import (
     MOST_UNITS,
@@ -204,11 +205,12 @@ class SpanScorer(torch.nn.Module):
         inside = begun & (places <= spans.ends.unsqueeze(1))
         scores = attention.expand_as(inside)
         shares = scores.masked_fill(~inside, -torch.inf).softmax(dim=1)
+        # Gradients of an index by `[]` are added in another order each time.
         parts = [
-            encoded[spans.starts],
-            encoded[spans.ends],
+            embedding(spans.starts, encoded),
+            embedding(spans.ends, encoded),
             shares @ heads,
-            widths[spans.ends - spans.starts],
+            embedding(spans.ends - spans.starts, widths),
         ]
         return spans, torch.cat(parts, dim=1)
 

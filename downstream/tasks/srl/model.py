@@ -16,7 +16,7 @@ import torch
 from allennlp_light.nn.util import sequence_cross_entropy_with_logits
 from msgspec import Meta
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import embedding, linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
@@ -107,10 +107,11 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         over the propositions.
         """
         scores, lengths = self._scores(examples)
-        tags = []
-        for example in examples:
-            words = len(example.sentence.words)
-            tags += [bio_tags(each.spans, words) for each in example.propositions]
+        tags = [
+            bio_tags(each.spans, len(example.sentence.words))
+            for example in examples
+            for each in example.propositions
+        ]
         targets = self.tags.numbers(tags, padding=0).to(scores.device)  # [R, T]
         mask = valid_mask(lengths, scores.device)
         return sequence_cross_entropy_with_logits(scores, targets, mask)
@@ -142,8 +143,9 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         of_flags = first.weight[:, x.shape[2] :]
         words = linear(self.dropout(x), of_words)  # [B, T, 6H]
         flags = linear(self.flag.weight, of_flags)  # [2, 6H]
-        own_words = words[sentence.to(words.device)]  # [R, T, 6H]
-        own_flags = flags[flag.long().to(flags.device)]
+        # Gradients of an index by `[]` are added in another order each time.
+        own_words = words.index_select(0, sentence.to(words.device))  # [R, T, 6H]
+        own_flags = embedding(flag.long().to(flags.device), flags)
         packed = pack_padded_sequence(
             own_words + own_flags,
             lengths[sentence],

@@ -56,8 +56,9 @@ def count_arguments(
 
 def _all_arguments(propositions: Sequence[Iterable[Span]]) -> list[tuple[Any, ...]]:
     """The number of its proposition, role and pieces of each argument but V."""
-    found = []
-    for place, spans in enumerate(propositions):
-        arguments = whole_arguments(spans)
-        found += [(place, *each) for each in arguments if each[0] != PREDICATE]
-    return found
+    return [
+        (place, role, pieces)
+        for place, spans in enumerate(propositions)
+        for role, pieces in whole_arguments(spans)
+        if role != PREDICATE
+    ]

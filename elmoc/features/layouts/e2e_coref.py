@@ -45,7 +45,6 @@ class E2eCorefWriter(LayoutWriter):
 
     def begin(self) -> None:
         self._document: str | None = None
-        self._first = 0
 
     def put(self, entry: Entry, array: np.ndarray) -> None:
         assert entry.document is not None, "dumps see to it"

@@ -84,9 +84,11 @@ class ElmocComponent:
         self._vectors = vectors
         self._bundle_vectors = bundle_vectors
         self._batch_size = batch_size
-        self._device = device
-        self._precision = precision
-        self._subword_pooling = subword_pooling
+        self._options: dict[str, Any] = {
+            "device": device,
+            "precision": precision,
+            "subword_pooling": subword_pooling,
+        }
         self._memo_words = memo_words
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
@@ -102,9 +104,7 @@ class ElmocComponent:
             elmo = ElmoC.from_pretrained(
                 self._path,
                 vectors=self._vectors,
-                device=self._device,
-                precision=self._precision,
-                subword_pooling=self._subword_pooling,
+                **self._options,
             )
             if self._fingerprint not in (None, elmo.full_fingerprint):
                 raise InputError(

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from data_scripts.parts.workers import parallel_map
+from elmoc.errors import InputError
 
 
 def end_by_kill(number: int) -> None:
@@ -26,7 +26,7 @@ def full_disk(_: int) -> None:
 def test_errors_of_a_worker_are_those_of_the_command() -> None:
     with pytest.raises(OSError, match="No space left on device: 'out'"):
         list(parallel_map(full_disk, range(3), 2))
-    with pytest.raises(BrokenProcessPool):
+    with pytest.raises(InputError, match="a worker process was killed"):
         list(parallel_map(end_by_kill, [0, 0, 1, 0], 2))
 
 

@@ -9,13 +9,7 @@ from downstream.inputs.sentence import TaskSentence
 from downstream.probe.splits import random_part, read_splits
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
-
-TREES = """\
-(3 (2 so) (3 (2 so) (4 good)))
-(2 so)
-(3 (3 so) (4 good))
-(2 (2 so) (2 so))
-"""
+from tests.downstream.tasks.sst5.test_task import REPEATED
 
 
 def test_parts_are_nested_in_order_and_of_whole_places() -> None:
@@ -33,7 +27,7 @@ def test_parts_are_nested_in_order_and_of_whole_places() -> None:
 
 def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trees.txt"
-    path.write_text(TREES)
+    path.write_text(REPEATED)
     whole = SST5.read(path, Sst5ReaderOptions(), training=True)
     (split,) = read_splits(SST5, {"train": [path]}, Sst5ReaderOptions(), fraction=0.5)
     words = sum(len(phrase.sentence.words) for phrase in split.examples)

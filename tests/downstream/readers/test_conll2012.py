@@ -26,14 +26,10 @@ bn/x/00/x_0001   12   0      No    UH   (TOP(INTJ*))   -    -   -     -     *   
 """
 
 
-def write(tmp_path: Path, text: str) -> Path:
+def read(tmp_path: Path, text: str) -> list[Document]:
     path = tmp_path / "documents.gold_conll"
     path.write_text(text, encoding="utf-8")
-    return path
-
-
-def read(tmp_path: Path, text: str) -> list[Document]:
-    return read_documents(write(tmp_path, text), arguments=True)
+    return read_documents(path, arguments=True)
 
 
 def mentions_of(sentence: ColumnSentence) -> list[Span]:

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from downstream.results.merit import Merit, Share, figure_of_merit, rows_of_encoders
-from downstream.results.rows import Row
 from elmoc.errors import InputError
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of
 
@@ -74,14 +73,11 @@ def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dic
     return [ner_line("both", right, features=features | {"training_words": words}, **tuned)]
 
 
-def of_encoders(folder: Path, *lines: dict[str, object], resamples: int = 4000) -> dict[str, list[Row]]:
-    return rows_of_encoders(rows_of(folder, *lines, resamples=resamples))
-
-
 def test_a_difference_of_encoders_is_paired_and_without_the_baseline_they_share(tmp_path: Path) -> None:
     baseline = ner_line("vectors", WORSE, compared_as="tuned")
     better = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5, 3: [2, 2, 0, 1] * 5}  # entity F1 62.5, 75, 62.5
-    rows = of_encoders(tmp_path, baseline, *suite_lines(1, "m1", {1: WORSE[1]}), *suite_lines(2, "m2", better))
+    lines = [baseline, *suite_lines(1, "m1", {1: WORSE[1]}), *suite_lines(2, "m2", better)]
+    rows = rows_of_encoders(rows_of(tmp_path, *lines, resamples=4000))
     difference = figure_of_merit(rows["m2"], less=rows["m1"])
     assert difference is not None
     assert difference.value == pytest.approx((200 / 3 - 37.5) / 1.3)

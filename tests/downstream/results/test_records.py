@@ -1,7 +1,7 @@
 """Lines of results: every line gets into its file whole, is read again, and is pooled with those of other seeds."""
 
 import json
-import resource
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,20 +39,16 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 
 
 def test_no_line_is_lost_or_half_there_where_the_file_is_locked_or_the_disk_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files_of_at_most: Callable[[int], None]
 ) -> None:
     path = tmp_path / "r.jsonl"
     append_result(path, {"file": "\udce9.h5"})  # a name that is not UTF-8
     monkeypatch.setattr(records, "LOCK_SECONDS", 0.1)
     with ThreadPoolExecutor(1) as other, locked(path), pytest.raises(InputError, match=r"r\.jsonl"):
         other.submit(append_result, path, {}).result()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"File too large.*r\.jsonl"):
-            append_result(path, {"counts": [1] * 1000})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    files_of_at_most(1000)
+    with pytest.raises(OSError, match=r"File too large.*r\.jsonl"):
+        append_result(path, {"counts": [1] * 1000})
     assert [json.loads(line) for line in path.read_text().splitlines()] == [{"file": "\udce9.h5"}]
 
 
@@ -71,6 +67,7 @@ def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files
     features = {"model": "aaaa", "word_vectors": "v1", "layers": ["0", "1"]}
     pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
     assert len({*pooled}) == 3
+    assert encoder_identity(features | {"precision": "int8"}) not in pooled
     foreign = {"file": "/a/theirs.h5", "file_size": 9, "file_time": 1, "model": "bert"}
     assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3
 

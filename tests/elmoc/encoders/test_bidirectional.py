@@ -10,7 +10,7 @@ from tests.references import encode_one
 from elmoc import ElmoC
 
 
-def test_weights_are_ported_as_the_documentation_says(model_path: Path) -> None:
+def test_weights_are_ported_as_the_documentation_says(elmo: ElmoC, model_path: Path) -> None:
     tensors = load_file(model_path / "model.safetensors")
     words = ["The", "cat", "sat", "."]
     boundary = tensors["recipe.boundary"]
@@ -21,6 +21,4 @@ def test_weights_are_ported_as_the_documentation_says(model_path: Path) -> None:
         states = encode_one(vectors[::step], weights, layers=2, cell_clip=3.0, projection_clip=3.0)
         found.append(np.stack(states)[:, ::step])
     expected = np.concatenate(found, axis=-1)[:, 1:-1]  # [L + 1, n, 2P]
-    np.testing.assert_allclose(
-        ElmoC.from_pretrained(model_path, precision="float32").embed(words).numpy(), expected, atol=1e-5
-    )
+    np.testing.assert_allclose(elmo.embed(words).numpy(), expected, atol=1e-5)

@@ -190,8 +190,7 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
             optimiser.zero_grad()
             state = output.state.map(torch.Tensor.detach)
         ends.append(encoder.state_dict())
-    for name, value in ends[0].items():
-        torch.testing.assert_close(ends[1][name], value, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(*ends, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize(("weights", "autocast"), [(torch.bfloat16, False), (torch.float64, True)])

@@ -109,7 +109,6 @@ def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> Non
     padded = torch.nn.utils.rnn.pad_sequence(list(vectors.split(lengths.tolist())), batch_first=True)
     with torch.inference_mode():
         expected = plain(padded, lengths)
-    assert [each.shape[1] for each in states] == lengths.tolist()
     for ours, theirs, length in zip(states, expected, lengths.tolist(), strict=True):
         torch.testing.assert_close(ours, theirs[:, :length], atol=1e-5, rtol=1e-5)
 

@@ -12,14 +12,13 @@ import pytest
 from elmoc.__main__ import main
 from elmoc.errors import InputError, quiet
 from elmoc.jobs import run_job
+from tests.conftest import Fails
 from tests.elmoc.features.sentences import dumped, stored
 
 from elmoc import DumpOptions, ElmoC, dump_features
 from elmoc.features import dump
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
-
-Fails = Callable[[int], str]
 
 
 @pytest.fixture

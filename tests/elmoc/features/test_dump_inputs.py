@@ -4,7 +4,6 @@ import bz2
 import io
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,20 +13,18 @@ import torch
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.features.options import MOST_WORDS
+from tests.conftest import Fails
 from tests.elmoc.features.sentences import dumped
 
 from elmoc import DumpOptions, ElmoC, FeatureFile, dump_features
 from elmoc.modules import LayerStates
 
-Fails = Callable[[int], str]
 
-
-def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:
+def test_blank_lines_keep_their_number_where_they_are_allowed(elmo: ElmoC, model_path: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a b\nc\n\na b\n")
     found = dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--allow-empty")
     assert [array.shape[1] for array in found] == [2, 1, 0, 2]
     np.testing.assert_allclose(found[3], found[0], atol=1e-5)
-    elmo = ElmoC.from_pretrained(model_path, precision="float32")
     words = [np.array(["a", "b"]), ["c"], [], ["a", "b"]]
     for turn, given in enumerate((words, [[x] for x in words], ["a b", "c", "", "a b"], [{"text": x} for x in words])):
         dump_features(elmo, [(given, tmp_path / f"{turn}.h5")], DumpOptions(allow_empty=True))
@@ -152,14 +149,12 @@ def test_control_characters_are_parts_of_words_or_white_space(model_path: Path, 
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--top"], ["--layers", "2,0"]])
-def test_boundaries_stand_around_words(model_path: Path, tmp_path: Path, error_line: Fails, options: list[str]) -> None:
+def test_boundaries_stand_around_words(model_path: Path, tmp_path: Path, elmo: ElmoC, options: list[str]) -> None:
     (tmp_path / "in.txt").write_text("The cat sat .\n\na\n")
     source = (model_path, tmp_path / "in.txt")
     dumped(*source, tmp_path / "plain.h5", "--allow-empty", *options)
     dumped(*source, tmp_path / "f.h5", "--allow-empty", *options, "--boundaries")
-    states, _ = LayerStates(ElmoC.from_pretrained(model_path, precision="float32"))(
-        [["The", "cat", "sat", "."], [], ["a"]]
-    )
+    states, _ = LayerStates(elmo)([["The", "cat", "sat", "."], [], ["a"]])
     whole = states.numpy()  # [B, L + 1, T + 2, 2P]
     kept = {"flat": [2], "2,0": [2, 0]}.get(options[1] if "flat" in options else (options or [""])[-1], [0, 1, 2])
     plain, found = FeatureFile(tmp_path / "plain.h5"), FeatureFile(tmp_path / "f.h5")

@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -217,17 +216,15 @@ FULL: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("write", FULL.values(), ids=FULL)
-def test_a_full_disk_names_the_file_and_the_old_one_stays(tmp_path: Path, write: Callable[[Path], object]) -> None:
+def test_a_full_disk_names_the_file_and_the_old_one_stays(
+    tmp_path: Path, files_of_at_most: Callable[[int], None], write: Callable[[Path], object]
+) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"File too large|written whole \(100000") as error:  # noqa: SIM117
-            with atomic_path(path) as partial:
-                write(partial)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    files_of_at_most(100_000)
+    with pytest.raises(OSError, match=r"File too large|written whole \(100000") as error:  # noqa: SIM117
+        with atomic_path(path) as partial:
+            write(partial)
     assert describe_error(error.value).startswith(f"{path}: ")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,21 @@ import h5py
 import numpy as np
 import pytest
 from elmoc.model_directory import write_model_directory
+from tests.pages import ROOT, blocks
 from tests.tiny import tiny_model
 
 DATA = Path(__file__).parent / "data"
-SETS = ("allennlp", "bilm_tf")
 Files = tuple[Path, Path]
 """The options and the weights."""
 
 
 def run_page_programs(library: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the blocks of the page that import a library, in a folder with a random model and a few of the entities."""
-    root = Path(__file__).parents[3]
-    blocks = re.findall(r"```python\n(.*?)```", (root / "docs/integrations.md").read_text(encoding="utf-8"), re.DOTALL)
-    programs = [block for block in blocks if f"import {library}\n" in block]
+    programs = [each for each in blocks(ROOT / "docs/integrations.md", "python") if f"import {library}\n" in each]
     assert programs
     write_model_directory(folder / "models/english", tiny_model())
     data = "quickstart/data"
-    text = gzip.decompress((root / data / "entities_train.conll.gz").read_bytes()).decode()
+    text = gzip.decompress((ROOT / data / "entities_train.conll.gz").read_bytes()).decode()
     first = gzip.compress("\n\n".join(text.split("\n\n")[:12]).encode())
     (folder / data).mkdir(parents=True)
     for split in ("train", "dev", "test"):
@@ -37,7 +34,7 @@ def run_page_programs(library: str, folder: Path, monkeypatch: pytest.MonkeyPatc
         exec(compile(program, "docs/integrations.md", "exec"), {"__name__": "__main__"})
 
 
-@pytest.fixture(scope="session", params=SETS)
+@pytest.fixture(scope="session", params=["allennlp", "bilm_tf"])
 def reference(request: pytest.FixtureRequest) -> Path:
     """The folder of a reference model."""
     return DATA / request.param

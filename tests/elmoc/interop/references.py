@@ -7,16 +7,13 @@ from typing import Any
 import h5py
 import numpy as np
 import torch
+from scipy.special import expit as sigmoid
 from torch import Tensor
 
 from elmoc import ElmoC
 
 State = dict[tuple[int, int], tuple[np.ndarray, np.ndarray]]
 """Direction and layer → hidden and cell."""
-
-
-def sigmoid(values: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-values))
 
 
 def character_ids(word: str, most: int) -> list[int]:

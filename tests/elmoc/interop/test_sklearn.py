@@ -55,8 +55,7 @@ def test_vectors_are_those_of_embed_texts(vectorizer: ElmocVectorizer, session_m
     assert list(vectorizer.get_feature_names_out()) == [f"elmocvectorizer{number}" for number in range(10)]
 
 
-def test_sif_is_that_of_a_plain_loop(vectorizer: ElmocVectorizer, session_model: Path) -> None:
-    elmo = ElmoC.from_pretrained(session_model, precision="float32")
+def test_sif_is_that_of_a_plain_loop(vectorizer: ElmocVectorizer, elmo: ElmoC) -> None:
     texts = elmo.embed_texts(TEXTS, pooling=None)
     counts = Counter(word for text in texts for word in text.words)
     means = np.zeros((len(TEXTS), 10))

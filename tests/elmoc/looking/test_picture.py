@@ -1,7 +1,6 @@
 """Pictures of a word's uses: a PNG that appears whole, by `elmoc plot`."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from elmoc.__main__ import main
 from elmoc.looking.figures import save_figure
 from elmoc.looking.picture import principal_components
+from tests.conftest import Fails
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 LINES = [f"The {kind} bank of {name} $ 日 ." for kind in ("left", "central") for name in "abcdefgh"]
@@ -50,9 +50,7 @@ def test_a_picture_of_all_uses(
     assert main(["plot", str(model_path), text, "--word", "river"]) == 1
 
 
-def test_without_a_library(
-    text: str, model_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_library(text: str, model_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "'.[plots]'" in error_line(main(["plot", str(model_path), text, "--word", "bank"]))
 

@@ -21,11 +21,6 @@ SENTENCES = [["The", "cat", "sat", "."], [], ["a/b"], ["Zürich"] * 7]
 WEIGHTS = [0.5, -0.3, 1.1]
 
 
-@pytest.fixture
-def elmo(model_path: Path) -> ElmoC:
-    return ElmoC.from_pretrained(model_path, precision="float32")
-
-
 def plain_representation(encoder: BidirectionalEncoder, elmo: ElmoC, sentence: list[str], weights: Tensor) -> Tensor:
     """[n, 2P] of one sentence alone, by the plain recurrence and a sum over layers."""
     words = ["<s>", *sentence, "</s>"]
@@ -152,10 +147,8 @@ def test_few_words(elmo: ElmoC) -> None:
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
-def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad: bool) -> None:
-    embedding = ElmoEmbedding(
-        ElmoC.from_pretrained(model_path, precision="float32"), dropout=0.0, requires_grad=requires_grad
-    ).eval()
+def test_a_module_in_another_type_computes_in_it(elmo: ElmoC, requires_grad: bool) -> None:
+    embedding = ElmoEmbedding(elmo, dropout=0.0, requires_grad=requires_grad).eval()
     [expected], _ = embedding(SENTENCES)
     [found], _ = embedding.bfloat16()(SENTENCES)
     assert found.dtype == torch.bfloat16

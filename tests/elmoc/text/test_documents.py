@@ -123,7 +123,7 @@ def test_folders_and_iterables_give_the_same_documents(tmp_path: Path) -> None:
     assert contents(tmp_path) == as_words(texts) * len(FORMS)
     rows = [{"text": text, "id": 1} for text in texts]
     arrays = [[np.array(words) for words in each] for each in as_words(texts)]
-    for source in (texts, as_words(texts), arrays, rows, [*read_documents(rows)]):
+    for source in (texts, as_words(texts), arrays, np.array(texts), rows, [*read_documents(rows)]):
         assert contents(iter(source)) == as_words(texts)
         with rereadable(iter(source)) as path:
             assert contents(path) == contents(path) == as_words(texts)
@@ -173,11 +173,16 @@ def test_what_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
         '{"doc_key": "a", "sentences": [["x"]]}\n{"sentences": [["It", "rained", "."]]}\n'
     )
     (tmp_path / "a.lz4").write_bytes(b'\4"M\x18\x04')
-    for name, said in (("latin", "line 3002: byte 0xe9"), ("a.jsonl", "line 2.*doc_key"), ("a.lz4", "lz4")):
+    for name, stream in (("a.bz2", bz2.compress(b"a\n")), ("a.xz", lzma.compress(b"a\n"))):
+        (tmp_path / name).write_bytes(stream + stream[:5] + b"of another stream")
+    told = {"latin": "line 3002: byte 0xe9", "a.jsonl": "line 2.*doc_key", "a.lz4": "lz4", "a.bz2": "damaged"}
+    for name, said in (told | {"a.xz": "damaged"}).items():
         with pytest.raises(InputError, match=f"/{name}.*{said}"):
             list(lines_of(read_documents(tmp_path / name)))
     with pytest.raises(InputError, match="names no file"):
         list(read_documents(tmp_path / "missing"))
+    with pytest.raises(InputError, match=r"row 2: .* 'It slept all day long.' is no word"):
+        list(read_documents([["New York", "."], ["The cat.", "It slept all day long."]]))
     _, part = reader_of(tmp_path / "latin").divide(TextRange(tmp_path / "latin"), 8000)
     with pytest.raises(InputError, match=r"latin, line [0-9]+ from byte [0-9,]+ on"):
         list(lines_of(read_documents(part)))
@@ -190,6 +195,9 @@ def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.Mon
         Path(name).write_bytes(gzip.compress(b"a" * 100, 0) if name.endswith("gz") else b"a" * 100)
     assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
     assert estimate_text_bytes(find_named_files(["x=folder"])) == 100 + int(123 * 2.7)
+    table = pyarrow.table({"text": ["a" * 9000, "b" * 9000], "embedding": np.random.rand(2, 5000).tolist()})
+    parquet.write_table(table, "a.parquet", compression="none")
+    assert estimate_text_bytes([Path("a.parquet")]) == pytest.approx(18_000, rel=0.5)
 
 
 RAW = "The cat sat, and it rained. Then we left; it was late."

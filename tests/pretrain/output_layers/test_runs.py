@@ -81,8 +81,7 @@ def test_the_update_of_a_shared_layer_is_that_of_both_gradients_together(runs: T
         last_checkpoint(runs.run(f"threads{threads}", **settings_of("adaptive", train__threads=threads)))["heads"]
         for threads in (1, 2)
     ]
-    for name, weight in ends[0].items():
-        torch.testing.assert_close(ends[1][name], weight, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

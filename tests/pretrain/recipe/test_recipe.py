@@ -29,6 +29,7 @@ from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.recipe.__main__ import main
+from pretrain.recipe.adapting import general_corpus
 from pretrain.recipe.make import Recipe
 from pretrain.recipe.options import RecipeOptions
 from pretrain.run.directory import read_metrics
@@ -144,6 +145,11 @@ def test_it_goes_on_only_as_it_was_begun(
     assert "text" in error_line(recipe(*texts, out, *config))
     assert "vectors" in error_line(recipe(f"one={tmp_path / 'empty.txt'}", out, *config, "--vectors", "random:2:8"))
     assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 0
+    assert "is newer than" not in capsys.readouterr().err
+    later = (out / "corpus/corpus.json").stat().st_mtime + 5
+    os.utime(tmp_path / "empty.txt", (later, later))
+    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 0
+    assert f"empty.txt is newer than {out / 'corpus'}" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
     assert "mine" in error_line(recipe(*texts, tmp_path / "mine", *config))
@@ -210,8 +216,8 @@ def test_the_config_follows_from_text_time_and_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool, words: int, time: str | None, config: str
 ) -> None:
     monkeypatch.setattr("pretrain.recipe.make.accelerator", lambda: torch.device("cuda") if gpu else None)
-    monkeypatch.setattr("pretrain.recipe.make.estimate_text_bytes", lambda _file: 4 * words)
-    (tmp_path / "text.txt").write_text("some text .\n")  # 4 bytes a word
+    monkeypatch.setattr(Recipe, "_words", lambda *_: words)
+    (tmp_path / "text.txt").write_text("some text .\n")
     recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions(max_time=time))
     assert Path(recipe.config).name == config
 
@@ -219,8 +225,10 @@ def test_the_config_follows_from_text_time_and_machine(
 def test_words_of_more_bytes_are_not_taken_for_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pretrain.recipe.make.SMALL_FROM_WORDS", 1000)
     (tmp_path / "text.txt").write_text("предложение .\n" * 300)  # 600 words, 7,500 bytes
-    recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions())
-    assert Path(recipe.config).name == "fast.toml"
+    (tmp_path / "rows.jsonl").write_text((json.dumps({"text": "It rained .", "n": "a" * 999}) + "\n") * 150)
+    for name in ("text.txt", "rows.jsonl"):
+        recipe = Recipe([str(tmp_path / name)], tmp_path / "out", RecipeOptions())
+        assert Path(recipe.config).name == "fast.toml"
 
 
 @pytest.fixture
@@ -285,6 +293,18 @@ def test_without_general_text_and_what_cannot_be_adapted(
         assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none", *config) == 0
     assert own.read_text() == settings, "what a user wrote stays as it is"
     assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
+
+
+def test_a_shared_model_takes_no_corpus_of_the_same_name(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = str(read_model_directory(model).training["corpus"])
+    assert general_corpus(corpus, tmp_path / "out", RecipeOptions()) == corpus
+    ElmoC.from_pretrained(model).save_pretrained(tmp_path / "shared")
+    shared = read_model_directory(tmp_path / "shared").training["corpus"]
+    monkeypatch.chdir(Path(corpus).parent)
+    assert Path(shared, "corpus.json").exists()
+    assert general_corpus(shared, tmp_path / "out", RecipeOptions()) is None
 
 
 def test_the_model_of_the_checkout_can_be_adapted(new_text: Path, tmp_path: Path, jobs_here: Jobs) -> None:

@@ -1,16 +1,15 @@
 """Checkpoints: one that is damaged, or does not fit the run, is named before anything is changed."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from elmoc.corpus import Corpus
 from pretrain.run.directory import RunDirectory, read_checkpoint
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
-Fails = Callable[[int], str]
 SETTINGS = {"log__checkpoint_updates": 5, "log__keep": 3, "log__every_updates": 3, "evaluation__every_updates": 4}
 
 

@@ -2,16 +2,15 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from elmoc.errors import InputError
 from elmoc.files.checksums import check_beside
 from pretrain.run.directory import MetricsLog, RunDirectory, read_metrics
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns
 
-Fails = Callable[[int], str]
 TRAIN = {"kind": "train", "update": 3, "words": 60, "loss": 0.5, "words_per_second": None}
 EVALUATION = {"kind": "evaluation", "update": 3, "words": 60, "cosine": 0.25}
 

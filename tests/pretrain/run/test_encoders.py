@@ -17,13 +17,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def settings_of(kind: str) -> dict[str, Any]:
-    return {"encoder__kind": kind, "log__checkpoint_updates": 6, **SETTINGS[kind]}
-
-
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=needs_bf16)])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
-    settings = settings_of(kind) | {"train__precision": precision, "encoder__dropout": 0.2}
+    settings = SETTINGS[kind] | {"encoder__kind": kind, "train__precision": precision, "encoder__dropout": 0.2}
+    settings |= {"log__checkpoint_updates": 6}
     runs.run("run", **settings)
     assert_resumes_exactly(runs, "run", 6, **settings)

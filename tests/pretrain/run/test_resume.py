@@ -3,7 +3,6 @@
 import random
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from elmoc.corpus import Corpus
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.train_state import TrainState
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, signalled
 from tests.warm import WarmProcess
 
@@ -27,7 +27,6 @@ LONG = {
     "evaluation__every_updates": 20,
     "encoder__dropout": 0.2,
 }
-Fails = Callable[[int], str]
 
 
 @pytest.fixture(scope="module")

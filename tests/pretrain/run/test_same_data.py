@@ -1,6 +1,5 @@
 """Same data: a run is resumed with the text and the vectors that it was started with, and with no others."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,9 @@ from elmoc.corpus import Corpus
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
+from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences, write_corpus
-
-Fails = Callable[[int], str]
 
 
 def add_centred_table(corpus: Corpus, mean: float) -> None:

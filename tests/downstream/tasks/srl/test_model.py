@@ -76,3 +76,16 @@ def test_predictions_are_the_best_paths_of_the_plain_model_for_any_batch() -> No
             scores = plain_scores(probe, example, one.predicate)
             [tags] = probe.tags.best(scores.unsqueeze(0), torch.tensor([length]))
             assert bio_tags(spans, length) == tags
+
+
+def test_two_threads_add_gradients_in_the_same_order() -> None:
+    probe = make_probe()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    found = []
+    for _ in range(10):
+        probe.zero_grad()
+        probe.loss(EXAMPLES * 300).backward()
+        found.append([each.grad.clone() for each in probe.parameters()])
+    torch.set_num_threads(threads)
+    torch.testing.assert_close(found, found[:1] * 10, rtol=0, atol=0)

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import torch
 from downstream.tasks.sst5.network import BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.task import TASK
+from tests.downstream.tasks.snli.test_model import padded
 from torch import Tensor
 
 
@@ -15,11 +16,6 @@ def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
     settings = replace(TASK.published, **sizes, **dropouts)
     assert isinstance(settings, Sst5Settings)
     return BiattentiveClassifier(input_size=7, settings=settings).double()
-
-
-def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
-    return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
 
 
 def plain_logits(model: BiattentiveClassifier, x: Tensor) -> Tensor:

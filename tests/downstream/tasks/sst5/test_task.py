@@ -9,6 +9,7 @@ TREES = """\
 (0 (2 It) (0 (1 (2 was) (0 terrible)) (2 .)))
 (2 (2 Chomp) (2 (2 chomp) (2 !)))
 """
+REPEATED = "(3 (2 so) (3 (2 so) (4 good)))\n(2 so)\n(3 (3 so) (4 good))\n(2 (2 so) (2 so))\n"
 
 # words alone do not give the class away: two of them turn it round
 TEN_TREES = """\
@@ -56,10 +57,9 @@ def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
 
 
 def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
-    trees = "(3 (2 so) (3 (2 so) (4 good)))\n(2 so)\n(3 (3 so) (4 good))\n(2 (2 so) (2 so))\n"
-    assert texts(read(tmp_path / "trees.txt", trees, "distinct")) == [
+    assert texts(read(tmp_path / "trees.txt", REPEATED, "distinct")) == [
         *("3 so so good", "2 so", "3 so good", "4 good", "3 so", "2 so so"),
     ]
-    both = read(tmp_path / "trees.txt", trees + trees, "distinct")
-    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "distinct"))
+    both = read(tmp_path / "trees.txt", REPEATED + REPEATED, "distinct")
+    assert texts(both) == texts(read(tmp_path / "trees.txt", REPEATED, "distinct"))
     assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
