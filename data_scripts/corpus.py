@@ -170,9 +170,8 @@ def _build(sources: Sequence[AnyPath], out: Path, options: CorpusOptions) -> Non
     train_files, held_out_files = find_text(sources, options.held_out)
     files = train_files | held_out_files
     say(f"text, in this order: {listed(files)}")
-    left_out_files = find_named_files(options.leave_out)
     # In one call, since the column may be one of either.
-    whole = whole_files([*files, *left_out_files], options.field)
+    whole = whole_files([*files, *find_named_files(options.leave_out)], options.field)
     leave_out = whole[len(files) :]
     texts = dict(zip(whole[: len(files)], files.values(), strict=True))
     tokenisers = tokenisers_of(texts, options)

@@ -133,9 +133,8 @@ def require_same_encoder(
     direction. What `is_wider` reads more word vectors.
     """
     # Dropout has no weights: it may be another one now.
-    free: dict[str, Any] = {"dropout": None}
-    if is_wider:
-        free["word_vector_size"] = None
+    names = ("dropout", "word_vector_size") if is_wider else ("dropout",)
+    free: dict[str, Any] = dict.fromkeys(names)
     ours = encoder.config.to_dict() | free
     differing = differences(model.encoder.config.to_dict() | free, ours)
     lacking = set(encoder.directions) - set(model.encoder.directions)

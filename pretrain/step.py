@@ -59,10 +59,12 @@ class TrainStep:
         directions = setup.data.directions
         # Parts that are updated behind the directions, with one bound each; one
         # direction and what it would share are one model.
-        self._models = [[name] for name in state.shared_parts]
         self._is_one_model = len(directions) == 1 and bool(state.shared_parts)
-        if self._is_one_model:
-            self._models = [[*directions, *state.shared_parts]]
+        self._models = (
+            [list(state.optimisers)]
+            if self._is_one_model
+            else [[name] for name in state.shared_parts]
+        )
         device = setup.execution.device
         self._groups = setup.processes.new_groups(directions, device)
         for direction, group in self._groups.items():

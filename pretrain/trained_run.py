@@ -1,16 +1,23 @@
 """Trained runs: how one call starts or resumes a run, and what it gives."""
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from elmoc.errors import say, warn
+from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.settings import parse_duration
 from elmoc.stopping import Stopped
-from pretrain.config import RunConfig, all_settings, config_from_dict, config_to_dict
+from pretrain.config import (
+    CardConfig,
+    RunConfig,
+    all_settings,
+    config_from_dict,
+    config_to_dict,
+)
 from pretrain.distributed.processes import connect
 from pretrain.options import TrainOptions
 from pretrain.run.directory import RunDirectory, read_metrics
@@ -136,6 +143,8 @@ def start_or_resume(
                 run.start(config, init_from)
             say_what_begins(setup, run, options.max_time, resume=resume)
         state, stopped_by = train(setup, run, resumed=resumed, max_seconds=max_seconds)
+        if processes.is_rank0 and any(asdict(config.card).values()):
+            complete_card(run.model, config.card)
         done = (
             f"done: the model is in {run.model}; to train on, start a new run with "
             f"--init-from {run.path}"
@@ -155,6 +164,16 @@ def start_or_resume(
         if processes.is_rank0
         else {},
     )
+
+
+def complete_card(path: Path, card: CardConfig) -> None:
+    """Give a model the name and the licence of its text that were said after it had
+    been exported.
+    """
+    model = read_model_directory(path, output_layers=False)
+    said = {name: value for name, value in asdict(card).items() if value}
+    if not said.items() <= model.training.items():
+        write_model_directory(path, replace(model, training=model.training | said))
 
 
 def say_what_begins(

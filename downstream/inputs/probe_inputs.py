@@ -65,8 +65,8 @@ class ProbeInputs(torch.nn.Module):
             self.register_buffer("table", words.padded, persistent=False)  # [W + 1, E]
             self.register_buffer("known", words.known, persistent=False)  # [W + 1, S]
             # See `WordTable.distribution`.
-            mean = torch.zeros(words.known.shape[1], width)
-            self.register_buffer("mean", mean)  # [S, E]
+            # [S, E]
+            self.register_buffer("mean", torch.zeros(words.known.shape[1], width))
             self.register_buffer("deviation", torch.ones(width))  # [E]
             self.sizes += words.sizes
         self.size = sum(self.sizes)
@@ -112,7 +112,6 @@ class ProbeInputs(torch.nn.Module):
             float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64
             [B] on the CPU.
         """
-        lengths = [len(sentence.words) for sentence in sentences]
         parts = []
         if self._states is not None:
             parts.append(self._mixed(sentences))
@@ -123,7 +122,7 @@ class ProbeInputs(torch.nn.Module):
             # Only words that a source knows are centred by its mean.
             parts.append((vectors - known @ self.mean) / self.deviation)
         x = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
-        return x, torch.tensor(lengths)
+        return x, torch.tensor([len(sentence.words) for sentence in sentences])
 
     def with_unit_words(self, x: Tensor) -> Tensor:
         """Inputs [B, T, D] with each word vector of each source at unit length."""

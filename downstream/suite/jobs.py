@@ -23,6 +23,7 @@ from downstream.results.records import encoder_identity
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import say, shortened
 from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import remove
 from elmoc.jobs import start_job
 from elmoc.process import progress_bar
 from elmoc.stopping import handled_signals
@@ -43,6 +44,7 @@ class Job:
     command: options of `python -m downstream --json -`.
     result: the file of its line of results.
     words: number of words that it reads in training: a measure of how long it takes.
+    data: split → hashes of its files, by which the result is found again.
     """
 
     probe: SuiteProbe
@@ -51,6 +53,12 @@ class Job:
     command: Mapping[str, Any]
     result: Path
     words: int
+    data: Mapping[str, list[str]]
+
+    def is_of_its_data(self) -> bool:
+        """Whether the result is of the data as it was when the suite began."""
+        line = json.loads(self.result.read_text(encoding="utf-8").partition("\n")[0])
+        return bool(line["fingerprints"] == self.data)
 
 
 def make_jobs(
@@ -85,6 +93,7 @@ def make_jobs(
         folder.mkdir(parents=True, exist_ok=True)
         settings = asdict(probe.settings[kind.name])
         words = sum(splits[0].lengths) * settings["epochs"]
+        data = {split.name: split.fingerprints for split in splits}
         for seed in range(1, probe.seeds[kind.name] + 1):
             options = {
                 "inputs": kind.name,
@@ -98,7 +107,7 @@ def make_jobs(
             depends_on = [
                 probe.task.name,
                 options,
-                {split.name: split.fingerprints for split in splits},
+                data,
                 fingerprints if kind.words else [],
                 encoder_identity(described) if kind.states else "",
                 VERSION,
@@ -115,7 +124,7 @@ def make_jobs(
                 },
                 "options": {**options, "device": device, "out": result},
             }
-            jobs.append(Job(probe, kind, name, command, result, words))
+            jobs.append(Job(probe, kind, name, command, result, words, data))
     return jobs
 
 
@@ -157,6 +166,10 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                         failed += 1
                         bar.clear()
                         say(_failure(job, process.returncode, logs))
+                    elif not job.is_of_its_data():
+                        failed += 1
+                        remove(job.result)
+                        say(f"{job.name} failed: its data changed before it was read")
         finally:
             # All are asked before any is waited for, so that they end side by side.
             for process in running:

@@ -50,11 +50,13 @@ class ElmocEmbeddings(TokenEmbeddings):
         precision: Precision = "auto",
         batch_size: int = BATCH_SIZE,
     ) -> None:
-        self._model = str(model)
-        self._vectors = vectors
-        self._batch_size = batch_size
-        self._layers = layers if isinstance(layers, str) else list(layers)
-        self._precision: Precision = precision
+        self._params: dict[str, Any] = {
+            "model": str(model),
+            "layers": layers if isinstance(layers, str) else list(layers),
+            "vectors": vectors,
+            "precision": precision,
+            "batch_size": batch_size,
+        }
         self._elmo = ElmoC.from_pretrained(
             model, vectors=vectors, device=flair.device, precision=precision
         )
@@ -62,7 +64,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         names, _ = self._elmo.choose_layers(layers)
         self._length = len(names) * self._elmo.width
         # flair keeps the vectors of a token under this name
-        self.name = f"elmoc-{self._fingerprint}-{self._layers}"
+        self.name = f"elmoc-{self._fingerprint}-{self._params['layers']}"
         self.static_embeddings = True
         super().__init__()
 
@@ -73,14 +75,7 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     def to_params(self) -> dict[str, Any]:
         """What a saved tagger holds of these embeddings."""
-        return {
-            "model": self._model,
-            "layers": self._layers,
-            "vectors": self._vectors,
-            "precision": self._precision,
-            "batch_size": self._batch_size,
-            "fingerprint": self._fingerprint,
-        }
+        return self._params | {"fingerprint": self._fingerprint}
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ElmocEmbeddings":
@@ -99,7 +94,10 @@ class ElmocEmbeddings(TokenEmbeddings):
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
         vectors = token_vectors(
-            self._elmo, sentences, self._layers, batch_size=self._batch_size
+            self._elmo,
+            sentences,
+            self._params["layers"],
+            batch_size=self._params["batch_size"],
         )
         for sentence, rows in zip(sentences, vectors, strict=True):
             for token, vector in zip(sentence, rows.to(flair.device), strict=True):

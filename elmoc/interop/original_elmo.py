@@ -39,7 +39,6 @@ from elmoc.model_directory import (
 from elmoc.settings import convert
 from elmoc.weights import check_finite, check_weights, contiguous, prefixed
 from elmoc.word_vectors.character_cnn import (
-    FILE_NAME,
     UTF8,
     UTF8_SIZE,
     CharacterCnnConfig,
@@ -162,7 +161,9 @@ def imported_model(
         encoder=encoder,
         output_layer=OutputLayerRecord({"kind": "none"}, None),
         transform=VectorTransform(vectors.lookup([BEGIN, END])),
-        word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
+        word_vectors=VectorSource(
+            vectors.file_name, vectors.fingerprint, vectors.size, "none"
+        ),
         training={"imported": {"from": tool, "options": options}},
         stored_vectors=vectors,
     )

@@ -26,7 +26,6 @@ from elmoc.word_vectors.coded_rows import hash_words
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 
-FILE_NAME = "alone.safetensors"
 # p_o of binary masks: the paper found no other value better (Section 3.1).
 ZEROS = 0.5
 # Words that are looked up at once: their masks take 20 MB at the most.
@@ -140,14 +139,14 @@ class AloneVectors(StoredVectors):
         InputError: the weights are of another network.
     """
 
-    file_name = FILE_NAME
+    file_name = "alone.safetensors"
     format = "elmoc-alone-vectors"
 
     def __init__(
         self,
         config: AloneConfig,
         weights: Mapping[str, Tensor],
-        origin: str = FILE_NAME,
+        origin: str = file_name,
     ) -> None:
         self.config = config
         self.weights = weights

@@ -26,7 +26,6 @@ from elmoc.weights import check_weights
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
-FILE_NAME = "character_cnn.safetensors"
 UTF8: Literal["utf-8"] = "utf-8"
 # Ids of bytes, and of the marks that begin, end and pad sentences and words, by the
 # names that the lexicons of ELMoForManyLangs have for them.
@@ -240,7 +239,7 @@ class CharacterCnnVectors(StoredVectors):
         InputError: the parts do not fit each other.
     """
 
-    file_name = FILE_NAME
+    file_name = "character_cnn.safetensors"
     format = "elmoc-character-cnn"
 
     def __init__(
@@ -249,7 +248,7 @@ class CharacterCnnVectors(StoredVectors):
         weights: Mapping[str, Tensor],
         *,
         lexicons: Mapping[str, Mapping[str, int]] | None = None,
-        origin: str = FILE_NAME,
+        origin: str = file_name,
     ) -> None:
         self.record = record
         self.weights = weights

@@ -42,7 +42,6 @@ from elmoc.word_vectors.pieces import Pieces, set_means
 from elmoc.word_vectors.sources import finite
 from elmoc.word_vectors.stored import StoredVectors
 
-FILE_NAME = "compact.safetensors"
 # Words whose n-grams are looked up at once: their rows take some 50 MB.
 _MOST_WORDS = 1024
 # Blocks of a tensor that a fingerprint covers. Each may bring megabytes of a file into
@@ -164,7 +163,7 @@ class CompactVectors(StoredVectors):
         InputError: the parts do not fit together.
     """
 
-    file_name = FILE_NAME
+    file_name = "compact.safetensors"
     format = "elmoc-compact-vectors"
 
     def __init__(
@@ -172,7 +171,7 @@ class CompactVectors(StoredVectors):
         hashes: np.ndarray,
         rows: Rows,
         parts: Ngrams | Pieces | None = None,
-        origin: str = FILE_NAME,
+        origin: str = file_name,
         *,
         about: str | None = None,
         counts: np.ndarray | None = None,

@@ -23,7 +23,6 @@ from elmoc.files.arrays import check_array
 from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
-FILE_NAME = "subwords.safetensors"
 _FORMAT = "elmoc-subwords"
 _VERSION = 1
 
@@ -120,11 +119,11 @@ class SubwordVectors(StoredVectors):
     these.
     """
 
-    file_name = FILE_NAME
+    file_name = "subwords.safetensors"
     format = "elmoc-subword-vectors"
 
     def __init__(
-        self, vectors: Tensor, subwords: Subwords, *, origin: str = FILE_NAME
+        self, vectors: Tensor, subwords: Subwords, *, origin: str = file_name
     ) -> None:
         self.vectors = vectors
         self.subwords = subwords

@@ -42,9 +42,11 @@ class FullSoftmaxOutput(SoftmaxOutput):
             nn.init.normal_(self.rows, std=projection_size**-0.5)
         self.bias = nn.Parameter(torch.zeros(classes))
         self.settings = settings
-        self.projection = None
-        if settings.projection_regularisation:
-            self.projection = nn.Parameter(torch.eye(projection_size))
+        self.projection = (
+            nn.Parameter(torch.eye(projection_size))
+            if settings.projection_regularisation
+            else None
+        )
 
     def tie(self, network: InputNetwork | None) -> None:
         """See `OutputLayer`; the vectors belong to the network.

@@ -37,7 +37,7 @@ from elmoc.model import ElmoC
 from elmoc.text.documents import read_documents
 from elmoc.word_vectors.alone import AloneVectors
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
-from elmoc.word_vectors.compact import FILE_NAME, CompactVectors
+from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.stored import LexiconVectors
 from elmoc.word_vectors.subwords import SubwordVectors
@@ -187,7 +187,7 @@ READERS = [
     Reader("small.bin", vectors("small.bin")),
     Reader("small.vec", vectors("small.vec")),
     Reader("small.vec.gz", vectors("small.vec.gz")),
-    *(Reader(f"{kind}/{FILE_NAME}", vectors(kind)) for kind in ("concatenated", "summed")),
+    *(Reader(f"{kind}/{CompactVectors.file_name}", vectors(kind)) for kind in ("concatenated", "summed")),
     Reader("corpus/corpus.json", corpus),
     Reader("corpus/lexicon.txt", corpus, exact=True),
     Reader("corpus/shards/train-0.bin", corpus, exact=True),
@@ -241,7 +241,7 @@ def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.Te
     summed = CompactVectors.of_words(WORDS_WITH_ROWS, coded("summed", len(WORDS_WITH_ROWS)))
     for kind, each in {"summed": summed, "concatenated": compact()}.items():
         (folder / kind).mkdir()
-        each.write(folder / kind / FILE_NAME)
+        each.write(folder / kind / CompactVectors.file_name)
     shutil.copytree(tiny_corpus.path, folder / "corpus")
     shutil.copytree(session_model, folder / "model")
     write_original(folder / "elmo.json", folder / "elmo.hdf5")

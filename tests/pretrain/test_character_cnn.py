@@ -13,7 +13,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.character_cnn import FILE_NAME
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from tests.elmoc.interop.conftest import write_original
@@ -61,7 +61,7 @@ def fill(corpus: Path, vectors: Path, *options: str) -> int:
     return build_vectors.main([str(corpus), str(vectors), "--name", "cnn", "--dtype", "float32", *options])
 
 
-@pytest.mark.parametrize(("workers", "file"), [("1", ""), ("2", FILE_NAME)])
+@pytest.mark.parametrize(("workers", "file"), [("1", ""), ("2", CharacterCnnVectors.file_name)])
 def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str, file: str) -> None:
     corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
     vectors = open_word_vectors(imported)
@@ -69,7 +69,7 @@ def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Pa
     table = VectorTable(Corpus(corpus.path), "cnn")
     np.testing.assert_allclose(table.rows, vectors.lookup(corpus.lexicon), rtol=1e-6, atol=1e-6)
     assert table.source.fingerprint == vectors.fingerprint
-    assert Path(table.source.origin) == imported / FILE_NAME
+    assert Path(table.source.origin) == imported / CharacterCnnVectors.file_name
     assert table.zero_rows == 0
 
 
@@ -79,10 +79,10 @@ def test_training_goes_on_and_its_models_keep_the_character_cnn(
     run = cnn_runs.run("run", "--init-from", str(imported), **ENCODER)
     assert "they start anew" in capsys.readouterr().out
     before = ElmoC.from_pretrained(imported)
-    cnn = (imported / FILE_NAME).read_bytes()
+    cnn = (imported / CharacterCnnVectors.file_name).read_bytes()
     shutil.rmtree(imported)
     after = ElmoC.from_pretrained(run.path)
-    assert (run.model / FILE_NAME).read_bytes() == cnn
+    assert (run.model / CharacterCnnVectors.file_name).read_bytes() == cnn
     ours, theirs = after.embed(WORDS), before.embed(WORDS)
     assert torch.equal(ours[0], theirs[0]), "the word vectors"
     assert 1e-4 < (ours[2] - theirs[2]).abs().max() < 0.5, "trained on, but not from the start"

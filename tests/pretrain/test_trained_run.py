@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from elmoc.errors import InputError, quiet
-from pretrain.config import load_config
+from pretrain.config import CardConfig, load_config
 from pretrain.step import TrainStep
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -40,6 +40,10 @@ def test_a_call_trains_and_the_same_call_looks_at_what_is_there(
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     assert train_encoder(config, str(tmp_path / "run")) == run
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    train_encoder(replace(config, card=CardConfig(licence="CC BY 4.0")), tmp_path / "run")
+    assert "CC BY 4.0" in (run.model / "README.md").read_text()
+    weights = "model/model.safetensors"
+    assert (run.path / weights).read_bytes() == before[run.path / weights]
 
 
 def test_other_settings_and_another_model_to_begin_from_are_named(

@@ -133,9 +133,11 @@ class Esim(torch.nn.Module):
         self.shortcut = settings.shortcut
         # One mask for all words of a sentence.
         self.input_dropout = InputVariationalDropout(dropout)
-        self.projection: torch.nn.Module = torch.nn.Identity()
-        if settings.projection_size:
-            self.projection = torch.nn.Linear(input_size, projected_size)
+        self.projection = (
+            torch.nn.Linear(input_size, projected_size)
+            if settings.projection_size
+            else torch.nn.Identity()
+        )
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
         width = self.encoder.output_size  # E
         if self.shortcut:

@@ -24,6 +24,7 @@ from downstream import SuiteOptions, read_suite, run_suite
 from downstream.suite import jobs
 
 VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
+WHOLE = '{"fingerprints": {}}'
 BOTH = [name.replace("vectors", "both") for name in VECTORS]
 
 
@@ -60,6 +61,24 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(suite: Run, capsys: p
     InProcess.fails = lambda name: False
     assert suite("--model", "first") == ["ner-ten-sentences.both.seed2"]
     assert suite("--model", "first") == []
+
+
+def test_a_result_of_data_that_changed_before_it_was_read_is_not_kept(
+    suite: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Path("ten.conll")
+    before = data.read_text()
+
+    def edit(name: str) -> bool:
+        data.write_text(f"{before}\nOne\tO\n")
+        return False
+
+    InProcess.fails = edit
+    assert suite("--inputs", "vectors", status=1) == VECTORS
+    assert capsys.readouterr().out.count("failed: its data changed before it was read") == 3
+    InProcess.fails = lambda name: False
+    data.write_text(before)
+    assert suite("--inputs", "vectors") == VECTORS
 
 
 def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(suite: Run) -> None:
@@ -137,7 +156,7 @@ def job(folder: Path, name: str, seconds: float = 0.0) -> Job:
     probe: Any = None
     result = folder / f"{name}.json"
     command = {"options": {"seconds": seconds, "out": result}}
-    return Job(probe, INPUT_KINDS["both"], name, command, result, round(10 * seconds) + 1)
+    return Job(probe, INPUT_KINDS["both"], name, command, result, round(10 * seconds) + 1, data={})
 
 
 @pytest.fixture
@@ -151,7 +170,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "options = json.load(sys.stdin)['options']\nout = Path(options['out'])\n"
         "assert not out.exists()\nprint('begun', flush=True)\n"
         "time.sleep(options['seconds'])\npartial = Path(f'{out}.partial')\n"
-        "partial.write_text('whole')\npartial.rename(out)\n"
+        f"partial.write_text({WHOLE!r})\npartial.rename(out)\n"
     )
     monkeypatch.chdir(package.parent)
 
@@ -190,7 +209,7 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         run_jobs([quick, slow], at_once=2, logs=tmp_path / "logs")
-    assert quick.result.read_text() == "whole"
+    assert quick.result.read_text() == WHOLE
     assert not list(tmp_path.glob("**/*slow*.json*"))
     assert run_jobs([quick, job(tmp_path, "slow")], at_once=1, logs=tmp_path / "logs") == 0
-    assert slow.result.read_text() == "whole"
+    assert slow.result.read_text() == WHOLE

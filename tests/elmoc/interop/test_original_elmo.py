@@ -14,7 +14,7 @@ from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.word_vectors.character_cnn import FILE_NAME
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import DATA, Files
 from tests.elmoc.interop.references import carried_states, layer_states, read_weights
@@ -201,7 +201,7 @@ def test_other_models_are_not_exported(model_path: Path, tmp_path: Path) -> None
     load(DATA / "allennlp/options.json", DATA / "allennlp/lm_weights.hdf5", imported)
     files = [str(tmp_path / name) for name in ("options.json", "weights.hdf5")]
     other = tiny_model(vectors=open_word_vectors(imported))
-    other.stored_vectors = imported / FILE_NAME
+    other.stored_vectors = imported / CharacterCnnVectors.file_name
     write_model_directory(tmp_path / "norm", other)
     for model in (model_path, tmp_path / "norm"):
         assert main(["export-elmo", str(model), *files]) == 1

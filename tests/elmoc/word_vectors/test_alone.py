@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from elmoc.errors import InputError
-from elmoc.word_vectors.alone import FILE_NAME, AloneConfig, AloneNetwork, AloneVectors
+from elmoc.word_vectors.alone import AloneConfig, AloneNetwork, AloneVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from safetensors.numpy import load_file, save_file
 from torch import Tensor
@@ -70,16 +70,16 @@ def test_masks_are_drawn_as_in_the_paper(zeros: float | None) -> None:
 
 def test_a_file_comes_back_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     vectors = alone(replace(CONFIG, zeros=0.5))
-    vectors.write(tmp_path / FILE_NAME)
+    vectors.write(tmp_path / AloneVectors.file_name)
     again = open_word_vectors(tmp_path)
     np.testing.assert_array_equal(again.lookup(WORDS), vectors.lookup(WORDS))
     assert again.fingerprint == vectors.fingerprint != alone().fingerprint
-    weights = load_file(tmp_path / FILE_NAME)
+    weights = load_file(tmp_path / AloneVectors.file_name)
     about = vectors.description()
     damages = [{"entries": 65_536}, {"filters": 0}, {"inner_size": 9}, {"size": -1}, {"base_size": "6"}]
     for damage in damages:
-        save_file(weights, tmp_path / FILE_NAME, metadata={"elmoc": json.dumps(about | damage)})
-        with pytest.raises(InputError, match=FILE_NAME):
+        save_file(weights, tmp_path / AloneVectors.file_name, metadata={"elmoc": json.dumps(about | damage)})
+        with pytest.raises(InputError, match=AloneVectors.file_name):
             open_word_vectors(tmp_path)
 
 

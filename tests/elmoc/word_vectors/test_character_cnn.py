@@ -9,7 +9,7 @@ import torch
 from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
-from elmoc.word_vectors.character_cnn import CHARACTERS, FILE_NAME, CharacterCnnVectors, spelled, word_rows
+from elmoc.word_vectors.character_cnn import CHARACTERS, CharacterCnnVectors, spelled, word_rows
 from elmoc.word_vectors.character_cnn import WORDS as WORDS_OF
 from elmoc.word_vectors.opening import open_word_vectors
 from hypothesis import given, settings
@@ -35,8 +35,8 @@ def stored(request: pytest.FixtureRequest) -> CharacterCnnVectors:
 @pytest.fixture
 def file(stored: CharacterCnnVectors, tmp_path: Path) -> Path:
     """Its file."""
-    stored.write(tmp_path / FILE_NAME)
-    return tmp_path / FILE_NAME
+    stored.write(tmp_path / CharacterCnnVectors.file_name)
+    return tmp_path / CharacterCnnVectors.file_name
 
 
 def whole_rows(vectors: CharacterCnnVectors, words: list[str]) -> np.ndarray:
@@ -116,6 +116,6 @@ def test_content_that_does_not_fit_is_refused(stored: CharacterCnnVectors, tmp_p
     without = {name: each for name, each in tensors.items() if name != "projection.bias"}
     wrong = tensors | {"lexicon.words": torch.zeros(3)}
     for description, content in ((wide, tensors), (about, without), (about, wrong)):
-        save_file(content, tmp_path / FILE_NAME, metadata={"elmoc": json.dumps(description)})
-        with pytest.raises(InputError, match=FILE_NAME):
+        save_file(content, tmp_path / CharacterCnnVectors.file_name, metadata={"elmoc": json.dumps(description)})
+        with pytest.raises(InputError, match=CharacterCnnVectors.file_name):
             open_word_vectors(tmp_path)

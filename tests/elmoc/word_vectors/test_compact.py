@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from elmoc.errors import InputError
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes, unpack_codes
-from elmoc.word_vectors.compact import FILE_NAME, CompactVectors, NgramKind, Ngrams
+from elmoc.word_vectors.compact import CompactVectors, NgramKind, Ngrams
 from elmoc.word_vectors.opening import open_word_vectors
 from safetensors.numpy import load_file, save_file
 from tests.elmoc.word_vectors.fasttext_files import fasttext_bytes
@@ -160,11 +160,11 @@ def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[
 )
 def test_files_that_cannot_be_are_refused(damage: Callable[[dict[str, np.ndarray]], object], tmp_path: Path) -> None:
     vectors = compact()
-    vectors.write(tmp_path / FILE_NAME)
-    tensors = load_file(tmp_path / FILE_NAME)
+    vectors.write(tmp_path / CompactVectors.file_name)
+    tensors = load_file(tmp_path / CompactVectors.file_name)
     damage(tensors)
-    save_file(tensors, tmp_path / FILE_NAME, metadata={"elmoc": json.dumps(vectors.description())})
-    with pytest.raises(InputError, match=FILE_NAME):
+    save_file(tensors, tmp_path / CompactVectors.file_name, metadata={"elmoc": json.dumps(vectors.description())})
+    with pytest.raises(InputError, match=CompactVectors.file_name):
         open_word_vectors(tmp_path)
 
 
@@ -176,8 +176,8 @@ def test_files_that_cannot_be_are_refused(damage: Callable[[dict[str, np.ndarray
     ],
 )
 def test_other_descriptions_are_refused(info: dict[str, Any], tmp_path: Path) -> None:
-    compact().write(tmp_path / FILE_NAME)
+    compact().write(tmp_path / CompactVectors.file_name)
     about = {"elmoc": json.dumps(compact().description() | info)}
-    save_file(load_file(tmp_path / FILE_NAME), tmp_path / FILE_NAME, metadata=about)
-    with pytest.raises(InputError, match=FILE_NAME):
+    save_file(load_file(tmp_path / CompactVectors.file_name), tmp_path / CompactVectors.file_name, metadata=about)
+    with pytest.raises(InputError, match=CompactVectors.file_name):
         open_word_vectors(tmp_path)
