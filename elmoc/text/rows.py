@@ -154,7 +154,7 @@ def row_text(value: Any) -> str | Sequence[str | list[str]]:
     are none where it has no text.
     """
     if isinstance(value, str):
-        # NumPy's strings are none for JSON.
+        # A string of NumPy is none that JSON knows.
         return str(value) if value.strip() else []
     if isinstance(value, TextDocument):
         lines = list(value.lines)
