@@ -168,8 +168,10 @@ class Processes:
         if self.world_size == 1:
             return dict.fromkeys(directions, DirectionGroup())
         backend = dist.get_default_backend_for_device(device)
-        groups = [dist.new_group(timeout=TIMEOUT, backend=backend) for _ in directions]
-        return dict(zip(directions, map(DirectionGroup, groups), strict=True))
+        return {
+            direction: DirectionGroup(dist.new_group(timeout=TIMEOUT, backend=backend))
+            for direction in directions
+        }
 
     @collective_errors()
     def broadcast_from_rank0(self, value: Value) -> Value:

@@ -43,6 +43,8 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     gains = [row["gains"]["both"]["points"] for row in first["rows"]]
     assert first["merit"]["value"] == pytest.approx(sum(gains) / 2 / 1.3)
     assert len(list(Path("suite/baseline").glob("*.json"))) == 3
+    assert suite("--model", "first", "--inputs", "vectors") == []
+    assert report("suite/first") == first, "what was run before is reported again"
     assert suite("--model", "second") == BOTH
     assert suite("--model", "second", "--inputs", "vectors,features") == [
         name.replace("vectors", "features") for name in VECTORS
