@@ -143,12 +143,8 @@ def start_or_resume(
                 run.start(config, init_from)
             say_what_begins(setup, run, options.max_time, resume=resume)
         state, stopped_by = train(setup, run, resumed=resumed, max_seconds=max_seconds)
-        if (
-            processes.is_rank0
-            and any(asdict(config.card).values())
-            # The model of a finished run may be elsewhere by now.
-            and run.model.exists()
-        ):
+        # The model of a finished run may be elsewhere by now.
+        if processes.is_rank0 and run.model.exists():
             complete_card(run.model, config.card)
         done = (
             f"done: the model is in {run.model}; to train on, start a new run with "
