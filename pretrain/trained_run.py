@@ -143,8 +143,7 @@ def start_or_resume(
                 run.start(config, init_from)
             say_what_begins(setup, run, options.max_time, resume=resume)
         state, stopped_by = train(setup, run, resumed=resumed, max_seconds=max_seconds)
-        # The model of a finished run may be elsewhere by now.
-        if processes.is_rank0 and run.model.exists():
+        if processes.is_rank0:
             complete_card(run.model, config.card)
         done = (
             f"done: the model is in {run.model}; to train on, start a new run with "
@@ -171,10 +170,12 @@ def complete_card(path: Path, card: CardConfig) -> None:
     """Give a model the name and the licence of its text that were said after it had
     been exported.
     """
-    model = read_model_directory(path, output_layers=False)
     said = {name: value for name, value in asdict(card).items() if value}
-    if not said.items() <= model.training.items():
-        write_model_directory(path, replace(model, training=model.training | said))
+    # The model of a finished run may be elsewhere by now.
+    if said and path.exists():
+        model = read_model_directory(path, output_layers=False)
+        if not said.items() <= model.training.items():
+            write_model_directory(path, replace(model, training=model.training | said))
 
 
 def say_what_begins(

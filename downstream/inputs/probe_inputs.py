@@ -64,8 +64,7 @@ class ProbeInputs(torch.nn.Module):
             # They are not saved with the probe: other sentences have other words.
             self.register_buffer("table", words.padded, persistent=False)  # [W + 1, E]
             self.register_buffer("known", words.known, persistent=False)  # [W + 1, S]
-            # See `WordTable.distribution`.
-            # [S, E]
+            # See `WordTable.distribution`; the mean is [S, E].
             self.register_buffer("mean", torch.zeros(words.known.shape[1], width))
             self.register_buffer("deviation", torch.ones(width))  # [E]
             self.sizes += words.sizes

@@ -240,8 +240,9 @@ def _checkpoint(
                     f"{path} is the probe of another training: choose another --save"
                 )
     # Files of data are told apart by their contents, wherever they are.
-    training_facts = facts | {"seed": seed, "data": None, "dataset": None}
-    told = json.dumps(training_facts, sort_keys=True)
+    told = json.dumps(
+        facts | {"seed": seed, "data": None, "dataset": None}, sort_keys=True
+    )
     training = fingerprint([told.encode()])
     return ProbeCheckpoint(options.save / f"{name}.checkpoint", training)
 
