@@ -11,6 +11,10 @@ READY := $(VENV)/installed $(KERNELS)
 # A path for the shell, which may have single spaces. That of a home directory is expanded here: not every shell does so in
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
+# WSL has the name of the computer in the environment.
+ifeq ($(origin NAME),environment)
+NAME :=
+endif
 
 .PHONY: quickstart model tables peers beside wheel model-package test test-all test-integrations check machine
 
@@ -30,8 +34,8 @@ model: $(READY)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
 tables: $(READY)
-	$(RUN) -m experiments.paper_tables "$(CORPUS)" "$(or $(OUT),runs/tables)" --vectors "$(VECTORS)" \
-		--suite "$(SUITE)" $(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
+	$(RUN) -m experiments.paper_tables $(call path,$(CORPUS)) $(call path,$(or $(OUT),runs/tables)) \
+		--vectors $(call path,$(VECTORS)) --suite $(call path,$(SUITE)) $(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 # make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
 PEER_NAMES ?= masked_lm many_langs
@@ -48,7 +52,7 @@ peers: $(PEERS)/installed $(READY)
 
 # make beside MODEL=DIR DATA=DIR [NAME=minilm]: features of a pretrained model, and static vectors of it, on the probes of
 # docs/beside.md
-BESIDE = runs/beside/$(or $(NAME),$(notdir $(MODEL)))
+BESIDE = runs/beside/$(or $(NAME),$(notdir $(MODEL:%/=%)))
 beside: $(READY)
 	mkdir -p "$(BESIDE)"
 	test -e runs/beside/sentences.txt || \

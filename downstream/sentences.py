@@ -53,8 +53,9 @@ def run(command: SentencesCommand) -> None:
     """Print each distinct sentence once, in the order of the files."""
     task = load_task(command.task)
     reader = with_changes(task.reader, command.reader)
-    files = [task.read(path, reader, training=True) for path in command.files]
-    examples = chain.from_iterable(files)
+    examples = chain.from_iterable(
+        task.read(path, reader, training=True) for path in command.files
+    )
     sentences = chain.from_iterable(task.sentences(each) for each in examples)
     # Other programs read the lines, whatever characters the terminal shows.
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -111,10 +111,12 @@ class SentenceEncoder:
 
     @property
     def full_fingerprint(self) -> str:
-        """Names the weights of the encoder, and the word vectors: what adapters write
-        into what was trained on a model, to know it again.
+        """Names the weights of the encoder, the word vectors and the settings: what
+        adapters write into what was trained on a model, to know it again. What they
+        wrote before there were settings begins it.
         """
-        return f"{self.fingerprint} {self.word_vectors.fingerprint}"
+        weights = f"{self.fingerprint} {self.word_vectors.fingerprint}"
+        return f"{weights} {self.identity['settings']}"
 
     @property
     def identity(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
 from elmoc.devices import Device, checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
-from elmoc.errors import reading
+from elmoc.errors import InputError, reading
 from elmoc.model_directory import (
     ModelDirectory,
     open_model_vectors,
@@ -124,10 +124,16 @@ class ElmoC(SentenceEncoder):
                 all that it takes to use the model, e.g. on a hub.
 
         Raises:
-            InputError: there is a directory of another kind.
+            InputError: there is a directory of another kind; or word vectors that were
+                joined are to be copied, which are several files.
         """
         # Word vectors without a file are part of the directory in any case.
         file = Path(self.word_vectors.origin)
+        if bundle_vectors and file.suffix == ".json":
+            raise InputError(
+                f"{file} joins several files of word vectors: `elmoc pack` makes one "
+                "directory of the model and all of them"
+            )
         write_model_directory(
             path,
             self.directory.without_paths(),

@@ -79,7 +79,8 @@ class LayerStates(nn.Module):
         """
         with reading("the model that a state dict names"):
             theirs = from_bytes(state.to("cpu", torch.uint8), str)
-        if theirs != self._names():
+        # An earlier release did not name the settings.
+        if not self._names().startswith(theirs):
             raise InputError(
                 f"the state dict is of a module made from a model with {theirs}; this "
                 f"module was made from a model with {self._names()}: make it from that "
@@ -90,7 +91,8 @@ class LayerStates(nn.Module):
         encoder = self._elmo.fingerprint if self.encoder is None else "trained on"
         return (
             f"encoder {encoder}, word vectors {self._elmo.word_vectors.fingerprint}, "
-            f"pooling {self._elmo.subword_pooling}"
+            f"pooling {self._elmo.subword_pooling}, settings "
+            f"{self._elmo.identity['settings']}"
         )
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
@@ -175,12 +177,15 @@ class ScalarMix(nn.Module):
         if self.layer_norm:
             if mask is None:
                 mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool)
-            kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]
+            # Sums in float16 would overflow.
+            exact = states.to(torch.promote_types(states.dtype, torch.float32))
+            kept = mask[:, None, :, None].to(exact.dtype)  # [B, 1, T, 1]
             count = mask.sum().clamp(min=1) * states.shape[-1]
-            total = (states * kept).sum((0, 2, 3), keepdim=True)  # [1, L + 1, 1, 1]
-            centred = states - total / count
+            total = (exact * kept).sum((0, 2, 3), keepdim=True)  # [1, L + 1, 1, 1]
+            centred = exact - total / count
             squares = (centred.square() * kept).sum((0, 2, 3), keepdim=True)
-            states = centred / (squares / count + NORM_EPSILON).sqrt()
+            exact = centred / (squares / count + NORM_EPSILON).sqrt()
+            states = exact.to(states.dtype)
         return self.gamma * torch.einsum("l,bltd->btd", self.weights.softmax(0), states)
 
 

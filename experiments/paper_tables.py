@@ -21,8 +21,11 @@ from typing import Annotated
 from tabulate import tabulate
 
 from elmoc.command_line import run_main
+from elmoc.errors import InputError
 from elmoc.jobs import run_job
 from elmoc.settings import Meta
+from elmoc.sharing.trainings import training_words
+from elmoc.word_vectors.opening import open_word_vectors
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
 
@@ -30,6 +33,8 @@ from pretrain.run.directory import read_metrics
 ONCE = 10**9
 # What is shown of the metrics of a run, and how.
 METRICS = {"accuracy_at_1": ".3f", "accuracy_at_10": ".3f", "perplexity": ".1f"}
+# Its metrics are of subwords.
+OF_SUBWORDS = "elmo_sub"
 
 
 @dataclass(frozen=True)
@@ -120,10 +125,24 @@ class Options(ScoredRuns):
 def make_table(
     corpus: Path, name: str, origin: Path | str, *, transform: str = "none"
 ) -> None:
-    """Make a table of vectors, unless the corpus has it."""
-    if not (corpus / f"vectors/{name}.json").exists():
+    """Make a table of vectors, unless the corpus has it.
+
+    Raises:
+        InputError: the corpus has a table of this name of other vectors.
+    """
+    record = corpus / f"vectors/{name}.json"
+    if not record.exists():
         table = {"corpus": corpus, "origin": origin, "name": name}
         run_job("data_scripts.build_vectors", table | {"transform": transform})
+        return
+    made = json.loads(record.read_text())["vectors"]
+    asked = (open_word_vectors(origin).fingerprint, transform)
+    if (made["fingerprint"], made["post_processing"]) != asked:
+        raise InputError(
+            f"{record} is a table of {made['origin']}, {made['post_processing']}: "
+            f"give a corpus without it, or remove it, to make one of {origin}, "
+            f"{transform}"
+        )
 
 
 def prepare(options: Options) -> None:
@@ -159,7 +178,7 @@ def make_row(options: Options, name: str) -> None:
     if "cnn" in system.needs:
         make_table(options.corpus, "cnn", options.out / "runs/elmo/model")
     if not options.report(name).exists():
-        is_split = system.config == "elmo_sub"
+        is_split = system.config == OF_SUBWORDS
         corpus = options.out / "subwords" if is_split else options.corpus
         config = CONFIGS / f"twins/small_{system.config}.toml"
         sets = [f"data.corpus={corpus}", *system.sets]
@@ -202,11 +221,13 @@ def run_suite(
 
 
 def row_of(options: Options, name: str) -> list[str]:
-    """The cells of a row: million words, accuracies and perplexity held out, and the
-    gain of every probe.
+    """The cells of a row: million words, accuracies and perplexity held out, where they
+    are of words, and the gain of every probe.
     """
-    metrics = read_metrics(options.out / "runs" / name, "evaluation")[-1]
-    cells = [name, f"{metrics['words'] / 1e6:.2f}"]
+    trained = options.out / "runs" / name
+    record = json.loads((trained / "model/config.json").read_text())
+    cells = [name, f"{training_words(record['training']) / 1e6:.2f}"]
+    metrics = read_metrics(trained, "evaluation")[-1] if name != OF_SUBWORDS else {}
     for key, form in METRICS.items():
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")
     for each in json.loads(options.report(name).read_text())["rows"]:
@@ -217,19 +238,18 @@ def row_of(options: Options, name: str) -> list[str]:
 
 
 def make_tables(options: Options) -> None:
-    """Make the rows that are asked for, and print the table of all that are there."""
+    """Make the rows that are asked for, and print their table."""
     prepare(options)
     run_suite(options, "word_vectors", options.vectors, None)
     for name in options.rows:
         make_row(options, name)
-    done = [name for name in SYSTEMS if options.report(name).exists()]
     heading = ["", "M words", "acc@1", "acc@10", "perplexity"]
     alone = ["vectors alone", "", "", "", ""]
-    for each in json.loads(options.report(done[0]).read_text())["rows"]:
+    for each in json.loads(options.report(options.rows[0]).read_text())["rows"]:
         heading.append(each["dataset"])
         alone.append(f"{each['scores']['vectors']['mean']:.2f}")
     rows = [heading, alone]
-    rows += [row_of(options, name) for name in done]
+    rows += [row_of(options, name) for name in options.rows]
     print(tabulate(rows, headers="firstrow", stralign="right", disable_numparse=True))
     print(
         "probes: word vectors with features, and the 95 % interval of their gain over "

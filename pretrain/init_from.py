@@ -16,7 +16,7 @@ from elmoc.model_directory import (
 )
 from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.joined import JoinedVectors
-from elmoc.word_vectors.opening import read_stored
+from elmoc.word_vectors.opening import STORED_FILES, read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.config import differences
@@ -165,9 +165,12 @@ def read_stored_vectors(
     """
     if not source.origin.endswith(".safetensors"):
         return None
-    # A model keeps a copy of its vectors when the file that they came from is moved.
-    places = [own_model and own_model / source.file_name, before]
-    copies = (each for each in places if isinstance(each, Path) and each.is_file())
+    # A model keeps a copy of its vectors, under a name of its own, when the file that
+    # they came from is moved.
+    places = [own_model / name for name in STORED_FILES] if own_model else []
+    if isinstance(before, Path):
+        places.append(before)
+    copies = filter(Path.is_file, places)
     try:
         stored: StoredVectors = read_stored(next(copies, Path(source.origin)))
         check_vectors(stored, source)

@@ -67,18 +67,20 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
     drawn = set(chain.from_iterable(lines[-1] for lines in evaluations.values()))
     metrics = [metric for metric in PANELS if metric in drawn]
     # Inches; the legend below a panel has a line for each run.
-    size = (5 * len(metrics), 4.5 + 0.2 * len(runs))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(
+        figsize=(5 * len(metrics), 4.5 + 0.2 * len(runs)), layout="constrained"
+    )
     panels = figure.subplots(1, len(metrics), squeeze=False)
     for axes, metric in zip(panels[0], metrics, strict=True):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:
                 # Matplotlib has ten colours by number.
                 color = f"C{number % 10}"
-                draw(axes, lines, metric, color=color, label=run, marker="o")
+                # Of names that begin with `_` its legend has none.
+                draw(axes, lines, metric, color=color, label=f" {run}", marker="o")
                 draw(axes, lines, CONSTANT + metric, color=color, linestyle="--")
         axes.plot([], [], "k--", label="best constant prediction")
-        axes.set(title=PANELS[metric], xlabel="million words read")
+        axes.set(title=PANELS[metric], xlabel="million tokens read")
         axes.grid(alpha=0.3)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
     save_figure(figure, output, dpi=120)
@@ -86,7 +88,7 @@ def plot(runs: Sequence[str], output: Path | str) -> None:
 
 
 def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) -> None:
-    """A metric against millions of words; a value that was not finite leaves a gap."""
+    """A metric against millions of tokens; a value that was not finite leaves a gap."""
     values = np.array([line.get(metric) for line in lines], dtype=float)
     axes.plot([line["words"] / 1e6 for line in lines], values, markersize=3, **style)
 

@@ -133,7 +133,6 @@ class TrainingSetup:
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
         inputs = self.data.inputs
-        targets = self.data.targets
         transform = inputs.transform
         word_vectors = inputs.source
         stored = self.stored_vectors
@@ -147,10 +146,10 @@ class TrainingSetup:
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
                 self.config.output_layer.record(
-                    corpus=self.data.corpus, targets=targets
+                    corpus=self.data.corpus, targets=self.data.targets
                 ),
                 dict(self.output_layers.state_dict()),
-                targets.transform if self.data.reads_targets else None,
+                self.data.targets.transform if self.data.reads_targets else None,
             ),
             transform=transform,
             word_vectors=word_vectors,

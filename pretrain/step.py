@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pretrain.cuda_graph import graphed
 from pretrain.data.batches import Batch
@@ -111,7 +110,9 @@ class TrainStep:
         }
         return self.update_shared(steps, rate)
 
-    def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
+    def update_direction(
+        self, direction: str, batch: Batch, rate: float
+    ) -> torch.Tensor:
         """One update of one direction: loss, gradients, their norm bounded, the step of
         the optimiser; its recurrent state goes on.
 
@@ -199,8 +200,9 @@ class TrainStep:
                     direction: step._replace(gradient_norm=norm.item())
                     for direction, step in steps.items()
                 }
-        numbers = [step.loss + step.gradient_norm for step in steps.values()]
-        finite = all(map(math.isfinite, numbers))
+        finite = all(
+            math.isfinite(step.loss + step.gradient_norm) for step in steps.values()
+        )
         for part in chain.from_iterable(self._models):
             optimiser = state.optimisers[part]
             if finite:

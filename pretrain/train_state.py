@@ -145,7 +145,6 @@ class TrainState(Totals):
         Beside them are the fields of `Totals`.
         """
         network = self.input_network
-        position = self.position
         return {each.name: getattr(self, each.name) for each in fields(Totals)} | {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
@@ -161,9 +160,9 @@ class TrainState(Totals):
                 for name, each in self.recurrent.items()
             },
             "position": {
-                "epoch": position.epoch,
-                "shard": position.group,
-                "window": position.window,
+                "epoch": self.position.epoch,
+                "shard": self.position.group,
+                "window": self.position.window,
             },
             "device": next(self.encoder.parameters()).device.type,
         }

@@ -81,8 +81,12 @@ def train_encoder(
         run = train_encoder(config, "runs/a", TrainOptions(max_time="2h"))
         elmo = ElmoC.from_pretrained(run.model)
     """
-    resume = RunDirectory(out).config.exists()
-    return start_or_resume(config, out, options or TrainOptions(), resume=resume)
+    return start_or_resume(
+        config,
+        out,
+        options or TrainOptions(),
+        resume=RunDirectory(out).config.exists(),
+    )
 
 
 def start_or_resume(

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.options import SEPARATOR, InputKind, InputOptions
 from downstream.inputs.sentence import TaskSentence
@@ -197,7 +196,9 @@ class WordTable:
     def rows(self, sentences: Sequence[TaskSentence]) -> Tensor:
         """int32 [B, T]: the row of each word in `padded`."""
         rows = [self._sentences[sentence.words] for sentence in sentences]
-        return pad_sequence(rows, batch_first=True, padding_value=len(self._rows))
+        return torch.nn.utils.rnn.pad_sequence(
+            rows, batch_first=True, padding_value=len(self._rows)
+        )
 
 
 def _distinct_words(sentences: Sequence[TaskSentence]) -> list[str]:

@@ -7,7 +7,6 @@ from allennlp_light.modules.conditional_random_field.conditional_random_field im
     allowed_transitions,
 )
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 
 class Tags(torch.nn.Module):
@@ -44,7 +43,9 @@ class Tags(torch.nn.Module):
         numbers = {name: number for number, name in enumerate(self.names)}
         ids = (list(map(numbers.__getitem__, tags)) for tags in sentences)
         rows = [torch.tensor(row) for row in ids]
-        return pad_sequence(rows, batch_first=True, padding_value=padding)
+        return torch.nn.utils.rnn.pad_sequence(
+            rows, batch_first=True, padding_value=padding
+        )
 
     def best(
         self, scores: Tensor, lengths: Tensor, transitions: Tensor | float = 0.0

@@ -85,10 +85,8 @@ def read_splits(
             examples = task.training_examples(examples, options)
             part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
         labels = dict(Counter(chain.from_iterable(map(task.labels, examples))))
-        if trained is None:
-            trained = labels
-        else:
-            warn_of_unknown(name, labels, trained)
+        trained = labels if trained is None else trained
+        warn_of_unknown(name, labels, trained)
         by_example = [task.sentences(example) for example in examples]
         lengths = [sum(len(each.words) for each in own) for own in by_example]
         shown = f": {listed(labels)}" if labels else ""

@@ -142,8 +142,11 @@ class Result:
         usual = dict(STATE_SETTINGS)
         if self.preset == "small":
             usual |= {name: SMALL_INPUTS.get(name, usual[name]) for name in usual}
-        given = self.settings
-        return {name: given[name] for name in usual if given[name] != usual[name]}
+        return {
+            name: self.settings[name]
+            for name in usual
+            if self.settings[name] != usual[name]
+        }
 
     @property
     def encoder(self) -> str | None:

@@ -35,8 +35,9 @@ EXPLANATIONS = [
     "inputs alike.",
 ]
 # Fields of results in JSON: of the row, and of each of its kinds of inputs.
-_OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
+_OF_ROW = ("task", "dataset", "metric", "split", "preset", "data", "items")
 _OF_SEEDS = (
+    "settings",
     "mean",
     "deviation",
     "seeds",

@@ -2,6 +2,7 @@
 record of their directory?
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from elmoc.errors import InputError, describe_error, reading, say
+from elmoc.sharing.installed import installed_models
 
 # Reads a file: it raises an error where that is damaged, and returns a sentence where
 # this cannot be known.
@@ -65,7 +67,10 @@ def read_files(path: str, vectors: str | None) -> tuple[list[str], list[str]]:
 
     damage: list[str] = []
     unknown: list[str] = []
-    checks = _checks(Path(path), vectors)
+    place = Path(path)
+    checks = _checks(
+        place if place.exists() else installed_models().get(path, place), vectors
+    )
     for check in progress_bar(iterable=checks, desc="check", delay=2, leave=False):
         try:
             # The last opens a directory, which a damaged record keeps it from.
@@ -85,11 +90,11 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
 
     if path.is_file():
         return [partial(_check_file, path)]
-    # Hidden files are no part of what we write.
+    # What is hidden, or Python's of an installed model, is no part of what we write.
     checks: dict[Path, Check] = {
         file: partial(_check_file, file)
         for file in sorted(path.rglob("*"))
-        if file.is_file() and "/." not in f"/{file.relative_to(path)}"
+        if file.is_file() and not re.search("/[._]", f"/{file.relative_to(path)}")
     }
     for record in [file for file in checks if any(map(file.match, _RECORDS))]:
         # A damaged one is told by its own checksum.
@@ -112,18 +117,28 @@ def _open(path: Path, vectors: str | None) -> list[str]:
     """
     from elmoc.model_directory import open_model_vectors, read_model_directory
 
+    unknown: list[str] = []
     model = path / "model" if (path / "checkpoints").is_dir() else path
     # Other directories, of a corpus, results or a probe, are no more than their files.
     if (model / "config.json").exists() or not any(path.glob("[!.]*")):
         directory = read_model_directory(model, check_files=False)
-        origin = Path(open_model_vectors(directory, vectors).origin)
+        opened = open_model_vectors(directory, vectors)
+        origin = Path(opened.origin)
+        # The record of joined vectors says nothing of the files that it joins.
+        files = [
+            Path(part.origin)
+            for part in getattr(opened, "parts", ())
+            if part.origin != opened.origin
+        ]
         source = directory.word_vectors
         checksum = source.checksum or directory.checksums.get(model / source.file_name)
         if checksum is not None:
             checksum.check_whole(origin)
-        elif origin.is_file():
-            return _check_file(origin)
-    return []
+        else:
+            files.append(origin)
+        for file in filter(Path.is_file, files):
+            unknown += _check_file(file)
+    return unknown
 
 
 def _check_file(file: Path) -> list[str]:

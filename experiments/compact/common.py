@@ -15,8 +15,10 @@ from typing import Annotated
 import numpy as np
 
 from elmoc.command_line import run_main
+from elmoc.corpus import UNKNOWN
 from elmoc.files.text import read_lines
 from elmoc.settings import Meta
+from elmoc.word_vectors.compact import CompactVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.stored import LexiconVectors
 
@@ -97,7 +99,9 @@ def train(out: Path, name: str, config: Path, sets: Sequence[str]) -> None:
 
 def lexicon(options: Options) -> tuple[list[str], np.ndarray]:
     """The first words and their vectors, float32 [n, E]."""
-    words = list(itertools.islice(read_lines(options.words), WORDS))
+    first = itertools.islice(read_lines(options.words), WORDS)
+    # Its vector would stand for every word that some of the rows do not know.
+    words = [word for word in first if word != UNKNOWN]
     return words, open_word_vectors(options.vectors, only=words).lookup(words)
 
 
@@ -111,8 +115,10 @@ def bytes_a_word(file: Path, words: int) -> float:
     vectors = open_word_vectors(file)
     if isinstance(vectors, LexiconVectors):
         return 4.0 * vectors.size
-    # A hash takes eight bytes.
-    return file.stat().st_size / len(vectors.hashes) - 8
+    if isinstance(vectors, CompactVectors):
+        # A hash takes eight bytes.
+        return file.stat().st_size / len(vectors.hashes) - 8
+    return file.stat().st_size / words
 
 
 def learn_codes(options: Options, cell: str) -> list[str]:
@@ -125,16 +131,18 @@ def learn_codes(options: Options, cell: str) -> list[str]:
     return row(options.out, f"codes{cell}", command)
 
 
-def similarity(options: Options, name: str, vectors: Path | str) -> str:
+def similarity(
+    options: Options, name: str, vectors: Path | str, shown: Sequence[str] = PAIRS
+) -> str:
     """Spearman's ρ × 100 of the cosines of words and people's judgements, for each file
-    of pairs.
+    of pairs that is shown.
     """
     command = ["experiments.similarity", vectors]
     command += [options.data / f"wordsim/{pairs}.txt" for pairs in PAIRS]
     found = []
     for line in row(options.out, f"similarity_{name}", command):
-        if line.startswith("| EN-"):
-            fields = line.split()
+        fields = line.split()
+        if len(fields) > 1 and fields[1] in shown:
             found.append(f"{fields[1]} {fields[-2]}")
     return " ".join(found)
 

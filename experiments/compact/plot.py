@@ -5,6 +5,7 @@ the whole vectors, and against accuracy on reviews.
 """
 
 import re
+from dataclasses import replace
 
 import torch
 from matplotlib import pyplot
@@ -26,7 +27,7 @@ PUBLISHED = [(25, 0.787), (50, 0.901), (100, 0.979), (150, 0.995), (300, 0.9996)
 def plot(options: Options) -> None:
     """Draw the picture, and print its points."""
     out = options.out
-    words, rows = lexicon(options)
+    most_frequent = lexicon(options)
     series: dict[str, list[tuple[float, float]]] = {
         "compress-fasttext (published)": list(PUBLISHED)
     }
@@ -34,6 +35,10 @@ def plot(options: Options) -> None:
         kind = re.match(r"codes|pq|pruned|alone(?=\d+real\.)", file.name)
         if kind is None:
             continue
+        words, rows = most_frequent
+        if kind[0] == "alone":
+            # It gives vectors to words that it has not learned, too.
+            words, rows = lexicon(replace(options, words=out / "alone.words"))
         found = open_word_vectors(file).lookup(words)
         has = found.any(axis=1)
         mine = torch.from_numpy(found[has])
@@ -52,7 +57,7 @@ def plot(options: Options) -> None:
             print(f"  {size:.1f} bytes {cosine:.3f}")
     for name in IMDB:
         if (out / f"imdb_{name}.txt").exists():
-            size = bytes_a_word(out / f"{name}.safetensors", len(words))
+            size = bytes_a_word(out / f"{name}.safetensors", len(most_frequent[0]))
             score = accuracy(out, f"imdb_{name}")
             right.plot(size, score, "o")
             right.annotate(name, (size, score), (5, 3), textcoords="offset points")

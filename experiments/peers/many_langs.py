@@ -192,7 +192,7 @@ def train_and_write(options: Options) -> None:
         train(options.texts, options.out, max_time=time, seed=options.seed)
     if options.sentences is not None:
         model = ElmoC.from_pretrained(imported, precision="float32")
-        attributes = {"peer": "many_langs", "training_time": options.max_time}
+        attributes = {"peer": "many_langs"}
         write_features(
             options.out / "features.h5",
             options.sentences,

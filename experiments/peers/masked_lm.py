@@ -223,7 +223,7 @@ def train_and_write(options: Options) -> None:
     if not (out / "config.json").exists():
         train(options.texts, out, max_time=options.max_time, seed=options.seed)
     if options.sentences is not None:
-        attributes = {"peer": "masked_lm", "training_time": options.max_time}
+        attributes = {"peer": "masked_lm"}
         path = out / "features.h5"
         write_features(path, options.sentences, encoder(out).encode, attributes)
 

@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import h5py
 import numpy as np
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from elmoc.command_line import run_main
 from elmoc.devices import CPU, has_bf16
+from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint_file
 from elmoc.settings import Meta
 from experiments.peers.common import write_features
@@ -201,9 +203,18 @@ class Options:
 
 
 def write(options: Options) -> None:
-    """Write the features, unless they are there."""
+    """Write the features, unless they are there.
+
+    Raises:
+        InputError: those of another model are there.
+    """
     path = options.out / "features.h5"
+    model = fingerprint_file(options.model / "model.safetensors")
     if path.exists():
+        with h5py.File(path) as file:
+            is_same = file.attrs["model"] == model
+        if not is_same:
+            raise InputError(f"{path} is of another model: choose another folder")
         return
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -221,7 +232,7 @@ def write(options: Options) -> None:
     # the same results.
     attributes = {
         "peer": "pretrained",
-        "model": fingerprint_file(options.model / "model.safetensors"),
+        "model": model,
         "pooling": f"{options.pooling} of layers {options.layers}",
         "precision": str(encoder.model.dtype),
     }

@@ -143,8 +143,9 @@ class TrainingData:
         shards = [
             (each.file, each.source) for each in chain(corpus.train, corpus.held_out)
         ]
-        checksums = corpus.record.checksums
-        files = sorted((name, each.whole) for name, each in checksums.items())
+        files = sorted(
+            (name, each.whole) for name, each in corpus.record.checksums.items()
+        )
         content = repr((len(corpus.train), shards, files))
         names = {
             "data.corpus": fingerprint([content.encode()]),

@@ -28,7 +28,6 @@ from typing import Annotated, ClassVar
 import torch
 from msgspec import Meta
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
@@ -83,7 +82,7 @@ class ContrastiveOutput(LinearOutput):
         counted = known[labels]  # [N]
         # the label that PyTorch leaves out
         true = torch.where(counted, labels, -100)
-        total = F.cross_entropy(logits, true, reduction="sum")
+        total = nn.functional.cross_entropy(logits, true, reduction="sum")
         if self.settings.cosine_weight:
             own = cosines.gather(1, labels.unsqueeze(1))[:, 0]  # [N]
             total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()

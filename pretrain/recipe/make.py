@@ -225,6 +225,8 @@ class Recipe:
                 "text: give the text, or leave out init_from, held_out, leave_out, "
                 "keep, field and tokenised"
             )
+        if options.general is not None and options.init_from is None:
+            raise InputError("general is for init_from: give the text itself")
         if options.fasttext and not self._makes_vectors:
             raise InputError(
                 "fasttext is for word vectors that are trained here, without vectors "

@@ -40,7 +40,10 @@ class ContentOptions(RawTextOptions):
     ] = None
     targets: Annotated[
         Literal["none", "centre", "whiten"],
-        Meta(description="how target vectors are post-processed"),
+        Meta(
+            description="how target vectors are post-processed (with --init-from: as "
+            "the model's)"
+        ),
     ] = "whiten"
     init_from: Annotated[
         str | None,

@@ -8,10 +8,13 @@ import pytest
 import torch
 from elmoc.__main__ import main
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.fasttext import FastTextVectors
+from elmoc.word_vectors.joined import JoinedVectors
+from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.stored import LexiconVectors
 from tests.conftest import Fails
@@ -105,6 +108,23 @@ def test_word_vectors_of_another_are_checked_whole_wherever_they_are(tmp_path: P
     ElmoC.from_pretrained(model, vectors=str(moved))  # opening reads blocks of it
     shutil.copy(moved, model / "words.bin")
     assert "model/words.bin is damaged" in error_line(main(["check", str(model)]))
+
+
+def test_each_file_of_joined_word_vectors_is_checked_and_none_is_left_behind(
+    tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = [tmp_path / "one.bin", tmp_path / "two.bin"]
+    for part in parts:
+        with atomic_path(part, checksum=part == parts[0]) as partial:
+            partial.write_bytes(fasttext_bytes(bucket=100_000, dim=15))
+    JoinedVectors(list(map(FastTextVectors, parts)), [1.0, 0.5]).write_record(tmp_path / "joined.json")
+    write_model_directory(tmp_path / "model", tiny_model(vectors=open_word_vectors(tmp_path / "joined.json")))
+    assert main(["check", str(tmp_path / "model")]) == 0
+    assert capsys.readouterr().out.endswith(f": 1 unchecked\n    {parts[1]} has no checksum: it was not read\n")
+    flip_a_bit_in_the_middle(parts[0])
+    assert "one.bin is damaged" in error_line(main(["check", str(tmp_path / "model")]))
+    with pytest.raises(InputError, match="joins several files of word vectors: `elmoc pack` makes one"):
+        ElmoC.from_pretrained(tmp_path / "model").save_pretrained(tmp_path / "whole", bundle_vectors=True)
 
 
 def test_stored_vectors_that_are_given(tmp_path: Path, error_line: Fails) -> None:

@@ -9,8 +9,10 @@ from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.joined import JoinedVectors
 from elmoc.word_vectors.opening import open_joined, open_word_vectors
-from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors, VectorSource
+from elmoc.word_vectors.stored import LexiconVectors
 from elmoc.word_vectors.table import VectorTable
+from pretrain.init_from import read_stored_vectors
 from pretrain.run.directory import RunDirectory
 from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same
@@ -23,6 +25,17 @@ def first_checkpoint(run: RunDirectory) -> dict:
     path = run.checkpoints / f"{0:09d}.pt"
     assert path in run.checkpoint_paths()
     return torch.load(path)
+
+
+def test_a_run_keeps_its_own_copy_of_word_vectors_that_were_moved(tmp_path: Path) -> None:
+    """A model has them by another name than the user."""
+    stored = LexiconVectors(torch.rand(3, 4), ["a", "b", "c"])
+    stored.write(tmp_path / "codes.safetensors")
+    source = VectorSource.of(open_word_vectors(tmp_path / "codes.safetensors"), "none")
+    (tmp_path / "codes.safetensors").rename(tmp_path / stored.file_name)
+    kept = read_stored_vectors(source, tmp_path, None)
+    assert kept is not None
+    assert kept.fingerprint == source.fingerprint
 
 
 def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) -> None:

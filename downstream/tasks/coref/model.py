@@ -125,8 +125,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             words = x[:, -self._head_columns :]
             heads = self.lexical_dropout(normalize(words, dim=1))
         # How many words a span may have that begins at each word of its sentence.
-        lengths = [len(sentence.words) for sentence in chosen]
-        rooms = [torch.arange(length, 0, -1, device=x.device) for length in lengths]
+        rooms = [
+            torch.arange(len(each.words), 0, -1, device=x.device) for each in chosen
+        ]
         # As many spans as a share of the words, one at least.
         count = max(1, int(self._settings.span_ratio * len(x)))
         spans, represented = self.spans(encoded, heads, torch.cat(rooms), count)

@@ -95,8 +95,9 @@ def read_tags(sentences: Sequence[ColumnSentence], column: int) -> list[list[str
             cells = bio_tags(outer, len(cells))
         tags.append(to_bio(cells))
     if inner:
-        named = counted(inner, "entity", "entities")
-        note(f"{path}: {named} inside others are left out")
+        note(
+            f"{path}: {counted(inner, 'entity', 'entities')} inside others are left out"
+        )
     entities = list(map(bio_spans, tags))
     places &= set(_PLACES)
     count = sum(map(len, entities))

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 import torch
 from msgspec import Meta
-from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import TaskSentence, make_sentence
@@ -61,7 +60,7 @@ class Sst5Probe(Classifier[Phrase]):
         self.inputs = inputs
         self.classifier = self.network(input_size=inputs.size, settings=settings)
 
-    def logits(self, examples: Sequence[Phrase]) -> Tensor:
+    def logits(self, examples: Sequence[Phrase]) -> torch.Tensor:
         return self.classifier(*self.inputs([each.sentence for each in examples]))
 
 

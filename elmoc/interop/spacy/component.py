@@ -106,7 +106,7 @@ class ElmocComponent:
                 vectors=self._vectors,
                 **self._options,
             )
-            if self._fingerprint not in (None, elmo.full_fingerprint):
+            if not elmo.full_fingerprint.startswith(self._fingerprint or ""):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "
                     f"name that model by the setting components.{self.name}.model"

@@ -12,6 +12,7 @@ from elmoc.errors import InputError
 from elmoc.model import with_encoder
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.stored import as_bytes, from_bytes
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -98,7 +99,8 @@ def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("saved", ["first frozen", "first trained"])
 @pytest.mark.parametrize(
-    "made", ["first frozen", "another frozen", "vectors frozen", "another trained", "vectors trained"]
+    "made",
+    [*(f"{each} {how}" for each in ("another", "vectors", "clipped") for how in ("frozen", "trained")), "first frozen"],
 )
 def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: str, made: str, strict: bool) -> None:
     """The encoder where it is frozen, and the word vectors, which a state dict never holds."""
@@ -106,7 +108,11 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
     with torch.no_grad():
         next(encoder.parameters()).add_(1.0)
     vectors = ElmoC(elmo.directory, RandomVectors(seed=99, size=6))
-    models = {"first": elmo, "another": with_encoder(elmo, encoder), "vectors": vectors}
+    # The same weights that are clipped elsewhere.
+    config = replace(encoder.config, sizes=replace(encoder.config.sizes, cell_clip=0.1))
+    clipped = ElmoC(replace(elmo.directory, encoder=BidirectionalEncoder(config)), elmo.word_vectors)
+    clipped.encoder.load_weights(elmo.encoder.weights())
+    models = {"first": elmo, "another": with_encoder(elmo, encoder), "vectors": vectors, "clipped": clipped}
     chosen = [models[each.split()[0]] for each in (saved, made)]
     one, other = (ElmoEmbedding(chosen[i], requires_grad="trained" in each) for i, each in enumerate((saved, made)))
     save_file(one.state_dict(), tmp_path / "state.safetensors")
@@ -114,9 +120,12 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
     if (saved, made) in (("first frozen", "first frozen"), ("first trained", "another trained")):
         other.load_state_dict(state, strict=strict)
         return
-    names = [model.word_vectors.fingerprint for model in chosen]
+    names = [f"{each.word_vectors.fingerprint}.* settings {each.identity['settings']}" for each in chosen]
     with pytest.raises(InputError, match=".*encoder .*".join(names)):
         other.load_state_dict(state, strict=strict)
+    # An earlier release did not name the settings.
+    named = from_bytes(one.state_dict()["states._extra_state"], str)
+    one.states.set_extra_state(as_bytes(named.partition(", settings")[0]))
 
 
 @pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])

@@ -26,5 +26,8 @@ def test_it_equals_that_of_allennlp(layer_norm: bool) -> None:
     expected.backward(grad)
     torch.testing.assert_close(ours.weights.grad, torch.cat([each.grad for each in theirs.scalar_parameters]))
     torch.testing.assert_close(ours.gamma.grad, theirs.gamma.grad)
+    many = torch.randn(40, 3, 40, 50)  # more numbers of a layer than float16 can count
+    mix = ScalarMix(3, weights=WEIGHTS, layer_norm=layer_norm)
+    torch.testing.assert_close(mix.half()(many.half()), mix.float()(many).half(), atol=0.01, rtol=0.01)
     with pytest.raises(InputError, match="3 layers are mixed by 1 weights"):
         ScalarMix(1)(states)

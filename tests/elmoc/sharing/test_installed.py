@@ -10,12 +10,13 @@ import pytest
 import torch
 from elmoc.__main__ import OF_ROOMS, main
 from elmoc.errors import InputError
+from tests.conftest import Fails
 
 from elmoc import ElmoC
 
 
 def test_a_package_of_a_model_is_found_by_its_name(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
 ) -> None:
     source = tmp_path / "source"
     assert main(["package", str(model_path), str(source), "--name", "tiny"]) == 0
@@ -34,6 +35,10 @@ def test_a_package_of_a_model_is_found_by_its_name(
     torch.testing.assert_close(elmo.embed(["a", "cat"]), expected.embed(["a", "cat"]), atol=0, rtol=0)
     with pytest.raises(InputError, match=r"^another is not a model directory .* \(there are: tiny\)$"):
         ElmoC.from_pretrained("another")
+    assert main(["check", "tiny"]) == 0
+    weights = source / "elmoc_model_tiny/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    assert "model.safetensors is damaged" in error_line(main(["check", "tiny"]))
     # A folder of that name here comes first.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").symlink_to(model_path)

@@ -368,6 +368,8 @@ def test_rows_of_raw_text_and_a_corpus_directory_become_models(
     for wrong in [{name: value} for name, value in (refused | {"keep": ["x"], "tokenised": "no"}).items()]:
         with pytest.raises(InputError, match="is a corpus"):
             make_model(corpus, tmp_path / "second", replace(options, **wrong))
+    with pytest.raises(InputError, match="general is for init_from"):
+        make_model(corpus, tmp_path / "second", replace(options, general=str(corpus)))
     run = make_model(corpus, tmp_path / "second", replace(options, vectors="random:2:8"))
     assert [module for module, _ in jobs_here] == ["data_scripts.build_vectors"] * 2 + ["pretrain"]
     fingerprints = [VectorTable(Corpus(each), "input").source.fingerprint for each in (corpus, run.path / "corpus")]
