@@ -40,7 +40,7 @@ def plot(options: Options) -> None:
             # It gives vectors to words that it has not learned, too.
             words, rows = lexicon(replace(options, words=out / "alone.words"))
         found = open_word_vectors(file).lookup(words)
-        has = found.any(axis=1)
+        has = found.any(axis=1) & rows.any(axis=1)
         mine = torch.from_numpy(found[has])
         whole = torch.from_numpy(rows[has])
         cosine = float(torch.nn.functional.cosine_similarity(mine, whole).mean())
