@@ -119,9 +119,10 @@ class TrainingSetup:
             input_network=None if network is None else network.to(device),
             updates=self.updates,
         )
-        settings = self.config.optimiser
         for name in (*directions, *state.shared_parts):
-            state.optimisers[name] = settings.new(state.parameters(name), device)
+            state.optimisers[name] = self.config.optimiser.new(
+                state.parameters(name), device
+            )
         if SHARED in self.output_layers:
             adagrad = self.output_layers.direction(SHARED).adagrad
             if adagrad is not None:

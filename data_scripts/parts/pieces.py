@@ -246,8 +246,7 @@ def number_piece(
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     with atomic_directory(folder) as partial:
         rows = RowCount()
-        tokens = 0
-        left_out = 0
+        tokens = left_out = 0
         with (
             open(partial / "ids.bin", "wb") as ids_file,
             open(partial / "documents.bin", "wb") as documents_file,

@@ -130,7 +130,7 @@ class Retriever:
         """int64 [N]: the rank of each target among the candidates by cosine, 1 the
         best, 0 if it is none of them.
 
-        Exact; of candidates with equal cosine the true word counts as the last.
+        Of candidates with equal cosine the true word counts as the last.
         """
         ranks = torch.zeros(len(ids), dtype=torch.int64)
         # the norm of a prediction does not change the order of its scores

@@ -391,6 +391,8 @@ class Recipe:
         train = self._run_config.train
         enough = Corpus(self._corpus).train_tokens // (train.window * UPDATES_AT_LEAST)
         streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
+        if streams < train.streams:
+            say(f"the text is small: {streams} streams in place of {train.streams}")
         config = replace(self._run_config, train=replace(train, streams=streams))
         options = TrainOptions(
             init_from=self._options.init_from, max_time=self._options.max_time
