@@ -116,6 +116,7 @@ def _open(path: Path, vectors: str | None) -> list[str]:
     check the word vectors of a model, which may be elsewhere.
     """
     from elmoc.model_directory import open_model_vectors, read_model_directory
+    from elmoc.word_vectors.joined import JoinedVectors
 
     unknown: list[str] = []
     model = path / "model" if (path / "checkpoints").is_dir() else path
@@ -127,7 +128,7 @@ def _open(path: Path, vectors: str | None) -> list[str]:
         # The record of joined vectors says nothing of the files that it joins.
         files = [
             Path(part.origin)
-            for part in getattr(opened, "parts", ())
+            for part in (opened.parts if isinstance(opened, JoinedVectors) else ())
             if part.origin != opened.origin
         ]
         source = directory.word_vectors

@@ -64,8 +64,7 @@ class SrlTask(Task[SrlSentence, Roles]):
         and columns of arguments do not fit; and for a file without predicates.
         """
         sentences: list[SrlSentence] = []
-        inner = 0
-        without = 0
+        inner = without = 0
         for document in read_documents(path, arguments=True):
             for columns in document.sentences:
                 spans = arguments_of(columns, document)

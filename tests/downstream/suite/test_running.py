@@ -105,8 +105,8 @@ def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> N
     assert suite("--features", str(features), "--quick", "--out", "q/out") == [BOTH[1], VECTORS[1]]
     assert report("q/out")["rows"][0]["features"]["model"] == "m1"
     assert Path("q/baseline").is_dir()
-    data = report("q/out")["rows"][0]["settings"]
-    assert data["train_fraction"] == 0.5
+    for result in report("q/out")["rows"][0]["scores"].values():
+        assert result["settings"]["train_fraction"] == 0.5
 
 
 def test_the_sentences_of_a_suite(suite: Run) -> None:
