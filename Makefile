@@ -35,7 +35,8 @@ model: $(READY)
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
 tables: $(READY)
 	$(RUN) -m experiments.paper_tables $(call path,$(CORPUS)) $(call path,$(or $(OUT),runs/tables)) \
-		--vectors $(call path,$(VECTORS)) --suite $(call path,$(SUITE)) $(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
+		--vectors $(call path,$(VECTORS)) --suite $(call path,$(SUITE)) \
+		$(if $(TIME),--max-time $(TIME)) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 # make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
 PEER_NAMES ?= masked_lm many_langs

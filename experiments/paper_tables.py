@@ -21,11 +21,14 @@ from typing import Annotated
 from tabulate import tabulate
 
 from elmoc.command_line import run_main
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.jobs import run_job
+from elmoc.model_directory import read_model_directory
 from elmoc.settings import Meta
 from elmoc.sharing.trainings import training_words
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.table import VectorTable
 from pretrain import CONFIGS
 from pretrain.run.directory import read_metrics
 
@@ -52,7 +55,7 @@ class System:
 SYSTEMS = {
     "elmo": System("elmo"),
     "elmo_a": System("elmo_a"),
-    "elmo_sub": System("elmo_sub"),
+    OF_SUBWORDS: System(OF_SUBWORDS),
     "elmo_c": System("elmo_c"),
     "elmo_c_oneb": System("elmo_c_oneb", needs=("one_billion",)),
     "elmo_c_rnd": System("elmo_c_rnd", needs=("random",)),
@@ -130,18 +133,17 @@ def make_table(
     Raises:
         InputError: the corpus has a table of this name of other vectors.
     """
-    record = corpus / f"vectors/{name}.json"
-    if not record.exists():
+    if not (corpus / f"vectors/{name}.json").exists():
         table = {"corpus": corpus, "origin": origin, "name": name}
         run_job("data_scripts.build_vectors", table | {"transform": transform})
         return
-    made = json.loads(record.read_text())["vectors"]
+    made = VectorTable(Corpus(corpus), name).source
     asked = (open_word_vectors(origin).fingerprint, transform)
-    if (made["fingerprint"], made["post_processing"]) != asked:
+    if (made.fingerprint, made.post_processing) != asked:
         raise InputError(
-            f"{record} is a table of {made['origin']}, {made['post_processing']}: "
-            f"give a corpus without it, or remove it, to make one of {origin}, "
-            f"{transform}"
+            f"the table {name} of {corpus} is of {made.origin}, "
+            f"{made.post_processing}: give a corpus without it, or remove it, to make "
+            f"one of {origin}, {transform}"
         )
 
 
@@ -165,7 +167,7 @@ def prepare(options: Options) -> None:
             )
         make_table(options.corpus, "one_billion", own)
     subwords = options.out / "subwords"
-    if "elmo_sub" in options.rows and not (subwords / "corpus.json").exists():
+    if OF_SUBWORDS in options.rows and not (subwords / "corpus.json").exists():
         run_job(
             "data_scripts.build_subwords", {"words": options.corpus, "corpus": subwords}
         )
@@ -225,8 +227,8 @@ def row_of(options: Options, name: str) -> list[str]:
     are of words, and the gain of every probe.
     """
     trained = options.out / "runs" / name
-    record = json.loads((trained / "model/config.json").read_text())
-    cells = [name, f"{training_words(record['training']) / 1e6:.2f}"]
+    record = read_model_directory(trained, output_layers=False).training
+    cells = [name, f"{training_words(record) / 1e6:.2f}"]
     metrics = read_metrics(trained, "evaluation")[-1] if name != OF_SUBWORDS else {}
     for key, form in METRICS.items():
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")

@@ -275,8 +275,7 @@ def _read(
     """
     size = recurrent.in_features
     # Before the first step there is no row yet.
-    state = steps[0].new_zeros(0, size)
-    cell = state
+    state = cell = steps[0].new_zeros(0, size)
     states = []
     for step in steps:
         # Read forwards, sentences end: their rows are cut off. Read backwards, shorter

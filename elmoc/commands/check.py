@@ -18,6 +18,8 @@ from elmoc.sharing.installed import installed_models
 # Reads a file: it raises an error where that is damaged, and returns a sentence where
 # this cannot be known.
 Check = Callable[[], list[str] | None]
+# Hidden files, and Python's own of an installed model, are no part of what we write.
+_NOT_OURS = re.compile(r"/(\.|__init__\.py$|__pycache__/)")
 # Records that hold the checksums of other files, by their paths from their folder.
 _RECORDS = ("corpus.json", "vectors/*.json", "config.json", "probe.json")
 
@@ -90,11 +92,10 @@ def _checks(path: Path, vectors: str | None) -> list[Check]:
 
     if path.is_file():
         return [partial(_check_file, path)]
-    # What is hidden, or Python's of an installed model, is no part of what we write.
     checks: dict[Path, Check] = {
         file: partial(_check_file, file)
         for file in sorted(path.rglob("*"))
-        if file.is_file() and not re.search("/[._]", f"/{file.relative_to(path)}")
+        if file.is_file() and not _NOT_OURS.search(f"/{file.relative_to(path)}")
     }
     for record in [file for file in checks if any(map(file.match, _RECORDS))]:
         # A damaged one is told by its own checksum.

@@ -31,8 +31,7 @@ def alone(options: Options) -> None:
         for line in read_lines(options.data / f"wordsim/{pairs}.txt"):
             chosen |= dict.fromkeys(line.split()[:2])
     chosen |= dict.fromkeys(lexicon(options)[0])
-    words = options.out / "alone.words"
-    words.write_text("\n".join(list(chosen)[:WORDS]) + "\n")
+    (options.out / "alone.words").write_text("\n".join(list(chosen)[:WORDS]) + "\n")
     print("whole", similarity(options, "whole", options.vectors, LEARNED))
     for size in INNER_SIZES:
         for kind in ("real", "binary"):

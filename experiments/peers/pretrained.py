@@ -212,9 +212,8 @@ def write(options: Options) -> None:
     model = fingerprint_file(options.model / "model.safetensors")
     if path.exists():
         with h5py.File(path) as file:
-            is_same = file.attrs["model"] == model
-        if not is_same:
-            raise InputError(f"{path} is of another model: choose another folder")
+            if file.attrs["model"] != model:
+                raise InputError(f"{path} is of another model: choose another folder")
         return
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)

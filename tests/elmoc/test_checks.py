@@ -53,7 +53,7 @@ def test_all_that_is_damaged_or_missing_is_listed(
         assert f"    {corpus.path / file} is damaged" in printed.out
     assert f"{missing}: 1 damaged\n    {missing} " in printed.out
     # Behind a link to its folder, and where it is gone.
-    link = corpus.path.parent / "linked"
+    link = corpus.path.parent / "_linked"
     link.mkdir()
     shutil.copy(corpus.path / "corpus.json", link)
     (link / "shards").symlink_to(corpus.path / "shards")
