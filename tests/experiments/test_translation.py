@@ -36,7 +36,7 @@ def test_a_run_learns_to_copy_and_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     lines = "".join(f"a b c d {'e f' if row % 2 else 'g h'}\n" for row in range(200))
     for name in ("train.en", "train.de", "val.en", "val.de"):
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(lines.encode()))
-    options = Options(tmp_path / "out", tmp_path, updates=60, rows=("tied, three ways",), seeds=(1,), threads=1)
+    options = Options(tmp_path / "out", tmp_path, updates=40, rows=("tied, three ways",), seeds=(1,), threads=1)
     for _ in range(2):
         run(options)
     (result,) = map(json.loads, (tmp_path / "out/results.jsonl").read_text().splitlines())

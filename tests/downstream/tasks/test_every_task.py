@@ -35,17 +35,17 @@ DATA = {
 }
 # Options of small and quick probes, and the score that each has to reach on the ten examples it was trained on.
 TINY = {
-    "ner": "--hidden-size 24 --layers 1 --dropout 0 --learning-rate 0.02 --batch-size 4 --epochs 25",
-    "snli": "--hidden-size 24 --dropout 0 --learning-rate 0.01 --batch-size 5 --epochs 40 --patience 8 "
+    "ner": "--hidden-size 24 --layers 1 --dropout 0 --learning-rate 0.02 --batch-size 4 --epochs 18",
+    "snli": "--hidden-size 24 --dropout 0 --learning-rate 0.01 --batch-size 5 --epochs 20 --patience 8 "
     "--no-halve-on-plateau",
     "sst5": "--subtrees none --feedforward-size 16 --hidden-size 16 --first-output-size 16 --second-output-size 16 "
     "--embedding-dropout 0 --feedforward-dropout 0 --integrator-dropout 0 --first-output-dropout 0 "
-    "--second-output-dropout 0 --pool-size 2 --learning-rate 0.02 --batch-size 10 --epochs 30 --patience 30",
-    "imdb": "--hidden-size 16 --learning-rate 0.02 --batch-size 5 --epochs 30",
+    "--second-output-dropout 0 --pool-size 2 --learning-rate 0.02 --batch-size 10 --epochs 20 --patience 20",
+    "imdb": "--hidden-size 16 --learning-rate 0.02 --batch-size 5 --epochs 20",
     "srl": "--hidden-size 24 --layers 2 --dropout 0 --recurrent-dropout 0 --flag-size 8 --optimiser adam "
     "--learning-rate 0.02 --batch-size 4 --epochs 30",
     "coref": "--hidden-size 16 --layers 1 --feed-forward-size 24 --feature-size 6 --span-width 2 --lexical-dropout 0 "
-    "--lstm-dropout 0 --dropout 0 --learning-rate 0.003 --epochs 12 --span-ratio 2",
+    "--lstm-dropout 0 --dropout 0 --learning-rate 0.01 --epochs 6 --span-ratio 2",
 }
 LEAST = {"ner": 100, "snli": 90, "sst5": 100, "imdb": 100, "srl": 95, "coref": 90}
 
