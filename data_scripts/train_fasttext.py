@@ -141,10 +141,9 @@ def train_fasttext(options: FastTextOptions) -> None:
         with open_text(text) as file:
             for line, _ in sentences(corpus, corpus.train):
                 file.write(line.removeprefix("\n"))
-        train = partial(_train, model, options, sizes)
         # In a process of its own, in which the library can crash or be interrupted
         # alone. Of the two workers one gets no item.
-        list(parallel_map(train, [text], workers=2))
+        list(parallel_map(partial(_train, model, options, sizes), [text], workers=2))
         # fastText does not notice that it cannot write: a model that is not whole
         # fails here.
         FastTextVectors(model)

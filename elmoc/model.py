@@ -96,8 +96,10 @@ class ElmoC(SentenceEncoder):
                 vectors are not those of training.
         """
         chosen = checked_device(device)
+        if revision is not None:
+            path = f"{path}@{revision}"
         if is_hub_name(path):
-            path = download_model(str(path), revision=revision)
+            path = download_model(str(path))
         # The fast recurrence is for those who train it further (`LayerStates`).
         directory = read_model_directory(path, fast=True, output_layers=False)
         directory.encoder.to(chosen)

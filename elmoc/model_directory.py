@@ -69,6 +69,9 @@ _TARGETS = "targets."
 # What stands before the name in a string of JSON that is an absolute path, or a kind of
 # text with one: `KIND=PATH`.
 _PATH = re.compile(r'"([^"/=]*=)?/(?:[^"]*/)?(?=[^"])')
+# What its user wrote into a record: patterns of words that are kept, and names, may
+# look like paths.
+_WRITTEN = {"keep", "licence", "name"}
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a
 # busy core. A model of the paper's size has weights of 372 MB; of a larger file, such
 # as a fastText model, only the ends are checked.
@@ -183,13 +186,17 @@ class ModelDirectory:
         """The same with names in the place of absolute paths, as it is shared: where
         files were on this machine is nobody's business, and of no use elsewhere.
         """
-        parts = [self.output_layer.config, self.word_vectors.origin, self.training]
-        config, origin, training = json.loads(_PATH.sub(r'"\1', json.dumps(parts)))
+        parts = {
+            "config": self.output_layer.config,
+            "origin": self.word_vectors.origin,
+            "training": self.training,
+        }
+        shared = json.loads(json.dumps(parts), object_hook=_without_paths)
         return replace(
             self,
-            output_layer=replace(self.output_layer, config=config),
-            word_vectors=replace(self.word_vectors, origin=origin),
-            training=training,
+            output_layer=replace(self.output_layer, config=shared["config"]),
+            word_vectors=replace(self.word_vectors, origin=shared["origin"]),
+            training=shared["training"],
         )
 
     @property
@@ -247,6 +254,7 @@ def write_model_directory(
         # What is inside is found inside, wherever the directory is moved.
         if (folder / source.file_name).is_file():
             source = replace(source, origin=source.file_name)
+            names.append(source.file_name)
         _write_tensors(model, folder)
         if not (folder / CARD).exists():
             card = model_card(
@@ -275,6 +283,16 @@ def write_model_directory(
             format=FORMAT,
             version=VERSION,
         )
+
+
+def _without_paths(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with names in the place of absolute paths; those in it are done."""
+    shared = json.loads(_PATH.sub(r'"\1', json.dumps(record)))
+    return shared | {
+        name: value
+        for name, value in record.items()
+        if name in _WRITTEN or isinstance(value, dict)
+    }
 
 
 def _keep_others(path: Path, folder: Path, *, replaced: set[str]) -> None:
@@ -402,12 +420,14 @@ def _check_file(path: Path, checksum: FileChecksum | None) -> None:
 
 
 def _found(vectors: VectorSource, model: Path) -> str:
-    """Where the file of word vectors is now: in the model directory, where it was, or
-    beside the model or its run directory; else the recorded origin.
+    """Where the file of word vectors is now: in the model directory, beside the model,
+    where it was, or beside its run directory; else the recorded origin.
     """
     name = vectors.file_name
-    beside = [folder / name for folder in model.resolve().parents[:2]]
-    places: list[Path | str] = [model / name, vectors.origin, *beside]
+    beside = model.resolve().parent
+    above = beside.parent / name
+    # Another may stand where it was by now.
+    places = [model / name, beside / name, Path(vectors.origin), above]
     return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 

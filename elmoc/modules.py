@@ -58,11 +58,15 @@ class LayerStates(nn.Module):
         """The model with the encoder as it is now: a copy where it is trained."""
         if self.encoder is None:
             return self._elmo
-        # The eight bits of a packed model would not keep what was trained.
+        # The eight bits of a packed model would not keep what was trained, and metrics
+        # were of the weights before.
+        training = dict(self._elmo.directory.training)
+        training.pop("held_out", None)
         return with_encoder(
             self._elmo,
             deepcopy(self.encoder).requires_grad_(False),
             weight_type="float32",
+            training=training,
         )
 
     def get_extra_state(self) -> Tensor:

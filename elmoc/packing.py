@@ -228,8 +228,7 @@ def pack_teacher(
     # Matrix, codebooks and mean, once of words and once of pieces; the tokeniser.
     room -= 2 * (2 * size * (size + ENTRIES) + 4 * size) + len(pieces.tokenizer)
     room -= pieces.composition.nbytes
-    divisors = code_numbers(size)
-    codes = min(divisors, key=lambda number: abs(number - size * _WORD_CODES))
+    codes = min(code_numbers(size), key=lambda number: abs(number - size * _WORD_CODES))
     room -= len(pieces.rows) * (codes + _PIECE_BYTES)
     number = min(room // (codes + _WORD_BYTES), len(teacher.hashes))
     if min(number, len(pieces.rows)) < ENTRIES:

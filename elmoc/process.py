@@ -76,9 +76,8 @@ def progress_bar(**options: Any) -> Any:
     """
     from tqdm.auto import tqdm
 
-    is_seen = sys.stderr.isatty() or "ipykernel" in sys.modules
     # Between two redraws; a file keeps each redraw as a line.
-    seconds = 0.5 if is_seen else 30.0
+    seconds = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
     options |= {"mininterval": seconds, "maxinterval": seconds, "dynamic_ncols": True}
     options["disable"] = is_quiet() or options.get("disable", False)
     return tqdm(**options)

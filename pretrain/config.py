@@ -245,14 +245,16 @@ def load_config(
         source: the path of the file, see `read_config`; or settings by section.
         overrides: settings that go over the file's, each `section.key=value`; a string
             need not be quoted. Another `kind` of a section leaves out settings of the
-            kind that the file names.
+            kind that the file names, and comes before all others.
 
     Raises:
         InputError: an unknown key or an impossible value, which it names.
     """
     where = "the settings" if isinstance(source, Mapping) else str(source)
     values = dict(source) if isinstance(source, Mapping) else read_config(source)
-    for override in overrides:
+    for override in sorted(
+        overrides, key=lambda each: ".kind" not in each.partition("=")[0]
+    ):
         key, separator, text = override.partition("=")
         section, dot, name = key.strip().partition(".")
         if not separator or not dot:

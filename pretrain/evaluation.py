@@ -123,8 +123,9 @@ def evaluate(
     values = {}
     for part, names in scores[directions[0]].items():
         for name in names:
-            own = [score[part][name] for score in scores.values()]
-            values[f"{part}/{name}".lstrip("/")] = float(np.mean(own))
+            values[f"{part}/{name}".lstrip("/")] = float(
+                np.mean([score[part][name] for score in scores.values()])
+            )
     for direction, score in scores.items():
         values |= {f"{direction}_{name}": value for name, value in score[""].items()}
     return values

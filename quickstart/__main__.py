@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
@@ -109,4 +110,5 @@ def report(seconds: float) -> None:
 
 
 if __name__ == "__main__":
+    ArgumentParser(prog="python -m quickstart", description=__doc__).parse_args()
     sys.exit(run_command(quickstart))

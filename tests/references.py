@@ -106,8 +106,7 @@ def assert_of_equations(
     """The states of two sentences under dropout, and all gradients, are those of a plain program, sentence by sentence;
     to these relative precisions.
     """
-    size = stack.sizes.projection_size
-    x = torch.randn(2, 4, size, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(2, 4, stack.sizes.projection_size, dtype=torch.float64, requires_grad=True)
     masks = stack.draw_dropout_masks(2, 4, torch.Generator().manual_seed(3))
     assert any((mask == 0).any() for mask in masks)
     found = stack(x, dropout_masks=masks).layer_states

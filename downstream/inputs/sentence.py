@@ -48,7 +48,6 @@ def plain_word(word: str) -> str:
     word = "_".join(word.split()) or "_"
     if word in _PLAIN_WORDS:
         return _PLAIN_WORDS[word]
-    unescaped = word.replace("\\/", "/").replace("\\*", "*")
-    word = unescaped.translate(_PLAIN_CHARACTERS)
+    word = word.replace("\\/", "/").replace("\\*", "*").translate(_PLAIN_CHARACTERS)
     # `’’` has become `''`, which stands for one quote.
     return _PLAIN_WORDS.get(word, word)

@@ -98,8 +98,9 @@ class FeatureStates:
         states = []
         with warnings.catch_warnings():
             # Nobody writes to the states.
-            message = "The given NumPy array is not writable"
-            warnings.filterwarnings("ignore", message=message)
+            warnings.filterwarnings(
+                "ignore", message="The given NumPy array is not writable"
+            )
             for sentence in sentences:
                 place = self._places[sentence.words]
                 if isinstance(place, int):

@@ -109,8 +109,7 @@ def train_probe(
             score = metrics[task.metric]
             loss = sum(losses) / len(losses)
             history.seconds += time.perf_counter() - begin
-            told = {"loss": loss, "dev_score": score, "seconds": seconds}
-            history.add(told, probe)
+            history.add({"loss": loss, "dev_score": score, "seconds": seconds}, probe)
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
             progress.set_postfix_str(

@@ -105,8 +105,7 @@ def _alike(row: Row, others: Sequence[Row]) -> Row | None:
     """The row of another encoder on the same data; of several the first with the same
     word vectors, if there is one.
     """
-    comparable = row.first.comparable
-    alike = [each for each in others if each.first.comparable == comparable]
+    alike = [each for each in others if each.first.comparable == row.first.comparable]
     # With other vectors the baselines differ, and so does the meaning of a gain.
     alike.sort(key=lambda other: other.word_vectors != row.word_vectors)
     return next((other for other in alike if "both" in other.gains), None)

@@ -166,8 +166,7 @@ def _probe(entry: ProbeEntry, changes: Changes, seeds: int, folder: Path) -> Sui
     preset = task.small if entry.preset == "small" else task.published
     options = entry.options | changes.options
     # Options of the reader and hyper-parameters stand side by side in a suite file.
-    of_reader = options.keys() & vars(task.reader)
-    reader = {name: options.pop(name) for name in of_reader}
+    reader = {name: options.pop(name) for name in options.keys() & vars(task.reader)}
     settings: dict[str, TrainingSettings] = {}
     for name, kind in INPUT_KINDS.items():
         of_kind: Values = getattr(entry, name) | getattr(changes, name)

@@ -1,5 +1,6 @@
 """`elmoc package`: the command that makes the source of a Python package of a model."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -31,12 +32,20 @@ def run(options: Options) -> None:
     """Write the folder."""
     from elmoc.files.writing import atomic_directory, locked
     from elmoc.model import ElmoC
+    from elmoc.model_directory import CARD
     from elmoc.sharing.installed import package_name, write_package_files
 
     elmo = ElmoC.from_pretrained(options.model, vectors=options.vectors)
     with locked(options.output, new=True), atomic_directory(options.output) as folder:
-        elmo.save_pretrained(folder / package_name(options.name), bundle_vectors=True)
-        write_package_files(folder, options.name)
+        package = folder / package_name(options.name)
+        elmo.save_pretrained(package, bundle_vectors=True)
+        # A card that was written by hand, and the licence.
+        for pattern in (CARD, "LICEN[CS]E*"):
+            for file in Path(str(elmo.directory.path)).glob(pattern):
+                shutil.copyfile(file, package / file.name)
+        write_package_files(
+            folder, options.name, elmo.full_fingerprint.replace(" ", ".")
+        )
     say(
         f"{options.output}: `pip install {options.output.resolve()}` has "
         f'ElmoC.from_pretrained("{options.name}") find it'

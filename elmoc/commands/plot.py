@@ -47,7 +47,6 @@ def run(options: Options) -> None:
             options.model, vectors=options.vectors, device=options.device
         )
         shown = f"{len(uses):,} of {count:,} uses"
-        corpus = Path(options.corpus).name
-        title = f"{shortened(options.word)!r}: {shown} in {corpus}"
+        title = f"{shortened(options.word)!r}: {shown} in {Path(options.corpus).name}"
         draw(elmo, uses, output, title=title, layer=options.layer)
     say(f"{output}: {shown}")

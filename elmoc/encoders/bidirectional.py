@@ -188,9 +188,8 @@ class BidirectionalEncoder(nn.Module):
         for direction in self.directions:
             backward = direction == "backward"
             read = reverse_padded(vectors, lengths) if backward else vectors
-            output = self.direction(direction)(read)
             # [B, T, L + 1, P]
-            made = torch.stack(output.layer_states, dim=2)
+            made = torch.stack(self.direction(direction)(read).layer_states, dim=2)
             states.append(reverse_padded(made, lengths) if backward else made)
         return torch.cat(states, dim=-1).transpose(1, 2)
 

@@ -63,8 +63,7 @@ def require_file(path: AnyPath) -> None:
     """
     if not os.path.isfile(path):
         kind = "a directory" if os.path.isdir(path) else "a pipe or a device"
-        is_there = os.path.exists(path)
-        said = f"is {kind}, not a file" if is_there else "does not exist"
+        said = f"is {kind}, not a file" if os.path.exists(path) else "does not exist"
         raise InputError(f"{path} {said}")
 
 

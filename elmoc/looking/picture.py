@@ -47,8 +47,7 @@ def draw_uses(
     # Half of a label beside the first and the last point.
     axes.margins(x=_LABEL[0] / 2)
     # Text of users may have `$`, which is no formula.
-    heading = f"{title}, layer {layer}"
-    axes.set_title(heading, loc="left", fontsize=13, parse_math=False)
+    axes.set_title(f"{title}, layer {layer}", loc="left", fontsize=13, parse_math=False)
     for index in _labelled(points):
         axes.annotate(
             _label(uses[index]),
@@ -117,9 +116,8 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     components (or all, if fewer).
     """
     directions = vectors.astype(np.float64)
-    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     # A word without a vector has layer 0 of zeros.
-    directions /= np.maximum(lengths, 1e-30)
+    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
     centred = directions - directions.mean(axis=0)
     left, scale, _ = np.linalg.svd(centred, full_matrices=False)
     return np.asarray((left * scale)[:, :count])

@@ -26,13 +26,12 @@ def is_hub_name(path: Path | str) -> bool:
     return _NAME.fullmatch(path) is not None
 
 
-def download_model(name: str, *, revision: str | None = None) -> Path:
+def download_model(name: str) -> Path:
     """The folder of a model by its name on a hub, downloaded where it is not in the
     cache.
 
     Args:
-        name: `OWNER/NAME`, or `OWNER/NAME@REVISION`.
-        revision: a branch, tag or commit.
+        name: `OWNER/NAME`, or `OWNER/NAME@REVISION`: a branch, tag or commit.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -41,6 +40,6 @@ def download_model(name: str, *, revision: str | None = None) -> Path:
             f"{name} is no directory here; looking for it on a model hub needs the "
             "extra hub"
         ) from None
-    repository, _, named = name.partition("@")
+    repository, _, revision = name.partition("@")
     with reading(f"{name} is no directory here, and on the model hub it"):
-        return Path(snapshot_download(repository, revision=revision or named or None))
+        return Path(snapshot_download(repository, revision=revision or None))

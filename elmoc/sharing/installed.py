@@ -48,14 +48,17 @@ def package_name(name: str) -> str:
     return f"elmoc_model_{name}"
 
 
-def write_package_files(folder: Path, name: str) -> None:
+def write_package_files(folder: Path, name: str, model: str) -> None:
     """Write what makes a Python package of a model directory.
 
     Args:
         folder: of the package's source, which has the model directory.
         name: of the model.
+        model: its fingerprint, which is part of the version: another model takes the
+            place of one that is installed by this name.
     """
     package = package_name(name)
     (folder / package / "__init__.py").write_text(f'"""The ELMo-C model {name}."""\n')
-    project = _PROJECT.format(name=name, version=VERSION, group=GROUP, package=package)
+    version = f"{VERSION}+{model}"
+    project = _PROJECT.format(name=name, version=version, group=GROUP, package=package)
     (folder / "pyproject.toml").write_text(project)

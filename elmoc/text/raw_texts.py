@@ -12,6 +12,7 @@ from typing import NamedTuple
 from elmoc.errors import InputError
 from elmoc.text.scripts import unspaced_problem
 from elmoc.text.tokenizer import (
+    BYTE_ORDER_MARK,
     ENTITY,
     KEPT,
     STRAIGHT,
@@ -44,7 +45,9 @@ def tokenise_text(
     problem = unspaced_problem(text)
     if problem:
         raise InputError(f"{name} {problem}, and give its words to `embed`")
-    lines = text.splitlines()
+    text = text.replace(BYTE_ORDER_MARK, "")
+    # Lines of a file end in nothing else, either.
+    lines = text.split("\n")
     paragraphs = _BLANK_LINES.split(text) if looks_wrapped(lines) else lines
     sentences: list[list[str]] = []
     for paragraph in paragraphs:

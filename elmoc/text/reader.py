@@ -137,8 +137,7 @@ class TextReader(ABC):
     def text_bytes(self, path: AnyPath) -> int:
         """About how many bytes of text a file holds (exact for a plain file)."""
         size = os.stat(path).st_size
-        is_packed = first_bytes(path).startswith(PACKED)
-        return int(size * COMPRESSION) if is_packed else size
+        return int(size * COMPRESSION) if first_bytes(path).startswith(PACKED) else size
 
     def divide(
         self, text: TextRange, wanted_bytes: int, *, between_lines: bool = True

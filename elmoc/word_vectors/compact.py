@@ -87,8 +87,7 @@ class Ngrams:
             found = find(self.buckets, distinct)
             rows = np.tile(self.rest, (len(distinct), 1))
             rows[found >= 0] = self.rows.vectors(found[found >= 0])
-            block = vectors[start : start + _MOST_WORDS]
-            set_means(block, rows[places], owners)
+            set_means(vectors[start : start + _MOST_WORDS], rows[places], owners)
         return vectors
 
 

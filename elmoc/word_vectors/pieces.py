@@ -59,8 +59,7 @@ def set_means(vectors: np.ndarray, rows: np.ndarray, owners: np.ndarray) -> None
     first = np.flatnonzero(np.diff(owners, prepend=-1))
     counts = np.diff(first, append=len(owners)).astype(np.float32)
     if len(first):
-        sums = np.add.reduceat(rows, first, axis=0)
-        vectors[owners[first]] = sums / counts[:, None]
+        vectors[owners[first]] = np.add.reduceat(rows, first, axis=0) / counts[:, None]
 
 
 class Divided:
@@ -160,5 +159,4 @@ def fit_composition(
         products += features.T @ (wanted - block.means[block.several])
     # So much that a few words change little.
     ridge = np.maximum(_RIDGE * squares.diagonal(), 1e-9)
-    weights = np.linalg.solve(squares + np.diag(ridge), products)
-    return weights.astype(np.float16)
+    return np.linalg.solve(squares + np.diag(ridge), products).astype(np.float16)

@@ -3,10 +3,12 @@ vectors does it take over from the model that it goes on from?
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError, say
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import convert
@@ -80,7 +82,7 @@ def material_of_model(
         )
     texts = named(texts, NEW)
     held_out = named(options.held_out, new.pop() if len(new) == 1 else NEW)
-    general = general_corpus(str(model.training.get("corpus")), output, options)
+    general = general_corpus(model.training, output, options)
     if general is not None:
         texts.append(f"{GENERAL}={output / GENERAL_TEXT}")
         held_out.append(f"{GENERAL}={output / GENERAL_HELD_OUT}")
@@ -107,18 +109,25 @@ def material_of_model(
     )
 
 
-def general_corpus(trained_on: str, output: Path, options: RecipeOptions) -> str | None:
+def general_corpus(
+    training: Mapping[str, Any], output: Path, options: RecipeOptions
+) -> str | None:
     """The corpus directory of general text: that of the options, or the one that the
-    model was trained on, where it is there; None without any.
+    model was trained on, by its record, where it is there; None without any.
     """
     if options.general is not None:
         return None if options.general == "none" else options.general
-    # A shared model has the bare name of its corpus, which others may have, too. The
-    # corpus may be away once its sample is written.
+    trained_on = str(training.get("corpus"))
+    # A shared model has the bare name of its corpus, which others may have, too, and
+    # another may have been built in its place. It may be away once its sample is
+    # written.
     record = Path(trained_on, "corpus.json")
-    has_path = record.is_absolute() and record.exists()
-    is_there = has_path or (output / GENERAL_TEXT).exists()
-    missing = f"none, since {trained_on} is not here (general names another)"
+    is_there = (output / GENERAL_TEXT).exists()
+    if record.is_absolute() and record.exists():
+        is_there |= Corpus(trained_on).train_tokens == training.get("corpus_tokens")
+    missing = (
+        f"none, since {trained_on} is not here, or another by now (general names one)"
+    )
     say(f"general text: {trained_on if is_there else missing}")
     return trained_on if is_there else None
 

@@ -292,12 +292,10 @@ class Recipe:
         if self._given:
             return self._given.train_tokens
         with quiet():
-            files = list(find_named_files(self._text))
-            texts = whole_files(files, self._options.field)
+            texts = whole_files(list(find_named_files(self._text)), self._options.field)
             documents = chain.from_iterable(map(read_documents, texts))
             sentences = chain.from_iterable(each.sentences() for each in documents)
-            words = chain.from_iterable(sentences)
-            return sum(1 for _ in islice(words, most))
+            return sum(1 for _ in islice(chain.from_iterable(sentences), most))
 
     def steps(self) -> list[Step]:
         """The steps in their order. Other rooms' commands are processes of their own,
@@ -367,8 +365,7 @@ class Recipe:
             return []
         share = self._options.general_share / (1 - self._options.general_share)
         # Once the sample is there, nothing need be counted.
-        is_there = (self._output / GENERAL_TEXT).exists()
-        words = 0 if is_there else self._words()
+        words = 0 if (self._output / GENERAL_TEXT).exists() else self._words()
         text: dict[str, Any] = {
             "corpus": general,
             "target": self._output / GENERAL_TEXT,

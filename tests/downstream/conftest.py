@@ -68,8 +68,7 @@ def subword_model(tmp_path: Path) -> Path:
     units = [BEGIN, *sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()), "in", END]
     generator = torch.Generator().manual_seed(1)
     stored = SubwordVectors(torch.randn(len(units), 6, generator=generator), Subwords(units, [("i", "n")]))
-    model = tiny_model(vectors=stored)
-    write_model_directory(tmp_path / "subwords", replace(model, stored_vectors=stored))
+    write_model_directory(tmp_path / "subwords", replace(tiny_model(vectors=stored), stored_vectors=stored))
     return tmp_path / "subwords"
 
 

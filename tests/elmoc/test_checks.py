@@ -129,8 +129,7 @@ def test_each_file_of_joined_word_vectors_is_checked_and_none_is_left_behind(
 
 def test_stored_vectors_that_are_given(tmp_path: Path, error_line: Fails) -> None:
     stored = LexiconVectors(torch.rand(30_000, 6), [f"w{number}" for number in range(30_000)])
-    model = replace(tiny_model(vectors=stored), stored_vectors=stored)
-    write_model_directory(tmp_path / "model", model)
+    write_model_directory(tmp_path / "model", replace(tiny_model(vectors=stored), stored_vectors=stored))
     given = shutil.copy(tmp_path / "model/lexicon.safetensors", tmp_path / "given.safetensors")
     command = ["check", str(tmp_path / "model"), "--vectors", str(given)]
     assert main(command) == 0

@@ -48,6 +48,9 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     whole.save_pretrained(tmp_path / "moved")
     assert (tmp_path / "moved/words.vec").exists(), "what is replaced keeps the word vectors that it had"
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
+    (tmp_path / "moved/words.vec").write_text("2 3\ncat 1 0 2\nsat 0.6 1 0\n")
+    with pytest.raises(InputError, match=r"words\.vec is damaged: its content"):
+        read_model_directory(tmp_path / "moved")
 
 
 @pytest.mark.parametrize("place", ["beside", "beside the run"])
@@ -58,7 +61,10 @@ def test_a_model_is_moved_with_its_word_vectors(tmp_path: Path, place: str) -> N
     model.save_pretrained(tmp_path / saved)
     shutil.copy(tmp_path / "here/words.vec", tmp_path / "there")
     (tmp_path / "there").rename(tmp_path / "moved")
-    shutil.rmtree(tmp_path / "here")
+    if place == "beside":
+        (tmp_path / "here/words.vec").write_text("2 3\ncat 9 9 9\nsat 0.5 1 0\n")
+    else:
+        shutil.rmtree(tmp_path / "here")
     moved = ElmoC.from_pretrained(tmp_path / saved.replace("there", "moved"))
     assert torch.equal(moved.embed(["cat", "sat"]), expected)
 
@@ -69,8 +75,13 @@ def test_what_is_shared_has_no_paths_of_this_machine(tmp_path: Path) -> None:
     record = {
         "corpus": str(private / "letters"),
         "sources": [f"letters={private}/a=b/1843.txt", "notes.txt", "https://example.org/a/b"],
-        "started_from": {"corpus": str(private), "recipe": {"input_layer.vectors": f"{private}/words.vec"}},
+        "started_from": {
+            "corpus": str(private),
+            "recipe": {"input_layer.vectors": f"{private}/words.vec"},
+            "keep": ["/.+"],
+        },
         "licence": "CC0 / public domain",
+        "keep": [r"/[ru]/\w+", r"<DATE=/\d+>"],
     }
     targets = {"kind": "continuous", "origin": str(private / "words.vec")}
     edit_json(path / "config.json", lambda config: config.update(training=record, output_layer=targets))
@@ -78,7 +89,12 @@ def test_what_is_shared_has_no_paths_of_this_machine(tmp_path: Path) -> None:
     shared = read_model_directory(tmp_path / "shared")
     assert all(str(tmp_path) not in (tmp_path / "shared" / name).read_text() for name in ("config.json", "README.md"))
     assert shared.training["sources"] == ["letters=1843.txt", "notes.txt", "https://example.org/a/b"]
-    assert shared.training["started_from"] == {"corpus": private.name, "recipe": {"input_layer.vectors": "words.vec"}}
+    assert shared.training["started_from"] == {
+        "corpus": private.name,
+        "recipe": {"input_layer.vectors": "words.vec"},
+        "keep": ["/.+"],
+    }
+    assert shared.training["keep"] == record["keep"]
     assert (shared.training["corpus"], shared.training["licence"]) == ("letters", record["licence"])
     assert (shared.word_vectors.origin, shared.output_layer.config["origin"]) == ("words.vec", "words.vec")
     with pytest.raises(InputError, match=rf"{shared.word_vectors.fingerprint}.*words\.vec.*vectors=") as raised:

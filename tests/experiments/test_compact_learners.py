@@ -28,8 +28,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def table(tmp_path: Path) -> list[str]:
     """Arguments that name vectors of forty words."""
     generator = np.random.default_rng(3)
-    centres = generator.standard_normal((5, 6))
-    rows = centres[np.arange(40) % 5] + 0.1 * generator.standard_normal((40, 6)) + 2
+    rows = generator.standard_normal((5, 6))[np.arange(40) % 5] + 0.1 * generator.standard_normal((40, 6)) + 2
     lines = [" ".join([word, *(f"{number:.4f}" for number in row)]) for word, row in zip(WORDS, rows, strict=True)]
     (tmp_path / "v.txt").write_text("\n".join(lines) + "\n")
     (tmp_path / "words").write_text("\n".join([*WORDS, "unheard-of"]) + "\n")

@@ -95,6 +95,8 @@ def test_an_impossible_value_is_named(config: Path, override: str) -> None:
 def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(config: Path) -> None:
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0")
     assert load_config(config, ["output_layer.kind=continuous"]).output_layer == ContinuousSettings()
+    with pytest.raises(InputError, match="cosine_weight"):
+        load_config(config, ["output_layer.cosine_weight=2", "output_layer.kind=continuous"])
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_wait = 5.0")
     with pytest.raises(InputError, match="cosine_wait"):
         load_config(config, ["output_layer.kind=continuous"])

@@ -62,8 +62,7 @@ def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: st
 def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, targets: str) -> None:
     device = torch.device("cuda")
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
-    endless = windows_of_shards(tiny_corpus, 4, 5)
-    windows = list(islice(endless, 60))
+    windows = list(islice(windows_of_shards(tiny_corpus, 4, 5), 60))
     batches = stream_batches(iter(windows), BatchMaker(*tables), device)
     read = []
     for number, batch in enumerate(batches):

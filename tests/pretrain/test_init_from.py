@@ -84,8 +84,7 @@ def test_init_from_a_model_that_does_not_fit(
 def test_a_model_goes_on_with_more_word_vectors_beside_its_own(runs: TinyRuns, tmp_path: Path) -> None:
     first = runs.run("first", train__updates=1)
     corpus = Corpus(runs.corpus)
-    own = VectorTable(corpus, "raw").source
-    parts = [open_word_vectors(own.origin), RandomVectors(seed=5, size=3)]
+    parts = [open_word_vectors(VectorTable(corpus, "raw").source.origin), RandomVectors(seed=5, size=3)]
     JoinedVectors(parts, [0.5, 2.0]).write_record(tmp_path / "both.json")
     add_table(corpus, "both", open_joined(str(tmp_path / "both.json")))
     second = runs.run("second", "--init-from", str(first.path), data__input_vectors="both", train__updates=1)

@@ -36,8 +36,7 @@ def test_it_learns_what_there_is_to_learn(runs: TinyRuns) -> None:
             last[f"{direction}_cosine"] > max(last[f"{direction}_constant_cosine"], first[f"{direction}_cosine"]) + 0.2
         )
         assert last[f"{direction}_accuracy_at_1"] > 2 * last[f"{direction}_constant_accuracy_at_1"]
-    model = ElmoC.from_pretrained(run.path)
-    (states,) = model.embed_batch([["w3", "w4"]])
+    (states,) = ElmoC.from_pretrained(run.path).embed_batch([["w3", "w4"]])
     assert states.shape == (3, 2, 32)
     exported = read_model_directory(run.path)
     best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])

@@ -122,8 +122,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         if self.heads:
             heads = self.heads(self.lexical_dropout(x))
         else:
-            words = x[:, -self._head_columns :]
-            heads = self.lexical_dropout(normalize(words, dim=1))
+            heads = self.lexical_dropout(normalize(x[:, -self._head_columns :], dim=1))
         # How many words a span may have that begins at each word of its sentence.
         rooms = [
             torch.arange(len(each.words), 0, -1, device=x.device) for each in chosen

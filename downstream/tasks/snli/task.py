@@ -139,9 +139,7 @@ class Esim(torch.nn.Module):
             else torch.nn.Identity()
         )
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
-        width = self.encoder.output_size  # E
-        if self.shortcut:
-            width += projected_size
+        width = self.encoder.output_size + self.shortcut * projected_size  # E
         self.attention = DotProductMatrixAttention()
         self.enhancement = FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU())
         self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)

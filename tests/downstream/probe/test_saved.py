@@ -100,8 +100,7 @@ def test_data_with_a_label_that_training_had_not_and_another_column(
     other = tmp_path / "other.conll"
     other.write_text(columns("Ada/B-PER met/O Zeus/B-GOD").replace("\n", "\tO\n", 3))
     inputs = InputOptions(vectors=["random:1:12"])
-    probe = tmp_path / "saved" / "vectors.seed1"
-    options = ProbeOptions(evaluate_only=probe, reader={"column": 1})
+    options = ProbeOptions(evaluate_only=tmp_path / "saved" / "vectors.seed1", reader={"column": 1})
     scored = run_probe("ner", ProbeData(test=[other]), inputs, options)
     assert scored.lines[0].reader["column"] == 1
     assert scored.lines[0].counts[0][0][1] == 2, "entities of the data"

@@ -183,8 +183,7 @@ def test_in_int8_kernels_compute_what_plain_pytorch_does(
     vectors, lengths = batch(LENGTHS * 6)
     states = states_of(with_rows(13, InferenceEncoder(fast, precision="int8")), vectors, lengths)
     exact = states_of(InferenceEncoder(plain), vectors, lengths)
-    functions = SimpleNamespace(**vars(F) | {"linear": int8_linear})
-    monkeypatch.setattr("elmoc.encoders.recurrence.F", functions)
+    monkeypatch.setattr("elmoc.encoders.recurrence.F", SimpleNamespace(**vars(F) | {"linear": int8_linear}))
     expected = states_of(InferenceEncoder(plain), vectors, lengths)
     assert ((states - expected).abs() > 1e-4).float().mean() < 0.05
     assert (states - expected).norm() / expected.norm() < 0.005

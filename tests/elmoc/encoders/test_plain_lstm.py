@@ -8,8 +8,7 @@ from torch import Tensor
 
 def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:
     torch.manual_seed(1)
-    sizes = PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)
-    return PlainLstm(sizes).double()
+    return PlainLstm(PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)).double()
 
 
 def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None) -> list[Tensor]:

@@ -65,8 +65,7 @@ def test_sif_is_that_of_a_plain_loop(vectorizer: ElmocVectorizer, elmo: ElmoC) -
     # The direction of the largest eigenvalue of the vectors' second moments.
     common = np.linalg.eigh(means.T @ means)[1][:, -1]
     expected = means - np.outer(means @ common, common)
-    found = vectorizer.set_params(pooling="sif").fit_transform(TEXTS)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(vectorizer.set_params(pooling="sif").fit_transform(TEXTS), expected, atol=1e-5)
     np.testing.assert_allclose(pickle.loads(pickle.dumps(vectorizer)).transform(TEXTS), expected, atol=1e-5)
     [unseen] = elmo.embed_texts(["unseen"], pooling="mean")
     [vector] = vectorizer.transform(["unseen"])

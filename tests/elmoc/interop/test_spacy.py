@@ -65,8 +65,7 @@ def nlp(model_path: Path) -> Language:
 
 
 def test_tensor_and_vectors_are_the_layer_states_of_the_words(model_path: Path) -> None:
-    nlp = pipeline(model_path, layers="all")
-    doc = nlp(TEXT)
+    doc = pipeline(model_path, layers="all")(TEXT)
     spaces = [token.is_space for token in doc]
     assert sum(spaces) == 2
     words = [token.text for token in doc if not token.is_space]
@@ -198,10 +197,8 @@ def test_word_vectors_are_copied_where_that_is_asked_for(tmp_path: Path) -> None
 
 def test_bytes_name_the_model_by_path_and_fingerprint(nlp: Language, model_path: Path, tmp_path: Path) -> None:
     expected, data = nlp(TEXT).tensor, nlp.to_bytes()
-    other = pipeline(tmp_path / "nowhere").from_bytes(data)
-    np.testing.assert_array_equal(other(TEXT).tensor, expected)
-    again = pickle.loads(pickle.dumps(nlp))
-    np.testing.assert_array_equal(again(TEXT).tensor, expected)
+    np.testing.assert_array_equal(pipeline(tmp_path / "nowhere").from_bytes(data)(TEXT).tensor, expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(nlp))(TEXT).tensor, expected)
     changed = tiny_model()
     with np.errstate(all="ignore"):
         next(changed.encoder.parameters()).data.add_(1)

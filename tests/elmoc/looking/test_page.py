@@ -117,8 +117,7 @@ def test_without_a_library(
 
 def test_clusters_are_those_that_lie_together() -> None:
     middles = np.array([[0, 0], [4, 0], [0, 4]]).repeat(20, axis=0)
-    points = middles + np.random.default_rng(0).normal(scale=0.3, size=middles.shape)
-    labels = find_clusters(points)
+    labels = find_clusters(middles + np.random.default_rng(0).normal(scale=0.3, size=middles.shape))
     assert sorted(labels.reshape(3, 20).min(1)) == [0, 1, 2]
     assert (labels.reshape(3, 20) == labels[::20, None]).all()
     with warnings.catch_warnings():

@@ -74,8 +74,7 @@ def test_modes_choose_the_dropouts(elmo: ElmoC) -> None:
         assert not torch.equal(once, again), "from the beginning, as every module is in training mode at first"
         trained.eval().train()
     torch.testing.assert_close(trained.eval()(SENTENCES).representations[0], frozen(SENTENCES).representations[0])
-    dropping = ElmoEmbedding(elmo, dropout=0.5).train()
-    kept = dropping([["x"] * 50]).representations[0] != 0
+    kept = ElmoEmbedding(elmo, dropout=0.5).train()([["x"] * 50]).representations[0] != 0
     assert 0.3 < kept.float().mean() < 0.7
 
 
@@ -130,7 +129,9 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
 
 @pytest.mark.parametrize("weight_type", ["float32", "float16", "int8"])
 def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_type: str) -> None:
-    elmo = ElmoC(replace(elmo.directory, weight_type=weight_type), elmo.word_vectors, "auto")
+    training = {"name": "Ada's"}
+    record = training | {"held_out": {"cosine": 0.3}}
+    elmo = ElmoC(replace(elmo.directory, weight_type=weight_type, training=record), elmo.word_vectors, "auto")
     embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0)
     with torch.no_grad():
         for parameter in embedding.states.parameters():
@@ -141,6 +142,7 @@ def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path, weight_ty
     embedding.elmo.save_pretrained(tmp_path / "trained")
     back = ElmoC.from_pretrained(tmp_path / "trained", precision="float32")
     assert back.fingerprint == embedding.elmo.fingerprint != elmo.fingerprint
+    assert back.directory.training == training, "without metrics of the weights before"
     expected = embedding.eval()([["cat", "sat"]]).representations[0][0]
     torch.testing.assert_close(back.embed(["cat", "sat"]).mean(0), expected, atol=1e-5, rtol=0)
 

@@ -19,6 +19,7 @@ def test_a_package_of_a_model_is_found_by_its_name(
     model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
 ) -> None:
     source = tmp_path / "source"
+    (model_path / "LICENSE").write_text("mine")
     assert main(["package", str(model_path), str(source), "--name", "tiny"]) == 0
     project = tomllib.loads((source / "pyproject.toml").read_text())
     [(group, named)] = project["project"]["entry-points"].items()
@@ -33,6 +34,8 @@ def test_a_package_of_a_model_is_found_by_its_name(
     elmo = ElmoC.from_pretrained("tiny", precision="float32")
     expected = ElmoC.from_pretrained(model_path, precision="float32")
     torch.testing.assert_close(elmo.embed(["a", "cat"]), expected.embed(["a", "cat"]), atol=0, rtol=0)
+    assert project["project"]["version"].split("+")[1].startswith(expected.fingerprint), "another takes its place"
+    assert (source / "elmoc_model_tiny/LICENSE").read_text() == "mine"
     with pytest.raises(InputError, match=r"^another is not a model directory .* \(there are: tiny\)$"):
         ElmoC.from_pretrained("another")
     assert main(["check", "tiny"]) == 0

@@ -47,7 +47,7 @@ def test_each_word_stands_where_it_says(text: str) -> None:
 
 
 def test_a_text_is_tokenised_as_a_file_of_it() -> None:
-    text = "Mr. Smith can't come. He's ill.\nNew line\n\nA new paragraph."
+    text = "Mr. Smith can't come.\ufeff He's\x0cill.\r\nNew\u2028line\n\nA new paragraph."
     expected = ["Mr. Smith ca n't come .", "He 's ill .", "New line", "A new paragraph ."]
     assert [" ".join(words) for words in tokenise_text(text)] == expected
     line = "This is a line of a text. It is wrapped to a width of letters, and goes on in the"

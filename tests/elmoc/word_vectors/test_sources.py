@@ -76,8 +76,7 @@ def test_words_with_spaces_and_words_that_are_there_twice(tmp_path: Path) -> Non
 
 
 def test_random_vectors() -> None:
-    vectors = open_word_vectors("random:5:50")
-    rows = vectors.lookup(["a", "b", "a", "\ud800"])
+    rows = open_word_vectors("random:5:50").lookup(["a", "b", "a", "\ud800"])
     assert abs(float(rows[0] @ rows[1]) / 50) < 0.6
     assert not np.array_equal(rows, RandomVectors(seed=6, size=50).lookup(["a", "b", "a", "\ud800"]))
     many = RandomVectors(seed=1, size=300).lookup([str(number) for number in range(300)])

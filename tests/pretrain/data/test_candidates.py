@@ -91,6 +91,5 @@ def test_frequencies_are_those_of_the_text_read(named_corpus: Corpus) -> None:
 def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus) -> None:
     chances = [data_of(tiny_corpus, weights={"": weight}).sampler.log_chance for weight in (0.01, 0.5, 1.0)]
     np.testing.assert_allclose(chances, [chances[2]] * 3, rtol=1e-5)
-    counts = np.array([1000, 100, 1, 1, 0])
-    sampler = TargetSampler(counts * 0.01, targets=64)
+    sampler = TargetSampler(np.array([1000, 100, 1, 1, 0]) * 0.01, targets=64)
     assert np.isfinite(sampler.log_chance).all()

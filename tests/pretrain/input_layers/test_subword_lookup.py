@@ -38,8 +38,7 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -
 
 
 def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
-    setup = runs.setup(encoder__dropout=0, **TIED)
-    state = setup.new_state()
+    state = runs.setup(encoder__dropout=0, **TIED).new_state()
     everything = [weight for name in state.optimisers for weight in state.parameters(name)]
     assert len({id(weight) for weight in everything}) == len(everything)
     run = runs.run("run", **TIED)
@@ -55,8 +54,7 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
 
 def test_it_learns_and_its_model_reads_words(runs: TinyRuns) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
-    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
-    run = runs.run("run", **TIED | sizes | seldom)
+    run = runs.run("run", **TIED | sizes | {"evaluation__every_updates": 60, "log__checkpoint_updates": 60})
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["vocabulary_perplexity"] < 0.7 * last["constant_vocabulary_perplexity"]
@@ -78,8 +76,7 @@ def test_going_on_takes_the_vectors_and_refuses_other_units(runs: TinyRuns, caps
     stored = read_model_directory(run.path).read_stored_vectors()
     assert isinstance(stored, SubwordVectors)
     torch.testing.assert_close(8**0.5 * first["input"]["rows"], stored.vectors)
-    heads = read_model_directory(run.path).output_layer.weights
-    assert_same(dict(first["heads"]), dict(heads or {}))
+    assert_same(dict(first["heads"]), dict(read_model_directory(run.path).output_layer.weights or {}))
     words = write_corpus(
         runs.folder / "words", [[["w19", "w18"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
     )

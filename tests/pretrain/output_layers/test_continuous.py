@@ -144,8 +144,7 @@ def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> No
     rows[zero] = 0
     targets = generator.integers(15, 30, 12).astype(np.uint32)
     targets[0] = 29
-    counts = np.arange(60, 30, -1)
-    sampler = TargetSampler(counts, targets=12)
+    sampler = TargetSampler(np.arange(60, 30, -1), targets=12)
     ids = sampler.candidates(targets, Position(), "forward").ids
     candidates = Candidates(
         torch.tensor(rows[ids], dtype=torch.float32),

@@ -47,8 +47,7 @@ def first_targets(setup: TrainingSetup, own: slice = slice(None)) -> Targets:
 
 def states_of(setup: TrainingSetup) -> Tensor:
     """Random top layer states [B, T, P]."""
-    size = setup.config.encoder.projection_size
-    shape = (setup.data.streams, setup.data.window, size)
+    shape = (setup.data.streams, setup.data.window, setup.config.encoder.projection_size)
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 

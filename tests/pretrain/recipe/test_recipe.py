@@ -298,12 +298,13 @@ def test_without_general_text_and_what_cannot_be_adapted(
 def test_a_shared_model_takes_no_corpus_of_the_same_name(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = str(read_model_directory(model).training["corpus"])
-    assert general_corpus(corpus, tmp_path / "out", RecipeOptions()) == corpus
+    training = read_model_directory(model).training
+    assert general_corpus(training, tmp_path / "out", RecipeOptions()) == training["corpus"]
+    assert general_corpus(training | {"corpus_tokens": 3}, tmp_path / "out", RecipeOptions()) is None, "another by now"
     ElmoC.from_pretrained(model).save_pretrained(tmp_path / "shared")
-    shared = read_model_directory(tmp_path / "shared").training["corpus"]
-    monkeypatch.chdir(Path(corpus).parent)
-    assert Path(shared, "corpus.json").exists()
+    shared = read_model_directory(tmp_path / "shared").training
+    monkeypatch.chdir(Path(training["corpus"]).parent)
+    assert Path(shared["corpus"], "corpus.json").exists()
     assert general_corpus(shared, tmp_path / "out", RecipeOptions()) is None
 
 

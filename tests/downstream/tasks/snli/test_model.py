@@ -96,8 +96,7 @@ def test_dropout_of_an_input_is_the_same_for_all_words_of_a_sentence() -> None:
     model = model_of().train()
     seen: list[Tensor] = []
     model.encoder.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
-    ones = torch.ones(40, 6, 5, dtype=torch.float64)
-    model.encode(ones, torch.full((40,), 6))
+    model.encode(torch.ones(40, 6, 5, dtype=torch.float64), torch.full((40,), 6))
     (dropped,) = seen
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
     assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.6])

@@ -59,8 +59,7 @@ def test_the_loss_is_that_of_the_plain_model() -> None:
         targets = [probe.tags.names.index(tag) for tag in bio_tags(one.spans, len(example.sentence.words))]
         scores = plain_scores(probe, example, one.predicate)
         losses.append(torch.nn.functional.cross_entropy(scores, torch.tensor(targets)))
-    loss = probe.loss(EXAMPLES)
-    torch.testing.assert_close(loss, torch.stack(losses).mean())
+    torch.testing.assert_close(probe.loss(EXAMPLES), torch.stack(losses).mean())
 
 
 def test_predictions_are_the_best_paths_of_the_plain_model_for_any_batch() -> None:

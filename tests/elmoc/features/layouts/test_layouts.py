@@ -96,8 +96,7 @@ def test_states_of_another_shape_or_type_are_not_written(tmp_path: Path, layout:
 
 
 def test_a_file_that_is_cut_anywhere_is_refused_or_whole_where_it_is_read(tmp_path: Path, layout: str) -> None:
-    shape = shape_of()
-    content = write(tmp_path / "f.h5", shape, layout=layout).read_bytes()
+    content = write(tmp_path / "f.h5", shape_of(), layout=layout).read_bytes()
     for size in [*range(0, len(content), len(content) // 60), len(content) - 1]:
         (tmp_path / "cut.h5").write_bytes(content[:size])
         with pytest.raises(InputError, match=r"cut\.h5"), FeatureFile(tmp_path / "cut.h5") as features:
