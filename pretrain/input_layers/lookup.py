@@ -59,7 +59,7 @@ class LookupNetwork(SharingNetwork):
 
 class FactorisedNetwork(LookupNetwork):
     """Short vectors of words, and a matrix that makes them P wide (the factorised
-    embedding beside which Takase and Kobayashi (2020, Section 4.1) set ALONE).
+    embedding beside which Takase and Kobayashi (2020, Section 3.2) set ALONE).
     """
 
     title = "factorised lookup of words"
