@@ -54,9 +54,9 @@ class Shard:
     """
 
     file: str
-    tokens: Annotated[int, Meta(ge=1)]
-    sentences: Annotated[int, Meta(ge=1)]
-    documents: Annotated[int, Meta(ge=1)]
+    tokens: Annotated[int, Meta(ge=1, lt=2**48)]
+    sentences: Annotated[int, Meta(ge=1, lt=2**48)]
+    documents: Annotated[int, Meta(ge=1, lt=2**48)]
     source: str = ""
 
     @property

@@ -72,6 +72,7 @@ def test_damage_after_the_corpus_was_opened(tmp_path: Path) -> None:
         (lambda info: info.update(types=-1), "types"),
         (lambda info: info["train"][1].pop("sentences"), "sentences"),
         (lambda info: info["train"][0].update(words=5), r"train\[0\]\.words"),
+        (lambda info: info["train"][0].update(tokens=10**39), r"train\[0\]\.tokens"),
         (lambda info: info["checksums"]["lexicon.txt"].pop("whole"), "whole"),
     ],
 )

@@ -14,8 +14,7 @@ P, C, E = 8, 12, 8
 def test_describe_prints_sizes_and_leaves_nothing(
     runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"train__updates": 0, "train__epochs": 2, "data__target_vectors": "gaps"}
-    runs.run("run", "--describe", **settings)
+    runs.run("run", "--describe", train__updates=0, train__epochs=2, data__target_vectors="gaps")
     assert not (runs.folder / "run").exists()
     printed = capsys.readouterr().out
     products = 4 * C * P + 4 * C * P + P * C
