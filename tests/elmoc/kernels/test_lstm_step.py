@@ -47,8 +47,7 @@ def test_the_tanh_of_compiled_kernels_errs_by_less_than_its_comment_says() -> No
     size = x.shape[1]
     options = RecurrenceOptions(0.0, 0.0, 0.0, dropout_mask=None)
     zeros, gates, cell, gated = (torch.zeros(1, columns * size) for columns in (1, 4, 1, 1))
-    preactivation = torch.cat((zeros, zeros, x, zeros), dim=1)
-    tensors = GatesForward(preactivation, zeros, gates, cell, gated)
+    tensors = GatesForward(torch.cat((zeros, zeros, x, zeros), dim=1), zeros, gates, cell, gated)
     CompiledKernels(torch.float32).run(weights_of(torch.zeros(4 * size)), options, tensors)
     error = (gates[:, 2 * size : 3 * size].double() - x.double().tanh()).abs()
     assert error.max() < 2e-7
