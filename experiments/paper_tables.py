@@ -2,7 +2,8 @@
 long, and scored by probes.
 
     python -m experiments.paper_tables CORPUS OUT --vectors FILE --suite SUITE.toml
-    [--max-time 15m] [--data DIR] [--quick] [--rows NAME…] [--set SECTION.KEY=VALUE]…
+    [--max-time 15m] [--data DIR] [--quick] [--rows NAME…] [--cnn RUN]
+    [--set SECTION.KEY=VALUE]…
 
 CORPUS gets the tables of vectors; paths of the suite are relative to DIR; --quick runs
 the quick suite, and --set sets something in every training.
@@ -115,6 +116,13 @@ class Options(ScoredRuns):
             extra={"option": "--vectors", "metavar": "FILE"},
         ),
     ]
+    cnn: Annotated[
+        Path | None,
+        Meta(
+            description="trained ELMo whose character CNN is borrowed (default: the "
+            "one of the row elmo)"
+        ),
+    ] = None
     rows: Annotated[
         tuple[Annotated[str, Meta(pattern=f"^({'|'.join(SYSTEMS)})$")], ...],
         Meta(description="which rows", extra={"metavar": "NAME"}),
@@ -148,8 +156,8 @@ def make_table(
 
 
 def prepare(options: Options) -> None:
-    """Make the tables and the corpus of subwords that the rows need; `cnn` comes from
-    the row `elmo`.
+    """Make the tables and the corpus of subwords that the rows need; `cnn` comes
+    when there is an ELMo to borrow from.
     """
     needed: set[str] = set()
     for name in options.rows:
@@ -178,13 +186,13 @@ def make_row(options: Options, name: str) -> None:
     system = SYSTEMS[name]
     trained = options.out / "runs" / name
     if "cnn" in system.needs:
-        make_table(options.corpus, "cnn", options.out / "runs/elmo/model")
+        lender = options.cnn or options.out / "runs/elmo"
+        make_table(options.corpus, "cnn", lender / "model")
     if not options.report(name).exists():
         is_split = system.config == OF_SUBWORDS
         corpus = options.out / "subwords" if is_split else options.corpus
-        config = CONFIGS / f"twins/small_{system.config}.toml"
         sets = [f"data.corpus={corpus}", *system.sets]
-        train(options, config, trained, sets)
+        train(options, CONFIGS / f"twins/small_{system.config}.toml", trained, sets)
     run_suite(options, name, options.vectors, trained)
 
 
@@ -192,14 +200,16 @@ def train(
     options: ScoredRuns, config: Path, trained: Path, sets: Iterable[str]
 ) -> None:
     """Train an encoder with some settings, or go on with it."""
-    command = {
-        "config": config,
-        "run": trained,
-        "max_time": options.max_time,
-        "set": [f"evaluation.every_updates={ONCE}", *sets, *options.set],
-        "resume": (trained / "checkpoints").exists(),
-    }
-    run_job("pretrain", command)
+    run_job(
+        "pretrain",
+        {
+            "config": config,
+            "run": trained,
+            "max_time": options.max_time,
+            "set": [f"evaluation.every_updates={ONCE}", *sets, *options.set],
+            "resume": (trained / "checkpoints").exists(),
+        },
+    )
 
 
 def run_suite(
