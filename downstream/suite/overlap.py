@@ -6,7 +6,7 @@ from typing import Any
 
 from downstream.printing import counted
 from elmoc.corpus import Corpus
-from elmoc.sharing.trainings import trainings_of
+from elmoc.sharing.trainings import corpus_of, trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 
@@ -27,27 +27,25 @@ def overlap_notes(
     found = list(corpora)
     if not corpora and training is not None:
         for record in trainings_of(training):
-            path = Path(str(record.get("corpus", "not named")))
-            corpus = Corpus(path) if (path / "corpus.json").is_file() else None
-            # Another corpus may have been built in its place.
-            if not corpus or corpus.train_tokens != record.get("corpus_tokens"):
+            path = corpus_of(record)
+            if path is None:
                 notes.append(
                     "Not checked for sentences of development parts: the corpus of the "
-                    f"encoder's training ({path}) is not there, or another by now "
-                    "(--corpus, once for each, names all of them)."
+                    f"encoder's training ({record.get('corpus', 'not named')}) is not "
+                    "there, or another by now (--corpus, once for each, names all of "
+                    "them)."
                 )
             else:
                 # Subwords are searched in the corpus of words that they were made of.
-                words = corpus.record.settings.get("words")
-                found.append(Path(str(words)) if corpus.record.subwords else path)
+                made = Corpus(path).record
+                found.append(Path(made.settings["words"]) if made.subwords else path)
     # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):
         count = overlapping_sentences(Corpus(path), overlap)
-        shown = counted(count, "sentence")
         notes.append(
-            f"{'WARNING: ' if count else ''}{shown} of the pretraining text "
-            f"({path}) overlap with development or test parts (build_corpus "
-            "--leave-out leaves such text out)."
+            f"{'WARNING: ' if count else ''}{counted(count, 'sentence')} of the "
+            f"pretraining text ({path}) overlap with development or test parts "
+            "(build_corpus --leave-out leaves such text out)."
         )
     return list(dict.fromkeys(notes))

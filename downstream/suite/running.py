@@ -223,8 +223,7 @@ def _report(
     for job in jobs:
         with reading(job.result):
             # Suites side by side may both have run a job of the baseline.
-            text = job.result.read_text(encoding="utf-8")
-            line = json.loads(text.partition("\n")[0])
+            line = json.loads(job.result.read_bytes().partition(b"\n")[0])
             # Each kind of inputs may have settings of its own, and is compared all the
             # same. Another name of the probe may have had the same file.
             line |= {"compared_as": job.probe.identity, "dataset": job.probe.name}

@@ -1,9 +1,12 @@
-"""Trainings: which trainings the record of a model tells of, and how many words they
-have read.
+"""Trainings: which trainings the record of a model tells of, how many words they have
+read, and of which corpus.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from elmoc.corpus import Corpus
 
 
 def training_words(record: Mapping[str, Any]) -> int | None:
@@ -26,3 +29,15 @@ def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield record
     if "started_from" in record:
         yield from trainings_of(record["started_from"])
+
+
+def corpus_of(record: Mapping[str, Any]) -> Path | None:
+    """The corpus directory that a training has read; None where it is not there.
+
+    A shared model has the bare name of its corpus, which others may have, too. Another
+    may have been built at its path: the number of tokens tells them apart.
+    """
+    path = Path(str(record.get("corpus")))
+    is_there = path.is_absolute() and (path / "corpus.json").is_file()
+    same = is_there and Corpus(path).train_tokens == record.get("corpus_tokens")
+    return path if same else None

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmoc.corpus import Corpus
 from elmoc.errors import InputError, say
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import convert
+from elmoc.sharing.trainings import corpus_of
 from elmoc.text.named_files import split_name
 from elmoc.word_vectors.opening import is_random
 from pretrain.recipe.options import RecipeOptions
@@ -90,8 +90,10 @@ def material_of_model(
     vectors = source.origin if options.vectors is None else options.vectors
     # The vectors of a packed model stand for those that it was trained against.
     packed = model.training.get("packed", {})
-    own = (source.fingerprint, packed.get("word_vectors_fingerprint"))
-    same = targets.fingerprint in own
+    same = targets.fingerprint in (
+        source.fingerprint,
+        packed.get("word_vectors_fingerprint"),
+    )
     # A shared model has the bare name of a file, which others may have, too.
     has_path = os.path.isabs(targets.origin) and os.path.exists(targets.origin)
     is_here = is_random(targets.origin) or has_path
@@ -118,13 +120,8 @@ def general_corpus(
     if options.general is not None:
         return None if options.general == "none" else options.general
     trained_on = str(training.get("corpus"))
-    # A shared model has the bare name of its corpus, which others may have, too, and
-    # another may have been built in its place. It may be away once its sample is
-    # written.
-    record = Path(trained_on, "corpus.json")
-    is_there = (output / GENERAL_TEXT).exists()
-    if record.is_absolute() and record.exists():
-        is_there |= Corpus(trained_on).train_tokens == training.get("corpus_tokens")
+    # It may be away once its sample is written.
+    is_there = (output / GENERAL_TEXT).exists() or corpus_of(training) is not None
     missing = (
         f"none, since {trained_on} is not here, or another by now (general names one)"
     )
