@@ -2,7 +2,8 @@
 same thing.
 
 The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns, with the
-hyper-parameters published for ELMo.
+hyper-parameters published for ELMo, but without a character CNN and other vectors for
+heads, and with bilinear scores divided by √size.
 
 The score is the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where
 the key has no singletons: the model cannot predict any, and OntoNotes annotates none.

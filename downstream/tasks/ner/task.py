@@ -2,7 +2,8 @@
 
 The model is the biLSTM-CRF of Peters et al. (2018): inputs, and vectors of words and
 spellings that it trains → dropout → biLSTM → dropout → CRF over BIOUL tags, with the
-hyper-parameters published for ELMo on CoNLL-2003. The score is conlleval's entity F1.
+hyper-parameters published for ELMo on CoNLL-2003. Its words begin at random, not as
+GloVe's. The score is conlleval's entity F1.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Semantic role labelling: who does what to whom, for each predicate of a sentence.
 
 The model is the deep tagger of He et al. (2017), with the hyper-parameters published
-for ELMo on OntoNotes. The score is the F1 of `srl-eval.pl`.
+for ELMo on OntoNotes, on other word vectors. The score is the F1 of `srl-eval.pl`.
 
 Data are CoNLL-2012 documents with gold predicates: words with a sense, which are verbs,
 and in PropBank's later releases nouns, adjectives and auxiliaries. An example is a

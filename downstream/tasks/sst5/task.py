@@ -4,7 +4,8 @@ about it.
 The trees of the Stanford Sentiment Treebank (Socher et al. 2013) have a label from 0
 (very negative) to 4 (very positive) at every node. The probe trains on the phrases of
 all nodes and is scored on whole sentences; its model is the biattentive classification
-network of McCann et al. (2017) with the hyper-parameters published for ELMo.
+network of McCann et al. (2017) with the hyper-parameters published for ELMo, on other
+word vectors.
 """
 
 from collections.abc import Callable, Sequence
