@@ -354,4 +354,4 @@ def test_a_config_trains_by_itself_on_the_tensors(kind: str, metric: str, model_
 
 def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_page_programs("spacy", tmp_path, monkeypatch)
-    assert (tmp_path / "entities/elmoc/config.json").exists()
+    assert (tmp_path / "pipeline/elmoc/config.json").exists()
