@@ -26,6 +26,7 @@ HOW = (
     "schedule.linear_cooldown=0.6",
     "train.streams=64",
     "train.epochs=4",
+    "evaluation.every_updates=700",
 )
 # Numbers of ALONE's base vector: the width of the model, as in its Section 2.3.
 WIDTH = 200
