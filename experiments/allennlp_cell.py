@@ -73,7 +73,6 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     other = deepcopy(encoder)
     for name in other.directions:
         stack = other.direction(name).encoder
-        sizes = encoder.config.sizes
-        layers = [AllenNLPLayer(layer, sizes) for layer in stack.layers]
+        layers = [AllenNLPLayer(layer, encoder.config.sizes) for layer in stack.layers]
         stack.layers = nn.ModuleList(layers)
     return other

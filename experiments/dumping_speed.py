@@ -70,8 +70,7 @@ def words_of(sentences: list[Tensor]) -> int:
 def read_alone(inference: InferenceEncoder, sentences: list[Tensor]) -> None:
     """Read sentences one by one."""
     for vectors in sentences:
-        words = inference.read_words(vectors)
-        inference.sentences(words, torch.tensor([len(vectors)]))
+        inference.sentences(inference.read_words(vectors), torch.tensor([len(vectors)]))
 
 
 def main() -> None:

@@ -36,8 +36,12 @@ def codes(options: Options) -> None:
     for cell, paper in CODES.items():
         lines = learn_codes(options, cell)
         size = bytes_a_word(options.out / f"codes{cell}.safetensors", WORDS)
-        # The last line tells the loss.
-        print(f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {lines[-1]}")
+        # The first line tells how codes are used, the last one the loss.
+        print(
+            f"{cell:6} {size:6.1f} bytes, paper's loss {paper}; {lines[-1]}\n"
+            f"       {lines[0]}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

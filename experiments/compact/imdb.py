@@ -52,8 +52,7 @@ def write_baseline(file: Path, words: list[str], rows: np.ndarray) -> None:
         # Normalised product quantisation (Joulin et al. 2016).
         norms = np.maximum(np.linalg.norm(rows, axis=1), 1e-6)
         books = int(name.removeprefix("pq").split("x")[0])
-        alike = np.ones(len(rows))
-        codes, codebooks = quantise(rows / norms[:, None], alike, books)
+        codes, codebooks = quantise(rows / norms[:, None], np.ones(len(rows)), books)
         coded = CodedRows("concatenated", codes, codebooks, norms.astype(np.float16))
         CompactVectors.of_words(words, coded).write(file)
         return

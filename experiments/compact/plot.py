@@ -44,8 +44,7 @@ def plot(options: Options) -> None:
         mine = torch.from_numpy(found[has])
         whole = torch.from_numpy(rows[has])
         cosine = float(torch.nn.functional.cosine_similarity(mine, whole).mean())
-        point = (bytes_a_word(file, len(words)), cosine)
-        series.setdefault(kind[0], []).append(point)
+        series.setdefault(kind[0], []).append((bytes_a_word(file, len(words)), cosine))
     _, (left, right) = pyplot.subplots(ncols=2, figsize=(12, 4.5))
     for name, points in series.items():
         points.sort()

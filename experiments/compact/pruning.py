@@ -32,8 +32,7 @@ ROUNDS = {0.0: 87.18, 0.5: None, 0.8: 86.25, 0.9: 84.96}
 
 def pruning(options: Options) -> None:
     """Print a line a round."""
-    names = ("train", "dev", "test")
-    files = {name: [options.out / f"{name}.jsonl"] for name in names}
+    files = {name: [options.out / f"{name}.jsonl"] for name in ("train", "dev", "test")}
     reader = with_changes(TASK.reader, {"words": READ})
     train, dev, test = read_splits(TASK, files, reader)
     settings = replace(TASK.small, epochs=EPOCHS)

@@ -50,8 +50,7 @@ def tying(options: Options) -> None:
     reviews = [json.loads(line)["text"] for line in itertools.islice(lines, REVIEWS)]
     raw.write_text("\n\n".join(reviews).replace("<br />", " ") + "\n")
     tokens = out / "imdb_tokens.gz"
-    tokenize = ["data_scripts.tokenize", raw, tokens, "--tokenised", "no"]
-    row(out, "imdb_tokens", tokenize)
+    row(out, "imdb_tokens", ["data_scripts.tokenize", raw, tokens, "--tokenised", "no"])
     for name, text in (("bbc", options.data / NEWS), ("imdb", tokens)):
         print_perplexities(options, name, text)
     print_vectors(options)

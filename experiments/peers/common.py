@@ -209,5 +209,4 @@ def write_features(
                     file.create_dataset(str(index), data=array)
                 bar.update(len(block))
         places = {line.strip(): str(index) for index, line in enumerate(lines)}
-        content = [json.dumps(places)]
-        file.create_dataset("sentence_to_index", data=content, dtype=text)
+        file.create_dataset("sentence_to_index", data=[json.dumps(places)], dtype=text)

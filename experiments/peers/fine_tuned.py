@@ -176,8 +176,7 @@ class Tuning:
         self._reader = Reader(probe, train, tokenizer)
         of_words = AutoModelForTokenClassification
         kind = of_words if self._reader.tags else AutoModelForSequenceClassification
-        labels = len(self._reader.names)
-        self._model = kind.from_pretrained(folder, num_labels=labels)
+        self._model = kind.from_pretrained(folder, num_labels=len(self._reader.names))
         self._lines = [self._reader.line(example) for example in train]
         # As in the recipe, biases and the weights of norms do not decay.
         weights = list(self._model.parameters())
@@ -205,8 +204,7 @@ class Tuning:
             loss = self._output([self._lines[place] for place in batch]).loss
             self._optimizer.zero_grad()
             loss.backward()
-            weights = self._model.parameters()
-            torch.nn.utils.clip_grad_norm_(weights, GRADIENT_NORM)
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), GRADIENT_NORM)
             self._optimizer.step()
             self._schedule.step()
             self._bar.update()
@@ -268,8 +266,7 @@ def fine_tune(
 def tune(options: Options) -> None:
     """Fine-tune at each rate with each seed, unless that is done."""
     torch.set_num_threads(options.threads)
-    plan = read_suite(PLAN, data=options.data)
-    probes = {probe.name: probe for probe in plan.probes}
+    probes = {probe.name: probe for probe in read_suite(PLAN, data=options.data).probes}
     options.out.mkdir(parents=True, exist_ok=True)
     results = options.out / "results.jsonl"
     done = set()

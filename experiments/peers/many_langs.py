@@ -188,8 +188,7 @@ def train_and_write(options: Options) -> None:
     """Train, unless the folder has a model, and write the features of the sentences."""
     imported = options.out / "imported"
     if not imported.exists():
-        time = options.max_time
-        train(options.texts, options.out, max_time=time, seed=options.seed)
+        train(options.texts, options.out, max_time=options.max_time, seed=options.seed)
     if options.sentences is not None:
         model = ElmoC.from_pretrained(imported, precision="float32")
         attributes = {"peer": "many_langs"}

@@ -224,8 +224,7 @@ def write(options: Options) -> None:
 
     def encode(sentences: list[list[str]]) -> list[np.ndarray]:
         # float16 takes half the space; probes mix the layers in float32.
-        states = encoder.encode(sentences)
-        return [each[rows].astype(np.float16) for each in states]
+        return [each[rows].astype(np.float16) for each in encoder.encode(sentences)]
 
     # The model and how it was read name the features: a file that is made again has
     # the same results.

@@ -94,8 +94,7 @@ def write(options: Options) -> None:
     torch.set_num_threads(options.threads)
     # Principal components are sensitive to rounding, and this is done once.
     encoder = open_encoder(options.model, bf16=False)
-    text = options.sentences.read_text(encoding="utf-8")
-    words = list(dict.fromkeys(text.split()))
+    words = list(dict.fromkeys(options.sentences.read_text(encoding="utf-8").split()))
     found = word_vectors(encoder, piece_vectors(encoder), words)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with (

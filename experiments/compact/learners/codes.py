@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmoc.errors import say
 from elmoc.word_vectors.coded_rows import CodedRows, pack_codes
 from elmoc.word_vectors.compact import CompactVectors
 from experiments.compact.learners.learning import learn, squared_distance
@@ -30,6 +31,8 @@ MEAN_SQUARE = 0.13
 ENCODED = 4_096
 # What keeps the logarithm of a score finite, as in the authors' code.
 LEAST_SCORE = 1e-8
+# The most frequent words, whose codes are compared.
+COMPARED = 5_000
 
 
 class CodeLearner(nn.Module):
@@ -105,10 +108,35 @@ def learn_codes(
         steps=options.steps,
         learning_rate=options.learning_rate or LEARNING_RATE,
     )
+    codes = learner.encode(vectors).numpy()
+    say_usage(codes, rows, options.entries)
     coded = CodedRows(
         "summed",
-        codes=pack_codes(learner.encode(vectors).numpy(), options.entries),
+        codes=pack_codes(codes, options.entries),
         codebooks=(learner.codebooks.detach().numpy() / scale).astype(np.float16),
         mean=mean,
     )
     return CompactVectors.of_words(words, coded)
+
+
+def say_usage(codes: np.ndarray, rows: np.ndarray, entries: int) -> None:
+    """Say which share of the words have the rarest codeword (Section 6.2), and which
+    share of its codes a frequent word has in common with the one that is nearest to it,
+    and with any other (Section 6.1).
+
+    Args:
+        codes: int64 [n, M], the most frequent word first.
+        rows: the vectors of the words, float32 [n, E].
+        entries: K.
+    """
+    rarest = min(np.bincount(each, minlength=entries).min() for each in codes.T)
+    units = F.normalize(torch.from_numpy(rows[:COMPARED])).numpy()
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -1)
+    first = codes[:COMPARED]
+    nearest = (first == first[cosines.argmax(axis=1)]).mean()
+    other = (first == np.roll(first, 1, axis=0)).mean()
+    say(
+        f"the rarest codeword stands for {rarest / len(codes):.2%} of the words; "
+        f"nearest words share {nearest:.1%} of their codes, others {other:.1%}"
+    )

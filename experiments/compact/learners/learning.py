@@ -26,8 +26,8 @@ def read_rows(options: CompactOptions) -> tuple[list[str], np.ndarray]:
     are left out.
     """
     # each word once, in the order of the file
-    distinct = dict.fromkeys(word for word in read_lines(options.words) if word)
-    words = list(distinct)[: options.most or None]
+    distinct = list(dict.fromkeys(filter(None, read_lines(options.words))))
+    words = distinct[: options.most or None]
     rows = open_word_vectors(options.vectors, only=words).lookup(words)
     known = np.flatnonzero(rows.any(axis=1))
     if not len(known):
