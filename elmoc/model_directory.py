@@ -425,9 +425,8 @@ def _found(vectors: VectorSource, model: Path) -> str:
     """
     name = vectors.file_name
     beside = model.resolve().parent
-    above = beside.parent / name
     # Another may stand where it was by now.
-    places = [model / name, beside / name, Path(vectors.origin), above]
+    places = [model / name, beside / name, Path(vectors.origin), beside.parent / name]
     return next((str(each) for each in places if os.path.isfile(each)), vectors.origin)
 
 

@@ -38,7 +38,8 @@ def overlap_notes(
             else:
                 # Subwords are searched in the corpus of words that they were made of.
                 made = Corpus(path).record
-                found.append(Path(made.settings["words"]) if made.subwords else path)
+                words = str(made.settings.get("words"))
+                found.append(Path(words if made.subwords else path))
     # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):
