@@ -27,8 +27,8 @@ def overlap_notes(
     found = list(corpora)
     if not corpora and training is not None:
         for record in trainings_of(training):
-            path = corpus_of(record)
-            if path is None:
+            corpus = corpus_of(record)
+            if corpus is None:
                 notes.append(
                     "Not checked for sentences of development parts: the corpus of the "
                     f"encoder's training ({record.get('corpus', 'not named')}) is not "
@@ -37,9 +37,8 @@ def overlap_notes(
                 )
             else:
                 # Subwords are searched in the corpus of words that they were made of.
-                made = Corpus(path).record
-                words = str(made.settings.get("words"))
-                found.append(Path(words if made.subwords else path))
+                words = Path(str(corpus.record.settings.get("words")))
+                found.append(words if corpus.record.subwords else corpus.path)
     # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):

@@ -31,13 +31,11 @@ def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from trainings_of(record["started_from"])
 
 
-def corpus_of(record: Mapping[str, Any]) -> Path | None:
-    """The corpus directory that a training has read; None where it is not there.
-
-    A shared model has the bare name of its corpus, which others may have, too. Another
-    may have been built at its path: the number of tokens tells them apart.
+def corpus_of(record: Mapping[str, Any]) -> Corpus | None:
+    """The corpus that a training has read; None where it is not there. Another may have
+    been built at its path: the number of tokens tells them apart.
     """
     path = Path(str(record.get("corpus")))
-    is_there = path.is_absolute() and (path / "corpus.json").is_file()
-    same = is_there and Corpus(path).train_tokens == record.get("corpus_tokens")
-    return path if same else None
+    corpus = Corpus(path) if (path / "corpus.json").is_file() else None
+    tokens = None if corpus is None else corpus.train_tokens
+    return corpus if tokens == record.get("corpus_tokens") else None

@@ -59,11 +59,11 @@ def tying(options: Options) -> None:
 def print_perplexities(options: Options, text: str, tokens: Path) -> None:
     """Table 7: perplexity of models that are trained on a text."""
     trained = TrainedText(options.out, text, tokens)
-    for seed, name in enumerate(MODELS, start=1):
+    models = zip(MODELS, PERPLEXITIES[text], strict=True)
+    for seed, (name, paper) in enumerate(models, start=1):
         # Vectors that begin alike would resemble each other.
         sets = [f"train.seed={seed}"]
         found = trained.perplexity(name, CONFIGS / f"lm/{name}.toml", sets)
-        paper = PERPLEXITIES[text][seed - 1]
         print(f"{text} {name:14} {found}, paper {paper}", flush=True)
 
 
@@ -86,7 +86,7 @@ class TrainedText:
 
     def perplexity(self, name: str, config: Path, sets: Sequence[str] = ()) -> str:
         """The perplexity of a model that is trained by a config: at its end, and at its
-        best evaluation, after which the model is kept.
+        best evaluation, of which the model is kept.
         """
         run = f"{self._text}_{name}"
         # About once an epoch, unless it is set.
@@ -158,6 +158,7 @@ def skipgram(
     Returns:
         The tables, float32 [V, width].
     """
+    # One table and two begin unlike.
     torch.manual_seed(number)
     shards = [corpus.read_shard(shard) for shard in corpus.train]
     ids = torch.from_numpy(np.concatenate(shards)).long()

@@ -120,8 +120,10 @@ def general_corpus(
     if options.general is not None:
         return None if options.general == "none" else options.general
     trained_on = str(training.get("corpus"))
+    # A shared model has the bare name of its corpus, which others may have, too.
+    has_path = os.path.isabs(trained_on) and corpus_of(training) is not None
     # It may be away once its sample is written.
-    is_there = (output / GENERAL_TEXT).exists() or corpus_of(training) is not None
+    is_there = has_path or (output / GENERAL_TEXT).exists()
     missing = (
         f"none, since {trained_on} is not here, or another by now (general names one)"
     )

@@ -139,7 +139,8 @@ class Esim(torch.nn.Module):
             else torch.nn.Identity()
         )
         self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
-        width = self.encoder.output_size + self.shortcut * projected_size  # E
+        # E
+        width = self.encoder.output_size + (projected_size if self.shortcut else 0)
         self.attention = DotProductMatrixAttention()
         self.enhancement = FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU())
         self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)

@@ -144,7 +144,7 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp
     suite(*options, "seen")
     assert any(note.startswith("WARNING: 2 sentences ") for note in report("suite/vectors")["notes"])
     model = tiny_model()
-    model.training |= {"words": 10, "corpus": str(Path("seen").absolute()), "corpus_tokens": corpus.train_tokens}
+    model.training |= {"words": 10, "corpus": "seen", "corpus_tokens": corpus.train_tokens}
     model.training |= {"started_from": {"corpus": "x"}}
     write_model_directory(tmp_path / "mine", model)
     suite("--model", "mine", "--quick")
