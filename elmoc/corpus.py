@@ -39,6 +39,8 @@ SOURCE_NAME = r"[A-Za-z0-9_-]+"
 # The largest weight of a source: how many times it is read or written.
 MOST_TIMES = 1_000
 SUBWORDS = "subwords.json"
+# Characters of `corpus.json`: it has the paths of half a million files.
+MOST_CHARACTERS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,13 @@ class Corpus:
             raise InputError(
                 f"{self.path} is not a finished corpus directory (no corpus.json)"
             )
-        record = read_record(file, CorpusRecord, format=FORMAT, version=VERSION)
+        record = read_record(
+            file,
+            CorpusRecord,
+            format=FORMAT,
+            version=VERSION,
+            most=MOST_CHARACTERS,
+        )
         self.record = record
         self.types = record.types
         self.begin_id = record.begin_id

@@ -1,8 +1,4 @@
-"""Devices: which devices and precisions a user can name, and what does each device do?
-
-Kinds of devices differ here alone: a new kind of accelerator is a name in `KINDS`, and
-its answers to the questions below.
-"""
+"""Devices: which devices and precisions a user can name, and what each of them does."""
 
 import re
 import resource
@@ -15,22 +11,11 @@ from elmoc.errors import InputError, shortened
 from elmoc.kernels.loading import compiled_sets, usable_sets
 from elmoc.settings import Precision
 
-# The accelerators that training and inference have run on. PyTorch knows others, such
-# as mps, which lacks the float64 that training counts in.
-KINDS = ("cuda",)
 CPU = torch.device("cpu")
 # Of a processor, those that multiply bf16 matrices.
 _BF16_SETS = {"amx", "avx512_bf16"}
 # Those where inference in int8 was measured and is the fastest (docs/integrations.md).
 _INT8_SETS = {"avx512_bf16", "avx512", "avx2"}
-
-
-def accelerator() -> torch.device | None:
-    """The accelerator of this machine; None where there is none that can be used."""
-    if not torch.accelerator.is_available():
-        return None
-    device = torch.accelerator.current_accelerator()
-    return device if device is not None and device.type in KINDS else None
 
 
 # What names a device in PyTorch's functions, too.
@@ -41,40 +26,37 @@ def checked_device(device: Device, *, local_rank: int = 0) -> torch.device:
     """The device that is named.
 
     Args:
-        device: `cpu`, `cuda`, `cuda:N`, or `auto`, the accelerator where there is one;
-            one of PyTorch's objects; the number of an accelerator; or None, the CPU.
-        local_rank: the number of the accelerator where the name has none: every process
-            of a machine takes another.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`, the GPU where there is one;
+            one of PyTorch's objects; the number of a GPU; or None, the CPU.
+        local_rank: the number of the GPU where the name has none: every process of a
+            machine takes another.
 
     Raises:
         InputError: no device has the name, or the device is not there.
     """
-    found = accelerator()
+    # PyTorch knows other accelerators, such as mps, which lacks the float64 that
+    # training counts in.
     name = "cpu" if device is None else str(device)
     if isinstance(device, Integral):
-        name = f"{KINDS[0]}:{device}"
+        name = f"cuda:{device}"
     if name == "auto":
-        name = "cpu" if found is None else found.type
-    match = re.fullmatch(
-        rf"cpu(:0)?|({'|'.join(KINDS)})(:(?P<number>[0-9]{{1,9}}))?", name
-    )
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    match = re.fullmatch(r"cpu(:0)?|cuda(:(?P<number>[0-9]{1,9}))?", name)
     if match is None:
         raise InputError(
-            f"{shortened(name)!r} is not a device: use auto, cpu, "
-            f"{', '.join(KINDS)} or {KINDS[0]}:N"
+            f"{shortened(name)!r} is not a device: use auto, cpu, cuda or cuda:N"
         )
-    kind = name.partition(":")[0]
-    if kind == "cpu":
+    if name.startswith("cpu"):
         return CPU
     number = int(match["number"] or local_rank)
-    count = torch.accelerator.device_count() if found and found.type == kind else 0
+    count = torch.cuda.device_count()
     # PyTorch itself takes number 256 for 0
     if number >= count:
         raise InputError(
-            f"{kind}:{number} is not there, PyTorch sees {count} {kind.upper()} "
-            "devices: use another, or cpu"
+            f"cuda:{number} is not there, PyTorch sees {count} CUDA devices: use "
+            "another, or cpu"
         )
-    return torch.device(kind, number)
+    return torch.device("cuda", number)
 
 
 def has_bf16(device: torch.device) -> bool:

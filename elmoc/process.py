@@ -85,8 +85,7 @@ def progress_bar(**options: Any) -> Any:
 
 def available_cores() -> int:
     """The number of CPU cores that this process may use."""
-    has_set = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_set else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def torchrun_numbers() -> dict[str, int]:
@@ -151,8 +150,7 @@ def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
     Where the parent has ended before, this process ends here. By default it is asked to
     stop; SIGKILL ends it at once.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
     if os.getppid() != parent:
         os._exit(1)
 

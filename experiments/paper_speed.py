@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 import torch
 
-from elmoc.devices import accelerator
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
@@ -251,7 +250,7 @@ def print_batches(
     while peak <= 1e9 * gigabytes:
         # The recorded graphs of the streams before.
         gc.collect()
-        if accelerator() is not None:
+        if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
         larger = replace(setup, data=replace(setup.data, streams=streams))
         seconds, peak = measure(larger)
@@ -271,7 +270,7 @@ def print_memory(sizes: str, corpora: dict[int, Path]) -> None:
         job = (config, row, column, corpora[row.types], STREAMS, GIGABYTES)
         # The system may end a process where memory is short.
         with suppress(BrokenProcessPool, MemoryError, torch.OutOfMemoryError):
-            if accelerator() is not None:
+            if torch.cuda.is_available():
                 print_batches(*job)
             else:
                 # A process of its own, since its peak of memory never falls.

@@ -21,22 +21,27 @@ from elmoc.settings import convert, plain_values, value_from_text
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import Order
 from pretrain.evaluation import EvaluationConfig
-from pretrain.input_layers import InputLayerSettings, VectorInput
-from pretrain.input_layers.alone import AloneInput
-from pretrain.input_layers.character_cnn import CharacterCnnInput
-from pretrain.input_layers.lookup import FactorisedInput, SubwordInput, WordInput
+from pretrain.input_layers import (
+    InputLayerSettings,
+    VectorInput,
+    alone,
+    character_cnn,
+    lookup,
+)
 from pretrain.optimiser import (
     AdamSettings,
     OptimiserSettings,
     ScheduleConfig,
     SgdSettings,
 )
-from pretrain.output_layers import OutputLayerSettings
-from pretrain.output_layers.adaptive import AdaptiveSettings
-from pretrain.output_layers.continuous import ContinuousSettings
-from pretrain.output_layers.contrastive import ContrastiveSettings
-from pretrain.output_layers.full_softmax import FullSoftmaxSettings
-from pretrain.output_layers.sampled import FixedSettings, SampledSettings
+from pretrain.output_layers import (
+    OutputLayerSettings,
+    adaptive,
+    continuous,
+    contrastive,
+    full_softmax,
+    sampled,
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,9 @@ class RunConfig:
     data: DataConfig = field(default_factory=DataConfig)
     input_layer: InputLayerSettings = field(default_factory=VectorInput)
     encoder: EncoderSizes = field(default_factory=LstmSizes)
-    output_layer: OutputLayerSettings = field(default_factory=ContinuousSettings)
+    output_layer: OutputLayerSettings = field(
+        default_factory=continuous.ContinuousSettings
+    )
     train: TrainConfig = field(default_factory=TrainConfig)
     optimiser: OptimiserSettings = field(default_factory=AdamSettings)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -200,20 +207,20 @@ CONFIGS = Path(__file__).resolve().parent / "configs"
 KINDS: dict[str, dict[str, Any]] = {
     "input_layer": {
         "vectors": VectorInput,
-        "character_cnn": CharacterCnnInput,
-        "subwords": SubwordInput,
-        "words": WordInput,
-        "factorised": FactorisedInput,
-        "alone": AloneInput,
+        "character_cnn": character_cnn.CharacterCnnInput,
+        "subwords": lookup.SubwordInput,
+        "words": lookup.WordInput,
+        "factorised": lookup.FactorisedInput,
+        "alone": alone.AloneInput,
     },
     "encoder": ENCODERS,
     "output_layer": {
-        "continuous": ContinuousSettings,
-        "contrastive": ContrastiveSettings,
-        "softmax": FullSoftmaxSettings,
-        "sampled": SampledSettings,
-        "fixed": FixedSettings,
-        "adaptive": AdaptiveSettings,
+        "continuous": continuous.ContinuousSettings,
+        "contrastive": contrastive.ContrastiveSettings,
+        "softmax": full_softmax.FullSoftmaxSettings,
+        "sampled": sampled.SampledSettings,
+        "fixed": sampled.FixedSettings,
+        "adaptive": adaptive.AdaptiveSettings,
     },
     "optimiser": {"adam": AdamSettings, "sgd": SgdSettings},
 }

@@ -298,8 +298,7 @@ def _numbered_blocks(
             new_words = list(islice(reversed(local_ids), len(local_ids) - known))
             has_mark = np.count_nonzero(ids <= _END_ID) > 2 * len(sentences)
             if has_mark or any("\0" in word for word in new_words):
-                again = _sentences(part, tokeniser, RowCount())
-                line = " ".join(next(each for each in again if _has_mark(each)))
+                line = " ".join(next(each for each in sentences if _has_mark(each)))
                 raise InputError(
                     f"{part.path} holds {BEGIN}, {END} or a zero byte, which mark an "
                     f"end, in the line {line!r:.200}"

@@ -10,8 +10,10 @@ from downstream.readers.rows import read_cells
 from elmoc.errors import InputError, note, shortened, warn
 
 # Spellings of a missing label: SNLI's own, where its annotators had no majority,
-# MultiNLI's, data hubs', and those of tables that pandas wrote.
-UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "none", "null", "nan", "na", "n/a")
+# MultiNLI's, data hubs', Python's and that of pandas.
+UNLABELLED = ("-", "hidden", "-1", "-1.0", "", "None", "nan", "NaN")
+# Further ones, in any case, where files cannot have such a class.
+UNLABELLED_WORDS = ("none", "null", "nan", "na", "n/a")
 
 
 class LabelledRow(NamedTuple):
@@ -37,9 +39,9 @@ def read_labelled_rows(path: Path, labels: LabelSet) -> list[LabelledRow]:
     unlabelled = 0
     for line, cells in read_cells(path, labels.columns, labels.wanted):
         found, *texts = cells.values()
-        # `None` and JSON's null are spellings of a missing label.
         label = str(found).strip()
-        if label.lower() in UNLABELLED:
+        is_none = not labels.is_open and label.lower() in UNLABELLED_WORDS
+        if is_none or label in UNLABELLED:
             unlabelled += 1
         elif all(isinstance(text, str) for text in texts):
             rows.append(LabelledRow(line, label, texts))

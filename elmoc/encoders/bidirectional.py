@@ -18,10 +18,10 @@ from elmoc.encoders import (
     EncoderOutput,
     EncoderSizes,
     EncoderState,
+    lstm,
+    plain_lstm,
+    transformer,
 )
-from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.plain_lstm import PlainLstmSizes
-from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.settings import convert
@@ -29,7 +29,12 @@ from elmoc.weights import check_weights, contiguous
 
 # All encoders, by their names in configs and model directories.
 ENCODERS: dict[str, type[EncoderSizes]] = {
-    sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)
+    sizes.kind: sizes
+    for sizes in (
+        lstm.LstmSizes,
+        plain_lstm.PlainLstmSizes,
+        transformer.TransformerSizes,
+    )
 }
 
 
@@ -39,7 +44,7 @@ class EncoderConfig:
     reads.
     """
 
-    sizes: EncoderSizes = field(default_factory=LstmSizes)
+    sizes: EncoderSizes = field(default_factory=lstm.LstmSizes)
     word_vector_size: int = 300
 
     def __post_init__(self) -> None:

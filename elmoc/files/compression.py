@@ -98,4 +98,4 @@ def open_binary(path: AnyPath) -> IO[bytes]:
 
 def unpacked_name(path: AnyPath) -> str:
     """The path of a compressed file without the ending that says so."""
-    return re.sub(r"\.(gz|bz2|xz|lzma|zst)$", "", str(path))
+    return re.sub(r"(?i)\.(gz|bz2|xz|lzma|zst)$", "", str(path))

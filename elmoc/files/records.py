@@ -25,9 +25,16 @@ MOST_TOML_BYTES = 1 << 15
 T = TypeVar("T")
 
 
-def read_record(path: Path | str, kind: type[T], *, format: str, version: int) -> T:
+def read_record(
+    path: Path | str,
+    kind: type[T],
+    *,
+    format: str,
+    version: int,
+    most: int = MOST_RECORD_BYTES,
+) -> T:
     """Read a JSON file with `format` and `version` into a dataclass; see `convert`."""
-    info = read_json(path)
+    info = read_json(path, most)
     check_version(path, info, format=format, version=version)
     del info["format"], info["version"]
     return convert(info, kind, where=str(path))
@@ -38,11 +45,11 @@ def write_record(path: Path | str, record: Any, *, format: str, version: int) ->
     write_json(path, {"format": format, "version": version, **asdict(record)})
 
 
-def read_json(path: Path | str) -> Any:
-    """Read a JSON file."""
+def read_json(path: Path | str, most: int = MOST_RECORD_BYTES) -> Any:
+    """Read a JSON file of at most this number of characters."""
     with reading(path):
         # The reader of msgspec takes no names of files that are not UTF-8.
-        return json.loads(_text_of(path, MOST_RECORD_BYTES))
+        return json.loads(_text_of(path, most))
 
 
 def write_json(path: Path | str, value: Any) -> None:

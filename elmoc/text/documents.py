@@ -28,9 +28,8 @@ from typing import Any
 import msgspec
 
 from elmoc.errors import InputError, reading, say
-from elmoc.text.json_lines import JsonDocuments, JsonRows
+from elmoc.text import json_lines, parquet_files, tables
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
-from elmoc.text.parquet_files import ParquetFiles
 from elmoc.text.reader import (
     PlainText,
     TextDocument,
@@ -39,8 +38,14 @@ from elmoc.text.reader import (
     first_lines,
     lines_of,
 )
-from elmoc.text.rows import TEXT, RowCount, choose_column, row_documents, row_text
-from elmoc.text.tables import Tables
+from elmoc.text.rows import (
+    SAMPLE_ROWS,
+    TEXT,
+    RowCount,
+    choose_column,
+    row_documents,
+    row_text,
+)
 
 __all__ = [
     "BYTES_PER_TOKEN",
@@ -65,10 +70,10 @@ __all__ = [
 BYTES_PER_TOKEN = 5
 # The kinds of text by their names. The first one that takes a file reads it.
 READERS: dict[str, TextReader] = {
-    "columns": ParquetFiles(),
-    "table": Tables(),
-    "documents": JsonDocuments(),
-    "json": JsonRows(),
+    "columns": parquet_files.ParquetFiles(),
+    "table": tables.Tables(),
+    "documents": json_lines.JsonDocuments(),
+    "json": json_lines.JsonRows(),
     "text": PlainText(),
 }
 # What errors call an iterable.
@@ -172,14 +177,16 @@ def _texts_of(items: Any, field: str | None) -> Iterator[Any]:
         )
     items = iter(items)
     beginning = list(islice(items, 1))
-    for item in beginning:
-        if isinstance(item, str | os.PathLike) and os.path.isfile(item):
-            raise InputError(f"{item} is a file: give its path by itself")
-        if isinstance(item, Mapping):
-            chosen = choose_column([item], field, GIVEN)
-            if field is None:
-                say(f"{GIVEN}: the text of rows is in the column {chosen!r}")
-            field = chosen
+    first = beginning[0] if beginning else ""
+    if isinstance(first, str | os.PathLike) and os.path.isfile(first):
+        raise InputError(f"{first} is a file: give its path by itself")
+    if isinstance(first, Mapping):
+        beginning += islice(items, SAMPLE_ROWS - 1)
+        rows = [item for item in beginning if isinstance(item, Mapping)]
+        chosen = choose_column(rows, field, GIVEN)
+        if field is None:
+            say(f"{GIVEN}: the text of rows is in the column {chosen!r}")
+        field = chosen
     for item in chain(beginning, items):
         yield item.get(field) if isinstance(item, Mapping) else item
 

@@ -32,7 +32,7 @@ class JsonRows(RowReader):
         """Files called `.jsonl` or `.jsonlines`, compressed or not, and others that
         begin with nothing but objects.
         """
-        if unpacked_name(path).endswith((".jsonl", ".jsonlines")):
+        if unpacked_name(path).lower().endswith((".jsonl", ".jsonlines")):
             return True
         sample = first_lines(read_lines(path), SAMPLE_CHARACTERS)
         rows = [line for line in sample if line.strip()]

@@ -98,7 +98,10 @@ def _files_of(path: AnyPath) -> Sequence[AnyPath]:
         return sorted(_files_of_folder(Path(path)))
     if os.path.isfile(path):
         return [path if isinstance(path, Copy) else Path(path)]
-    return sorted(filter(Path.is_file, map(Path, glob.glob(str(path), recursive=True))))
+    found: set[Path] = set()
+    for match in map(Path, glob.glob(str(path), recursive=True)):
+        found.update(_files_of_folder(match) if match.is_dir() else [match])
+    return sorted(filter(Path.is_file, found))
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
@@ -108,11 +111,14 @@ def _files_of_folder(folder: Path) -> list[Path]:
     Raises:
         InputError: a corpus directory is there, whose lexicon is no text.
     """
-    listed = [
-        each
-        for each in folder.rglob("*")
-        if "/." not in f"/{each.relative_to(folder)}" and each.is_file()
+    found = [
+        each for each in folder.rglob("*") if "/." not in f"/{each.relative_to(folder)}"
     ]
+    links = [str(each) for each in found if each.is_symlink() and each.is_dir()]
+    if links:
+        # They may lead back to a folder that is read.
+        warn(f"links to folders are not read: {shortened(', '.join(links), 200)}")
+    listed = list(filter(Path.is_file, found))
     # The last one of a path stays.
     listed.sort(key=Path.is_symlink, reverse=True)
     files = list({os.path.realpath(each): each for each in listed}.values())

@@ -21,7 +21,7 @@ class ParquetFiles(RowReader):
 
     def takes(self, path: AnyPath) -> bool:
         """See `TextReader`."""
-        return first_bytes(path, 4) == PARQUET or str(path).endswith(".parquet")
+        return first_bytes(path, 4) == PARQUET or str(path).lower().endswith(".parquet")
 
     def text_bytes(self, path: AnyPath) -> int:
         """See `TextReader`: of its columns of strings, before they are compressed. The

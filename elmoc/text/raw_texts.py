@@ -4,7 +4,6 @@ A text is tokenised as a file of it would be by `python -m data_scripts.tokenize
 that abbreviations are the common ones, and not learned.
 """
 
-import html
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from elmoc.text.tokenizer import (
     ENTITY,
     KEPT,
     STRAIGHT,
+    character_of,
     looks_wrapped,
     sentence_splitter,
     tokenise_paragraph,
@@ -106,13 +106,13 @@ def _plain_characters(text: str) -> list[_Character]:
         replaced: list[_Character] = []
         behind = 0
         for entity in ENTITY.finditer(plain):
-            replaced += characters[behind : entity.start()]
-            behind = entity.end()
-            start = characters[entity.start()].start
-            end = characters[behind - 1].end
-            replaced += [
-                _Character(each, start, end) for each in html.unescape(entity[0])
-            ]
+            found = character_of(entity)
+            if found != entity[0]:
+                replaced += characters[behind : entity.start()]
+                behind = entity.end()
+                start = characters[entity.start()].start
+                end = characters[behind - 1].end
+                replaced += [_Character(each, start, end) for each in found]
         characters = replaced + characters[behind:]
     return characters
 

@@ -192,7 +192,7 @@ class PlainText(TextReader):
 
     def problem(self, text: TextRange) -> str:
         """See `TextReader`. Columns are refused, and JSON that is not a line a row."""
-        if unpacked_name(text.path).endswith(".json"):
+        if unpacked_name(text.path).lower().endswith(".json"):
             raise InputError(
                 f"{text.path} is not JSON lines: give an object on each, e.g. what "
                 f"`jq -c '.[]' {text.path}` prints"

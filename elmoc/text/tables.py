@@ -18,7 +18,7 @@ class Tables(RowReader):
 
     def takes(self, path: AnyPath) -> bool:
         """See `TextReader`."""
-        return unpacked_name(path).endswith((".csv", ".tsv"))
+        return unpacked_name(path).lower().endswith((".csv", ".tsv"))
 
     def rows(self, text: TextRange) -> Iterator[tuple[int, Mapping[str, str]]]:
         """See `RowReader`."""
@@ -35,7 +35,7 @@ def read_table(
     Tabs divide the cells where the first line has one, or the name ends with `.tsv`.
     """
     first = next(filter(str.strip, read_lines(path)), "")
-    has_tabs = "\t" in first or unpacked_name(path).endswith(".tsv")
+    has_tabs = "\t" in first or unpacked_name(path).lower().endswith(".tsv")
     # Spreadsheets of half of Europe write semicolons.
     separator = "\t" if has_tabs else max(",;", key=first.count)
     cells = _read_cells(path, separator)

@@ -15,6 +15,7 @@ import html
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from html.entities import html5
 from importlib import import_module
 from itertools import chain, pairwise
 
@@ -199,8 +200,16 @@ _SENTENCE_END = re.compile(rf"{_ANY_END.pattern}[\"'”’)\]]*\s*$")
 def plain_text(text: str) -> str:
     """Text without HTML entities (twice: dumps have `&amp;quot;`)."""
     for _ in range(2 if "&" in text else 0):
-        text = ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+        text = ENTITY.sub(character_of, text)
     return text
+
+
+def character_of(entity: re.Match[str]) -> str:
+    """What an HTML entity stands for; as it is where there is none of this name, though
+    the beginning may be one (`rock&reggae;`).
+    """
+    is_known = entity[0][1] == "#" or entity[0][1:] in html5
+    return html.unescape(entity[0]) if is_known else entity[0]
 
 
 def tokenise_sentence(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[str]:

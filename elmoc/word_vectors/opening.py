@@ -156,25 +156,27 @@ def vectors_of_tensors(
     """
     # These import PyTorch, which other vectors can do without.
     from elmoc.weights import taken
-    from elmoc.word_vectors.alone import AloneVectors
-    from elmoc.word_vectors.character_cnn import CharacterCnnVectors
-    from elmoc.word_vectors.compact import CompactVectors
-    from elmoc.word_vectors.joined import JoinedVectors
-    from elmoc.word_vectors.stored import LexiconVectors
-    from elmoc.word_vectors.subwords import SubwordVectors
+    from elmoc.word_vectors import (
+        alone,
+        character_cnn,
+        compact,
+        joined,
+        stored,
+        subwords,
+    )
 
-    kinds: dict[str, type[StoredVectors]] = {
-        CharacterCnnVectors.format: CharacterCnnVectors,
-        SubwordVectors.format: SubwordVectors,
-        CompactVectors.format: CompactVectors,
-        AloneVectors.format: AloneVectors,
-        LexiconVectors.format: LexiconVectors,
-        JoinedVectors.format: JoinedVectors,
-    }
-    kind = kinds[info["format"]]
+    kinds: tuple[type[StoredVectors], ...] = (
+        character_cnn.CharacterCnnVectors,
+        subwords.SubwordVectors,
+        compact.CompactVectors,
+        alone.AloneVectors,
+        stored.LexiconVectors,
+        joined.JoinedVectors,
+    )
+    kind = {each.format: each for each in kinds}[info["format"]]
     check_version(origin, info, format=kind.format, version=kind.version)
     del info["format"], info["version"]
-    if kind is JoinedVectors:
+    if kind is joined.JoinedVectors:
         info["parts"] = [
             vectors_of_tensors(each, taken(tensors, f"{number}."), origin)
             for number, each in enumerate(info["parts"])

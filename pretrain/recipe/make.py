@@ -11,8 +11,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from torch import cuda
+
 from elmoc.corpus import Corpus
-from elmoc.devices import accelerator
 from elmoc.errors import InputError, quiet, say, warn
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_directory, locked
@@ -276,7 +277,7 @@ class Recipe:
         limit = self._options.max_time
         has_time = limit is None or parse_duration(limit) >= SMALL_FROM_SECONDS
         # A GPU is fast enough for its config in any time.
-        fits = {"gpu.toml": accelerator() is not None, "small.toml": has_time}
+        fits = {"gpu.toml": cuda.is_available(), "small.toml": has_time}
         large = next((name for name, does in fits.items() if does), "fast.toml")
         is_large = words >= SMALL_FROM_WORDS
         name = large if is_large else "fast.toml"
@@ -290,7 +291,8 @@ class Recipe:
     def _words(self, most: int | None = None) -> int:
         """How many words the text has, as blanks divide it, up to `most`."""
         if self._given:
-            return self._given.train_tokens
+            marks = 2 * self._given.record.train_sentences
+            return self._given.train_tokens - marks
         with quiet():
             texts = whole_files(list(find_named_files(self._text)), self._options.field)
             documents = chain.from_iterable(map(read_documents, texts))
@@ -363,13 +365,13 @@ class Recipe:
         general = self._material.general
         if general is None:
             return []
-        share = self._options.general_share / (1 - self._options.general_share)
-        # Once the sample is there, nothing need be counted.
-        words = 0 if (self._output / GENERAL_TEXT).exists() else self._words()
+        sample = self._output / GENERAL_TEXT
+        # Once it is there, nothing need be counted, and the corpus may be away.
+        tokens = 1 if sample.exists() else self._general_tokens(Corpus(general))
         text: dict[str, Any] = {
             "corpus": general,
-            "target": self._output / GENERAL_TEXT,
-            "tokens": max(1, round(share * words)),
+            "target": sample,
+            "tokens": tokens,
         }
         held_out: dict[str, Any] = {
             "corpus": general,
@@ -383,6 +385,19 @@ class Recipe:
                 "general text, held out", "write_text", held_out, held_out["target"]
             ),
         ]
+
+    def _general_tokens(self, general: Corpus) -> int:
+        """How many tokens of a corpus, `<s>` and `</s>` too, are the share of general
+        text; a warning says where it has fewer.
+        """
+        words = self._words()
+        share = self._options.general_share
+        there = general.train_tokens - 2 * general.record.train_sentences
+        wanted = share / (1 - share) * words
+        if wanted > there:
+            found = there / (there + words)
+            warn(f"general text is {found:.0%} of all words: there is no more of it")
+        return max(1, round(wanted / there * general.train_tokens))
 
     def _train(self) -> TrainedRun:
         train = self._run_config.train

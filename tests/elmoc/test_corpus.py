@@ -9,6 +9,7 @@ import pytest
 from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
+from elmoc.files.records import read_json, write_json
 from tests import tiny
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
@@ -31,6 +32,9 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert corpus.read_documents(corpus.train[0]).tolist() == [0]
     assert (corpus.record.train_sentences, corpus.record.held_out_tokens) == (3, 4)
     assert corpus.record.unknown_id is None
+    many = read_json(tmp_path / "corpus.json", 1 << 20) | {"settings": {"files": "x" * (9 << 20)}}
+    write_json(tmp_path / "corpus.json", many)
+    assert Corpus(tmp_path).types == 6
 
 
 FILES = ["lexicon.txt", "counts.npy", "shards/train-1.bin", "shards/held_out-0.documents.npy"]

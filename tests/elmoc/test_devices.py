@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elmoc.devices import accelerator, autocast, checked_device, choose_precision, factor_dtype, peak_memory
+from elmoc.devices import autocast, checked_device, choose_precision, factor_dtype, peak_memory
 from elmoc.errors import InputError
 
 from elmoc import devices
@@ -15,9 +15,8 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def two_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"is_available": True, "current_accelerator": torch.device("cuda"), "device_count": 2}
-    for name, value in asked.items():
-        monkeypatch.setattr(torch.accelerator, name, lambda value=value: value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
 
 
 @pytest.mark.usefixtures("two_accelerators")
@@ -31,16 +30,6 @@ def test_auto_is_the_accelerator_and_each_process_takes_another() -> None:
     assert checked_device(None) == checked_device(torch.device("cpu")) == checked_device(torch.device("cpu:0")) == CPU
     with pytest.raises(InputError, match="cuda:2 is not there, PyTorch sees 2 CUDA devices"):
         checked_device(2)
-
-
-def test_an_accelerator_that_is_not_known_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for available, kind in ((False, "cuda"), (True, "mps")):
-        monkeypatch.setattr(torch.accelerator, "is_available", lambda available=available: available)
-        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda kind=kind: torch.device(kind))
-        assert accelerator() is None
-        assert checked_device("auto") == CPU
-        with pytest.raises(InputError, match="cuda:0 is not there, PyTorch sees 0"):
-            checked_device("cuda")
 
 
 OTHERS = ("gpu", "cuda:", "cuda:x", "cpu:1", "cuda:0\n", "", "1", -1, 0.5, True, b"cpu", torch.device("meta"))

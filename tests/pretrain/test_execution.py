@@ -7,9 +7,8 @@ from pretrain.execution import choose_execution
 
 
 def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"is_available": True, "current_accelerator": torch.device("cuda"), "device_count": 2}
-    for name, value in (asked | {"set_device_index": None}).items():
-        monkeypatch.setattr(torch.accelerator, name, lambda *_, value=value: value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.accelerator, "set_device_index", lambda _: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     allowed = []

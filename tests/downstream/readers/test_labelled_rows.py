@@ -61,6 +61,7 @@ SCORES = [0.81, 0.2, 0.6000000238, 0.59, 0.4000000059604645]
         ("imdb", "label text", ["neg", "pos", "neg", "pos", "neg"], [0, 1, 0, 1, 0], "^$"),
         ("snli", "label premise hypothesis", [0, 2, 1], list("ecn"), "0 as entailment, 1 as neutral, 2 as contrad"),
         ("snli", "label premise hypothesis", ["1", "-1", "", "None", "nan"], ["1"], "4 rows without a gold label"),
+        ("snli", "label premise hypothesis", ["FAVOR", "NONE", "None"], list("FN"), "1 row without a gold label"),
         ("snli", "label premise hypothesis", [2, 0, -1], ["2", "0"], "warning: .* labels 0, 2 stay numbers, .* spell"),
         ("snli", "gold_label sentence1 sentence2", ["entailment", "contradictory"], list("ec"), "contradictory as con"),
         ("snli", "label_text text1 text2", ["entailment", "contradiction", "neutral"], list("ecn"), "^$"),

@@ -69,16 +69,6 @@ def test_processes_do_not_share_standard_input(
     assert not output.exists()
 
 
-def test_columns_are_no_sentences(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
-) -> None:
-    columns = b"# text = Es regnet .\n1\tEs\tes\tPRON\t_\n2\tregnet\tregnen\tVERB\t_\n3\t.\t.\tPUNCT\t_\n\n"
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(columns)))
-    line = error_line(main(["dump-features", str(model_path), "-", str(tmp_path / "f.h5"), "--allow-empty"]))
-    assert line.startswith("error: standard input has columns")
-    assert not (tmp_path / "f.h5").exists()
-
-
 def test_a_row_has_a_state_for_each_of_its_words(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": ["a", "b"]}\n{"text": ["c", "", "d"]}\n')
     status = main(["dump-features", str(model_path), str(tmp_path / "rows.jsonl"), f"{tmp_path}/f.h5"])

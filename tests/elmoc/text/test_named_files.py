@@ -16,7 +16,12 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     os.mkfifo("folder/pipe")
     Path("folder/nowhere").symlink_to("missing")
     Path("folder/again").symlink_to("text")
-    assert find_named_files(["folder"]) == find_named_files(["folder/te*"]) == {Path("folder/text"): ""}
+    assert (
+        find_named_files(["folder"])
+        == find_named_files(["f*"])
+        == find_named_files(["folder/te*"])
+        == {Path("folder/text"): ""}
+    )
     Path("corpus").mkdir()
     for name in ("corpus.json", "lexicon.txt"):
         Path("corpus", name).write_text("a\n")
@@ -42,9 +47,11 @@ def test_a_warning_counts_what_is_no_text_in_a_folder(tmp_path: Path, capsys: py
             "i.docx": b"PK\3\4\x14\0",
         }
         (tmp_path / name).write_bytes(content.get(name, b"a b\n"))
+    (tmp_path / "linked").symlink_to(tmp_path / "notes")
     assert list(find_named_files([tmp_path])) == sorted(tmp_path / name for name in texts)
     said = capsys.readouterr().err
     assert "7 files are not read" in said
+    assert f"links to folders are not read: {tmp_path}/linked" in said
     assert all(name in said for name in others)
     assert len(find_named_files([f"{tmp_path}/*.md", str(tmp_path / "h.png")])) == 2, "what is named is read"
     assert capsys.readouterr().err == ""

@@ -13,6 +13,7 @@ CHOSEN = {
     "the only one with strings": ([{"n": 1, "body": None}, {"n": 2, "body": "A b"}], "body"),
     "numbers in strings are no text": ([{"id": "17", "year": "1984.5", "review": "A b"}], "review"),
     "words, too": ([{"id": "0", "tokens": ["A", "b"], "ner_tags": [0, 1]}], "tokens"),
+    "by rows behind the first": ([{"n": "1", "body": ""}, {"n": "2", "body": "A b"}], "body"),
     "none of two": ([{"title": "A b", "body": "C d"}], ""),
     "none of numbers": ([{"a": 1, "b": "2"}], ""),
     "a first line that is a row": ([{"3": "4", "Oil fell.": "Rain fell."}], ""),
@@ -28,6 +29,7 @@ def test_the_column_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
         assert f"in the column {column!r}" in capsys.readouterr().out
         assert list(read_documents(tmp_path / "a.jsonl", field=column))
         assert "in the column" not in capsys.readouterr().out
+    assert not column or [list(each.sentences()) for each in read_documents(rows)][-1] != []
     for field in [None, "missing"] if not column else ["missing"]:
         with pytest.raises(InputError, match=f"a.jsonl has {', '.join(rows[0])}, .*--field"):
             list(read_documents(tmp_path / "a.jsonl", field=field))
@@ -68,7 +70,7 @@ TABLES: dict[str, tuple[str, bytes, Any]] = {
     "too few cells": ("a.csv", b'n,text\n1,"a\nb"\n2\n', "a.csv, line 4: it has 1 cells, the first line 2"),
     "not closed": ("a.csv", b'n,text\n1,"a\n2,b,c\n', "a.csv, line 2 cannot be read"),
     "a mark inside": ("a.csv", b'n,text\n1,"a" b, c\n', "a.csv, line 2 cannot be read"),
-    "semicolons": ("a.csv", b"n;text;m\n1;a, b, c;2\n", [[["a,", "b,", "c"]]]),
+    "semicolons": ("a.CSV", b"n;text;m\n1;a, b, c;2\n", [[["a,", "b,", "c"]]]),
     "a pointer": ("a.parquet", b"version https://git-lfs.github.com/spec/v1\n", "a.parquet .Parquet. cannot be"),
     "cut": ("a", b"PAR1\x15\x04", "a .Parquet. cannot be read"),
     "cut zstd": ("a.txt.zst", b"\x28\xb5\x2f\xfd\x04\x58\x11\0\0a b\n", "a.txt.zst cannot be read .*Truncated"),

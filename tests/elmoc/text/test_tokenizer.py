@@ -54,6 +54,7 @@ from elmoc.text import tokenizer
             "Q&amp;A, S&P 500 &lt;b&gt; 5&nbsp;&euro; &amp;quot;x&amp;quot; &#x27;y&#39;",
             "Q&A , S&P 500 <b> 5 € \" x \" ' y '",
         ),
+        ("rock&reggae; &copy; M&S; it", "rock&reggae ; © M&S ; it"),
         ("F# and C++ (:-D) ;) ^_^ x:(y)", "F# and C++ ( :-D ) ;) ^_^ x : ( y )"),
         ("@ann_b: #Zürich2024! #5 @ 3", "@ann_b : #Zürich2024 ! # 5 @ 3"),
         ("so nice😀👍🏽 👩‍🚀", "so nice 😀 👍🏽 👩‍🚀"),

@@ -215,7 +215,7 @@ def test_a_teacher_stands_beside_the_word_vectors(texts: list[str], tmp_path: Pa
 def test_the_config_follows_from_text_time_and_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: bool, words: int, time: str | None, config: str
 ) -> None:
-    monkeypatch.setattr("pretrain.recipe.make.accelerator", lambda: torch.device("cuda") if gpu else None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     monkeypatch.setattr(Recipe, "_words", lambda *_: words)
     (tmp_path / "text.txt").write_text("some text .\n")
     recipe = Recipe([str(tmp_path / "text.txt")], tmp_path / "out", RecipeOptions(max_time=time))
@@ -266,8 +266,9 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     assert corpus.sources == ["new", "general"]
     assert VectorTable(corpus, "input").transform.same_as(old.transform)
-    general = sum(shard.tokens for shard in corpus.train if shard.source == "general")
-    assert general / corpus.train_tokens == pytest.approx(0.3, abs=0.1)
+    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train if shard.source == "general")
+    share = words / (corpus.train_tokens - 2 * corpus.record.train_sentences)
+    assert share == pytest.approx(0.3, abs=0.05)
     config = json.loads((out / "config.json").read_text())
     assert {"kind": "contrastive", "cosine_weight": 1.0}.items() <= config["output_layer"].items()
     assert config["schedule"]["base"] == 0.005
@@ -281,8 +282,11 @@ def test_a_model_goes_on_with_new_text_and_general_text(
 
 
 def test_without_general_text_and_what_cannot_be_adapted(
-    model: Path, new_text: Path, tmp_path: Path, jobs_here: Jobs, error_line: Fails
+    model: Path, new_text: Path, tmp_path: Path, jobs_here: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert adapt(model, new_text, tmp_path / "most", "--general-share", "0.95") == 0
+    assert "% of all words: there is no more of it" in capsys.readouterr().err
+    jobs_here.clear()
     for wrong in ([f"general={new_text}"], [new_text, "--general-share=30"], [new_text, "--set=train.epoch=3"]):
         assert adapt(model, *wrong[:1], tmp_path / "out", *wrong[1:]) == 1
     assert adapt(model, new_text, tmp_path / "out", "--vectors", "random:9:8", "--general", "none") == 1
