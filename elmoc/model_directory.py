@@ -357,7 +357,8 @@ def read_model_directory(
         InputError: the directory is missing, of another version, or damaged, or holds
             weights that are not finite.
     """
-    path = _model_path(Path(path))
+    # Some of it is read later, when the working directory may be another.
+    path = _model_path(Path(os.path.abspath(path)))
     record = _read_config(path)
     if len(set(record.directions)) < len(record.directions):
         raise InputError(f"{path / 'config.json'}: a direction is named twice")

@@ -64,7 +64,7 @@ class LayerStates(nn.Module):
         training.pop("held_out", None)
         return with_encoder(
             self._elmo,
-            deepcopy(self.encoder).requires_grad_(False),
+            deepcopy(self.encoder).float().requires_grad_(False),
             weight_type="float32",
             training=training,
         )
@@ -255,7 +255,7 @@ class ElmoEmbedding(nn.Module):
     @property
     def output_size(self) -> int:
         """2P: the width of a representation."""
-        return self.elmo.width
+        return self.states._elmo.width
 
     @property
     def elmo(self) -> ElmoC:

@@ -75,7 +75,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Learn what `sif` needs of the texts; otherwise see that the model is there.
 
         Raises:
-            InputError: the model cannot be opened, or a text is no string.
+            InputError: the model cannot be opened, or, for `sif`, a text is no string.
         """
         texts = _checked(X)
         elmo = self._open()

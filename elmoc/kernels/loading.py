@@ -85,7 +85,7 @@ def load_library(name: str, highest: str | None = None) -> ctypes.CDLL:
 def _warn(problem: str) -> None:
     """Say once what is missing, and what helps."""
     warn(
-        f"{problem}: PyTorch computes instead, several times slower. With a "
+        f"{problem}: what takes its place is several times slower. With a "
         "C++ compiler (on Debian and Ubuntu: the package g++), "
         "`python -m elmoc.kernels.compiling` is the remedy"
     )

@@ -182,8 +182,9 @@ def _texts_of(items: Any, field: str | None) -> Iterator[Any]:
         raise InputError(f"{first} is a file: give its path by itself")
     if isinstance(first, Mapping):
         beginning += islice(items, SAMPLE_ROWS - 1)
-        rows = [item for item in beginning if isinstance(item, Mapping)]
-        chosen = choose_column(rows, field, GIVEN)
+        chosen = choose_column(
+            [item for item in beginning if isinstance(item, Mapping)], field, GIVEN
+        )
         if field is None:
             say(f"{GIVEN}: the text of rows is in the column {chosen!r}")
         field = chosen

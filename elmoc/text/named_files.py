@@ -74,7 +74,7 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
     for argument in arguments:
         is_text = isinstance(argument, str)
         name, path = split_name(str(argument)) if is_text else ("", argument)
-        found = _files_of(path)
+        found = [path] if isinstance(path, Copy) else _files_of(path)
         if not found:
             is_other = os.path.exists(path) and not os.path.isdir(path)
             raise InputError(
@@ -94,12 +94,10 @@ def find_named_files(arguments: Sequence[AnyPath]) -> dict[AnyPath, str]:
 def _files_of(path: AnyPath) -> Sequence[AnyPath]:
     """The ordinary files that a path names: itself, those of a folder, or of a glob."""
     # Path("") would be the working directory.
-    if str(path) and os.path.isdir(path):
-        return sorted(_files_of_folder(Path(path)))
-    if os.path.isfile(path):
-        return [path if isinstance(path, Copy) else Path(path)]
+    is_there = os.path.exists(path)
+    matches = [path] if is_there else glob.glob(str(path), recursive=True)
     found: set[Path] = set()
-    for match in map(Path, glob.glob(str(path), recursive=True)):
+    for match in map(Path, matches):
         found.update(_files_of_folder(match) if match.is_dir() else [match])
     return sorted(filter(Path.is_file, found))
 

@@ -291,8 +291,7 @@ class Recipe:
     def _words(self, most: int | None = None) -> int:
         """How many words the text has, as blanks divide it, up to `most`."""
         if self._given:
-            marks = 2 * self._given.record.train_sentences
-            return self._given.train_tokens - marks
+            return self._given.train_tokens - 2 * self._given.record.train_sentences
         with quiet():
             texts = whole_files(list(find_named_files(self._text)), self._options.field)
             documents = chain.from_iterable(map(read_documents, texts))
@@ -366,12 +365,11 @@ class Recipe:
         if general is None:
             return []
         sample = self._output / GENERAL_TEXT
-        # Once it is there, nothing need be counted, and the corpus may be away.
-        tokens = 1 if sample.exists() else self._general_tokens(Corpus(general))
         text: dict[str, Any] = {
             "corpus": general,
             "target": sample,
-            "tokens": tokens,
+            # Once it is there, nothing need be counted, and the corpus may be away.
+            "tokens": 1 if sample.exists() else self._general_tokens(Corpus(general)),
         }
         held_out: dict[str, Any] = {
             "corpus": general,
@@ -395,8 +393,7 @@ class Recipe:
         there = general.train_tokens - 2 * general.record.train_sentences
         wanted = share / (1 - share) * words
         if wanted > there:
-            found = there / (there + words)
-            warn(f"general text is {found:.0%} of all words: there is no more of it")
+            warn(f"general text has {there:,} words, and {wanted:,.0f} are wanted")
         return max(1, round(wanted / there * general.train_tokens))
 
     def _train(self) -> TrainedRun:

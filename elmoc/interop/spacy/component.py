@@ -30,6 +30,8 @@ from elmoc.settings import Precision
 
 # The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
 UPSTREAM = "elmoc"
+# Another one, which says what the tensors were of when the pipeline was initialised.
+TENSORS = "tensors"
 
 
 @Language.factory("elmoc", assigns=["doc.tensor", "token.vector"])
@@ -121,8 +123,13 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        names, _ = self.elmo.choose_layers(self._layers)
-        return len(names) * self.elmo.width
+        return len(self.elmo.choose_layers(self._layers)[0]) * self.elmo.width
+
+    @property
+    def tensors(self) -> str:
+        """What `doc.tensor` is of: the model and its layers."""
+        layers = ",".join(self.elmo.choose_layers(self._layers).names)
+        return f"{self.elmo.full_fingerprint}, layers {layers}"
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the tensor of one doc."""
@@ -252,7 +259,11 @@ def tensor_tok2vec(width: int | None = None) -> Model[list[Doc], list[Floats2d]]
             initialised.
     """
     return Model(
-        UPSTREAM, _forward, init=_init, dims={"nO": width}, attrs={UPSTREAM: None}
+        UPSTREAM,
+        _forward,
+        init=_init,
+        dims={"nO": width},
+        attrs={UPSTREAM: None, TENSORS: ""},
     )
 
 
@@ -270,11 +281,20 @@ def projected_tok2vec(width: int = 96) -> Model[list[Doc], list[Floats2d]]:
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:
     if model.has_dim("nO") is None:
         model.set_dim("nO", _upstream(model).width)
+    if model.attrs[UPSTREAM] is not None:
+        model.attrs[TENSORS] = model.attrs[UPSTREAM].tensors
 
 
 def _forward(
     model: Model, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
+    component = model.attrs[UPSTREAM]
+    # Older pipelines do not say it.
+    if component and model.attrs[TENSORS] not in ("", component.tensors):
+        raise InputError(
+            f"the component elmoc gives {component.tensors}, and gave "
+            f"{model.attrs[TENSORS]} in training"
+        )
     unread = [doc for doc in docs if len(doc) and not doc.tensor.size]
     if unread:
         _upstream(model).annotate(unread)

@@ -80,7 +80,7 @@ def test_what_is_missing_or_damaged_is_said_once(
     for _ in range(2):
         with pytest.raises(NoKernelsError, match=r"^seven\.cpp is not compiled$"):
             load_library("seven")
-    assert capsys.readouterr().err.count("warning: seven.cpp is not compiled: PyTorch computes instead") == 1
+    assert capsys.readouterr().err.count("warning: seven.cpp is not compiled: what takes its place") == 1
     (tmp_path / "compiled").mkdir()
     library_path(source, "baseline").symlink_to(library_path(SOURCES["cpu"], "baseline"))
     monkeypatch.setattr(loading, "_processor", lambda: frozenset(AVX2.split()))

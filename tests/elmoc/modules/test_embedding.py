@@ -163,4 +163,5 @@ def test_a_module_in_another_type_computes_in_it(elmo: ElmoC, requires_grad: boo
     [expected], _ = embedding(SENTENCES)
     [found], _ = embedding.bfloat16()(SENTENCES)
     assert found.dtype == torch.bfloat16
+    assert embedding.double().elmo.embed(["cat"]).dtype == torch.float32
     torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
