@@ -358,7 +358,7 @@ def read_model_directory(
             weights that are not finite.
     """
     # Some of it is read later, when the working directory may be another.
-    path = _model_path(Path(os.path.abspath(path)))
+    path = Path(os.path.abspath(_model_path(Path(path))))
     record = _read_config(path)
     if len(set(record.directions)) < len(record.directions):
         raise InputError(f"{path / 'config.json'}: a direction is named twice")
