@@ -45,7 +45,7 @@ def test_a_package_of_a_model_is_found_by_its_name(
     # A folder of that name here comes first.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").symlink_to(model_path)
-    assert ElmoC.from_pretrained("tiny").directory.path == Path("tiny")
+    assert ElmoC.from_pretrained("tiny").directory.path == tmp_path / "tiny"
 
 
 def test_a_package_needs_a_name_that_python_takes(model_path: Path, tmp_path: Path) -> None:
