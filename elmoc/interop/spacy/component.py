@@ -123,7 +123,7 @@ class ElmocComponent:
     @property
     def width(self) -> int:
         """The width of `doc.tensor`."""
-        return len(self.elmo.choose_layers(self._layers)[0]) * self.elmo.width
+        return len(self.elmo.choose_layers(self._layers).names) * self.elmo.width
 
     @property
     def tensors(self) -> str:

@@ -16,12 +16,8 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     os.mkfifo("folder/pipe")
     Path("folder/nowhere").symlink_to("missing")
     Path("folder/again").symlink_to("text")
-    assert (
-        find_named_files(["folder"])
-        == find_named_files(["f*"])
-        == find_named_files(["folder/te*"])
-        == {Path("folder/text"): ""}
-    )
+    for named in ("folder", "f*", "folder/te*"):
+        assert find_named_files([named]) == {Path("folder/text"): ""}
     Path("corpus").mkdir()
     for name in ("corpus.json", "lexicon.txt"):
         Path("corpus", name).write_text("a\n")

@@ -97,7 +97,12 @@ def test_the_fingerprint_is_of_all_that_vectors_depend_on(stored: CharacterCnnVe
         assert CharacterCnnVectors(stored.record, stored.weights, lexicons=more).fingerprint != stored.fingerprint
 
 
-def test_another_file_is_refused(file: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_or_another_is_refused(file: Path, tmp_path: Path) -> None:
+    content = file.read_bytes()
+    for share in (0.0, 0.01, 0.5, 0.999):
+        file.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(InputError, match=str(file)):
+            open_word_vectors(str(file))
     save_file({"x": torch.zeros(2)}, file)
     for path in (file, tmp_path / "none.safetensors", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
