@@ -6,7 +6,7 @@ over CONT.
 
 Sizes are `small`, those of the small twins, or `paper`; the text is made up (Li et al.
 2019, Section 5.2). The tables: `S2` of Table 4, the memory of an update for streams
-that double until it takes more than GIGABYTES (12, as their GPUs), and the seconds of a
+that double until it takes more than GIGABYTES (12; their GPUs have 11), and the seconds of a
 million words; `S1`, one stream; `5`, Table 5, the same streams for all encoders; `S3`,
 processes that exchange their gradients, each with as many streams as Table 5. But for
 S2, every row makes updates in turn with the continuous output layer. Ratios are of the
@@ -47,7 +47,8 @@ from pretrain.step import TrainStep
 
 # Types of One Billion Word, the 800K of Table 4.
 WORDS = 793_471
-# Li et al. 2019, Section 5.2.1.
+# The paper has around 30,000 (Li et al. 2019, Section 4.1), and counts 1.1 of them a
+# word (Section 5.2.1).
 SUBWORDS = 32_000
 UNITS_OF_A_WORD = 1.1
 STREAMS = 64

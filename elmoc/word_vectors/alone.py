@@ -34,7 +34,7 @@ _MOST_WORDS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class AloneConfig:
-    """The sizes of the network, and its filters (Section 3), none of which is stored.
+    """The sizes of the network, and its filters (Section 2.1), none of which is stored.
 
     size: E.
     base_size: D_o.

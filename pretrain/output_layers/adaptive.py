@@ -36,31 +36,33 @@ class AdaptiveOutput(SoftmaxOutput):
         self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
             projection_size, classes, cutoffs, div_value=reduction
         )
+        # Autocast has products in bf16, which PyTorch's layer cannot mix with the rest.
+        for product in (self.softmax.head, *self.softmax.tail):
+            product.register_forward_hook(_in_type_of_input)
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         states = states.flatten(0, 1).to(self.softmax.head.weight.dtype)
         classes = self.class_of(targets.ids).flatten()
-        # PyTorch's layer cannot mix the types that its parts have under autocast
-        with torch.autocast(states.device.type, enabled=False):
-            likelihoods = self.softmax(states, classes).output  # [N]
+        likelihoods = self.softmax(states, classes).output  # [N]
         return every_target(-likelihoods.sum(), classes)
 
     def scored(
         self, states: Tensor, classes: Tensor, candidates: int
     ) -> tuple[Tensor, Tensor]:
-        softmax = self.softmax
-        with torch.autocast(states.device.type, enabled=False):
-            states = states.to(softmax.head.weight.dtype)
-            head = softmax.head(states).log_softmax(dim=1)
-            parts = [head[:, : softmax.shortlist_size]]
-            for number, tail in enumerate(softmax.tail):
-                # a cluster without candidates, as a rule the largest one, is left out
-                if softmax.cutoffs[number] < candidates:
-                    cluster = head[:, softmax.shortlist_size + number].unsqueeze(1)
-                    parts.append(tail(states).log_softmax(dim=1) + cluster)
-            own = softmax(states, classes).output
+        head = self.softmax.head(states).log_softmax(dim=1)
+        parts = [head[:, : self.softmax.shortlist_size]]
+        for number, tail in enumerate(self.softmax.tail):
+            # a cluster without candidates, as a rule the largest one, is left out
+            if self.softmax.cutoffs[number] < candidates:
+                cluster = head[:, self.softmax.shortlist_size + number].unsqueeze(1)
+                parts.append(tail(states).log_softmax(dim=1) + cluster)
+        own = self.softmax(states, classes).output
         return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
+
+
+def _in_type_of_input(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+    return output.to(inputs[0].dtype)
 
 
 @dataclass(frozen=True)
