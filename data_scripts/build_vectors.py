@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from data_scripts.parts.workers import Workers, parallel_map
 from elmoc.command_line import run_main
-from elmoc.corpus import Corpus
+from elmoc.corpus import SOURCE_NAME, Corpus
 from elmoc.errors import InputError, human_bytes, say, shortened, warn
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import locked, temporary_path
@@ -58,7 +58,12 @@ class TableOptions:
         ),
     ]
     name: Annotated[
-        str, Meta(description="name of the table", extra={"option": "--name"})
+        str,
+        Meta(
+            pattern=rf"^{SOURCE_NAME}$",
+            description="name of the table",
+            extra={"option": "--name"},
+        ),
     ]
     dtype: Annotated[
         Dtype,

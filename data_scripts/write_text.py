@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -93,13 +92,17 @@ def sentences(
         shards: in their order.
         share: of each shard, from its beginning.
     """
+    wanted = 0.0
     for shard in shards:
+        # What a sentence has more than was wanted, the next shard has less.
+        wanted += share * shard.tokens
         ids = corpus.read_shard(shard)
         documents = set(corpus.read_documents(shard).tolist())
         begins = np.flatnonzero(ids == corpus.begin_id).tolist()
         for begin, end in pairwise([*begins, len(ids)]):
             words = [corpus.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
-            if begin < ceil(share * shard.tokens) and words:
+            if wanted > 0 and words:
+                wanted -= end - begin
                 line = " ".join(words) + "\n"
                 yield f"\n{line}" if begin in documents else line, len(words)
 

@@ -6,11 +6,11 @@ over CONT.
 
 Sizes are `small`, those of the small twins, or `paper`; the text is made up (Li et al.
 2019, Section 5.2). The tables: `S2` of Table 4, the memory of an update for streams
-that double until it takes more than GIGABYTES (12; their GPUs have 11), and the seconds of a
-million words; `S1`, one stream; `5`, Table 5, the same streams for all encoders; `S3`,
-processes that exchange their gradients, each with as many streams as Table 5. But for
-S2, every row makes updates in turn with the continuous output layer. Ratios are of the
-time for as many words; docs/results.md has them beside the paper's.
+that double until it takes more than GIGABYTES (12; their GPUs have 11), and the seconds
+of a million words; `S1`, one stream; `5`, Table 5, the same streams for all encoders;
+`S3`, processes that exchange their gradients, each with as many streams as Table 5. But
+for S2, every row makes updates in turn with the continuous output layer. Ratios are of
+the time for as many words; docs/results.md has them beside the paper's.
 """
 
 import gc

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle
 from statistics import median
 
 import torch
@@ -30,7 +30,7 @@ from experiments.allennlp_cell import allennlp_encoder
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
 from pretrain.config import load_config
-from pretrain.describe import first_batches, operations_a_word
+from pretrain.describe import first_batches
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.step import TrainStep
 
@@ -39,6 +39,9 @@ TYPES = 200_000
 BATCHES = 4
 WARM_UP = 2
 UPDATES = 5
+# Operations for a weight of a matrix product, and a word: a multiplication and an
+# addition each for the output, the gradient of the input, and that of the weight.
+OPERATIONS = 6
 
 
 def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder:
@@ -130,10 +133,11 @@ def compare(setup: TrainingSetup, ways: Sequence[str]) -> None:
         for name, update in updates.items():
             seconds[name].append(update(next(batches)))
     words = setup.data.words_per_update
-    operations = sum(map(operations_a_word, (setup.encoder, setup.output_layers)))
-    sizes = setup.encoder.config.sizes.description
+    weights = chain(setup.encoder.parameters(), setup.output_layers.parameters())
+    operations = OPERATIONS * sum(each.numel() for each in weights if each.ndim > 1)
     print(
-        f"{setup.data.streams} streams × {setup.data.window}, {sizes}, {device}, "
+        f"{setup.data.streams} streams × {setup.data.window}, "
+        f"{setup.encoder.config.sizes.description}, {device}, "
         f"{torch.get_num_threads()} threads, peak memory "
         f"{peak_memory(device) / 1e9:.2f} GB"
     )

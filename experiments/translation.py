@@ -354,7 +354,7 @@ def run(options: Options) -> None:
     if results.exists():
         for line in results.read_text().splitlines():
             known = json.loads(line)
-            done.append((known["row"], known["seed"]))
+            done.append((known["row"], known["seed"], known["updates"]))
     texts = {
         name: list(read_lines(options.data / f"{name}.gz"))
         for name in ("train.en", "train.de", "val.en", "val.de")
@@ -367,7 +367,7 @@ def run(options: Options) -> None:
     }
     pairs = list(zip(ids["train.en"], ids["train.de"], strict=True))
     for seed, name in product(options.seeds, options.rows):
-        if (name, seed) in done:
+        if (name, seed, options.updates) in done:
             continue
         torch.manual_seed(seed)
         model = Translator(ROWS[name], pieces).train()

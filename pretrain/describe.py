@@ -13,16 +13,9 @@ from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep
 
-# Operations of training for a weight of a matrix product, and a word: a multiplication
-# and an addition each for the output, for the gradient of the input, and for the
-# gradient of the weight.
-TRAINED = 6
-
 
 def describe(setup: TrainingSetup) -> str:
-    """Parameters, operations a word, length, and what one trial update takes; it
-    changes no weight.
-    """
+    """Parameters, length, and what one trial update takes; it changes no weight."""
     data = setup.data
     unit = data.corpus.unit
     words = data.words_per_update
@@ -49,7 +42,7 @@ def describe(setup: TrainingSetup) -> str:
 
 
 def describe_parts(setup: TrainingSetup) -> list[str]:
-    """The parameters of the run; for each part parameters and operations a word."""
+    """The parameters of the run, and of each part."""
     parts: dict[str, nn.Module] = {
         "encoder": setup.encoder,
         "output layer": setup.output_layers,
@@ -61,20 +54,8 @@ def describe_parts(setup: TrainingSetup) -> list[str]:
         for name, part in parts.items()
     }
     return [f"trainable parameters: {sum(counts.values()):,}"] + [
-        f"  {name}: {counts[name]:,} parameters, "
-        f"{operations_a_word(part) / 1e6:,.2f} MFLOP a word"
-        for name, part in parts.items()
+        f"  {name}: {count:,} parameters" for name, count in counts.items()
     ]
-
-
-def operations_a_word(module: nn.Module) -> int:
-    """Floating-point operations of training in the products with the weights of a
-    module, for a word.
-
-    All weights of two or more axes count as factors of products, lookups and
-    convolutions included.
-    """
-    return TRAINED * sum(each.numel() for each in module.parameters() if each.ndim > 1)
 
 
 def measure(setup: TrainingSetup) -> tuple[float, int]:

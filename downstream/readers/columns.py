@@ -186,8 +186,9 @@ def read_columns(
         # A line between sentences has no columns.
         sure[0].clear()
         del found[0]
+    known = set(found)
     is_usual = (
-        labels is not None and len(set(found)) > 1 and all(map(labels.fullmatch, found))
+        labels is not None and len(known) > 1 and all(map(labels.fullmatch, known))
     )
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
@@ -198,8 +199,10 @@ def read_columns(
         # A tweet's first word may begin with #: a row of words has a label.
         if labels and line.startswith("#") and sentence is None:
             has_width = width in (0, len(columns))
-            has_label = any(map(labels.fullmatch, columns))
-            # Labels of another form are not known, but a comment begins with `# `.
+            # Labels of another form stand in other rows, too.
+            has_label = not known.isdisjoint(columns[1:])
+            has_label = has_label or any(map(labels.fullmatch, columns))
+            # Some may not, but a comment begins with `# `.
             has_label = has_label or (not is_usual and columns[:1] != ["#"])
             is_comment = is_comment or not (has_width and has_label)
         if is_comment:

@@ -28,17 +28,15 @@ def overlap_notes(
     if not corpora and training is not None:
         for record in trainings_of(training):
             corpus = corpus_of(record)
-            if corpus is None:
+            if corpus is None or corpus.record.subwords:
                 notes.append(
                     "Not checked for sentences of development parts: the corpus of the "
                     f"encoder's training ({record.get('corpus', 'not named')}) is not "
-                    "there, or another by now (--corpus, once for each, names all of "
-                    "them)."
+                    "there, or another by now, or one of subwords (--corpus, once for "
+                    "each, names all of them, of words)."
                 )
             else:
-                # Subwords are searched in the corpus of words that they were made of.
-                words = Path(str(corpus.record.settings.get("words")))
-                found.append(words if corpus.record.subwords else corpus.path)
+                found.append(corpus.path)
     # One pass over each corpus finds all sentences.
     overlap = Overlap(sentence.split(" ") for sentence in sentences)
     for path in dict.fromkeys(found):

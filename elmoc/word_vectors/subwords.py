@@ -9,7 +9,6 @@ Letters: U units, E the width of their vectors.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,13 @@ class Subwords:
         )
         # The boundary before every word; words are divided by nothing else.
         self._tokenizer.pre_tokenizer = ByteLevel(use_regex=False)
-        self._empty = [self.row_of["Ġ"]]
+        # An empty word is its boundary alone. A corpus has `<unk>` for a rare word.
+        special = {"": "Ġ", UNKNOWN: UNKNOWN}
+        self._special = {
+            word: [self.row_of[unit]]
+            for word, unit in special.items()
+            if unit in self.row_of
+        }
 
     @classmethod
     def of_corpus(cls, corpus: Corpus) -> "Subwords":
@@ -91,11 +96,13 @@ class Subwords:
     def rows(self, words: Sequence[str]) -> list[list[int]]:
         """The rows of the units of each word; there is always one."""
         # Word by word it is quicker than by its batches, and starts no threads.
-        encode = partial(self._tokenizer.encode, add_special_tokens=False)
         # The library takes no half of a surrogate pair.
         texts = [word.encode("utf-8", "replace").decode() for word in words]
-        # An empty word is its boundary alone.
-        return [encode(text).ids or self._empty for text in texts]
+        return [
+            self._special.get(text)
+            or self._tokenizer.encode(text, add_special_tokens=False).ids
+            for text in texts
+        ]
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""

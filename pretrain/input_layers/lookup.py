@@ -161,4 +161,10 @@ class FactorisedInput(WordInput):
 
     def build(self, projection_size: int, corpus: Corpus) -> FactorisedNetwork:
         corpus.require_words()
+        if self.rank > min(projection_size, corpus.types):
+            raise InputError(
+                f"input_layer.rank={self.rank} must be at most "
+                f"encoder.projection_size, {projection_size}, and the number of types, "
+                f"{corpus.types:,}"
+            )
         return FactorisedNetwork(corpus, self.rank, projection_size)

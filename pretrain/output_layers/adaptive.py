@@ -38,7 +38,9 @@ class AdaptiveOutput(SoftmaxOutput):
         )
         # Autocast has products in bf16, which PyTorch's layer cannot mix with the rest.
         for product in (self.softmax.head, *self.softmax.tail):
-            product.register_forward_hook(_in_type_of_input)
+            product.register_forward_hook(
+                lambda _, states, scores: scores.to(states[0].dtype)
+            )
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
@@ -59,10 +61,6 @@ class AdaptiveOutput(SoftmaxOutput):
                 parts.append(tail(states).log_softmax(dim=1) + cluster)
         own = self.softmax(states, classes).output
         return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
-
-
-def _in_type_of_input(_: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
-    return output.to(inputs[0].dtype)
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd) -> N
     [
         ("random:1:4", ["--post-process", "remove-top=4"], "remove-top=4"),
         ("nan.txt", [], "not finite"),
+        ("random:1:4", ["--name", "../t"], "--name is '../t'"),
         ("foreign.txt", ["--post-process", "centre"], "zero vector"),
     ],
 )

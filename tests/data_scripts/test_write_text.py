@@ -62,6 +62,8 @@ def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: P
     assert sentences(tmp_path / "text.txt") == expected
     write_text(TextOptions(corpus=corpus.path, target=tmp_path / "all.txt", tokens=10**9))
     assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
+    write_text(TextOptions(corpus=corpus.path, target=tmp_path / "few.txt", tokens=2))
+    assert len(sentences(tmp_path / "few.txt")) == 1, "not one of each shard"
 
 
 def test_nothing_is_overwritten(corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:

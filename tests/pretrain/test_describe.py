@@ -3,8 +3,7 @@
 import pytest
 import torch
 from elmoc.corpus import Corpus
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
-from pretrain.describe import measure, operations_a_word
+from pretrain.describe import measure
 from tests.pretrain.conftest import TinyRuns
 from tests.pretrain.data.reading import updates_of_epoch
 
@@ -20,17 +19,8 @@ def test_describe_prints_sizes_and_leaves_nothing(
     products = 4 * C * P + 4 * C * P + P * C
     encoder = 2 * ((E * P + P) + 2 * P + 2 * (products + 4 * C + 2 * P))
     assert f"trainable parameters: {encoder + 2 * (P * E + E):,}" in printed
-    mflop = 6 * 2 * (E * P + 2 * products) / 1e6
-    assert f"  encoder: {encoder:,} parameters, {mflop:,.2f} MFLOP a word" in printed
+    assert f"  encoder: {encoder:,} parameters" in printed
     assert f"updates: {2 * updates_of_epoch(tiny_corpus, 4, 5):,} " in printed
-
-
-def test_operations_are_those_of_the_paper() -> None:
-    """457 MFLOP a word at the paper's sizes, both directions; the output layers project to 300."""
-    with torch.device("meta"):
-        encoder = BidirectionalEncoder(EncoderConfig())
-        outputs = torch.nn.ModuleList(torch.nn.Linear(512, 300) for _ in range(2))
-    assert operations_a_word(encoder) + operations_a_word(outputs) == pytest.approx(457e6, rel=0.003)
 
 
 def test_the_trial_leaves_the_weights_as_they_were(runs: TinyRuns) -> None:
@@ -38,6 +28,5 @@ def test_the_trial_leaves_the_weights_as_they_were(runs: TinyRuns) -> None:
     parameters = [*setup.encoder.parameters(), *setup.output_layers.parameters()]
     before = [parameter.clone() for parameter in parameters]
     seconds, peak = measure(setup)
-    assert seconds > 0
-    assert peak > 0
+    assert min(seconds, peak) > 0
     assert all(torch.equal(one, other) for one, other in zip(before, parameters, strict=True))

@@ -191,6 +191,7 @@ def test_brackets_of_ontonotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("Bo B-X\n. O\n", "Bo .", "B-X O", ""),
         # words that begin with #, and comments, beside types alone
         ("#sent s1\nAna B-PER\nleft O\n", "Ana left", "B-PER O", ""),
+        ("# TV\n1 TV\nis O\n\n#2 TV\n", "# 1 is | #2", "B-TV I-TV O | B-TV", "are spelled TYPE"),
         ("#GoT TV\nis O\n\n# new\n#on TV\n", "#GoT is | #on", "B-TV O | B-TV", "are spelled TYPE"),
     ],
 )  # fmt: skip

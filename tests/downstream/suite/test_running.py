@@ -11,6 +11,8 @@ import downstream.__main__
 import pytest
 from downstream.inputs.options import INPUT_KINDS
 from downstream.suite.jobs import Job, run_jobs
+from downstream.suite.overlap import overlap_notes
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError, quiet
 from elmoc.features.reader import FeatureFile
 from elmoc.files.text import read_lines
@@ -215,3 +217,8 @@ def test_an_interrupted_suite_ends_its_jobs_and_goes_on_later(tmp_path: Path, nu
     assert not list(tmp_path.glob("**/*slow*.json*"))
     assert run_jobs([quick, job(tmp_path, "slow")], at_once=1, logs=tmp_path / "logs") == 0
     assert slow.result.read_text() == WHOLE
+
+
+def test_a_corpus_of_subwords_is_not_searched(tiny_subwords: Corpus) -> None:
+    training = {"corpus": tiny_subwords.path, "corpus_tokens": tiny_subwords.train_tokens}
+    assert ["Not checked" in note for note in overlap_notes([], ["a b"], training)] == [True]

@@ -71,6 +71,7 @@ def byte_characters() -> dict[int, str]:
 def test_words_are_split_as_a_plain_program_splits_them(words: list[str]) -> None:
     split = Subwords(units(), MERGES).split([words, [BEGIN, "\ud800"]])
     assert split == [[plain_split(word) for word in words], [["Ġ", "<", "s", ">"], ["Ġ", "?"]]]
+    assert Subwords([*units(), UNKNOWN], MERGES).split([[UNKNOWN]]) == [[[UNKNOWN]]], "as in a corpus"
 
 
 @pytest.mark.parametrize("missing", ["Ġa", "z", END])

@@ -94,6 +94,8 @@ def test_what_is_stored_makes_the_same_vectors_and_is_taken_over(
 @pytest.mark.parametrize("kind", TRAINED)
 def test_the_vectors_of_another_kind_are_refused(runs: TinyRuns, kind: str, tiny_subwords: Corpus) -> None:
     words = runs.corpus
+    with pytest.raises(InputError, match=r"input_layer\.rank=9 must be"):
+        runs.setup(input_layer__kind="factorised", input_layer__rank=9)
     setup = setup_of(runs, kind, tiny_subwords)
     parts = (setup.encoder, setup.output_layers, {})
     # A factorised lookup takes over the vectors of words, and they take over its own.

@@ -20,8 +20,6 @@ from torch import Tensor
 from pretrain.output_layers import Loss, OutputLayer, Targets
 
 KINDS_AND_EXAMPLE = [*LAYERS, "example"]
-CANDIDATES = 18
-CPU = torch.device("cpu")
 
 
 def setup_of(runs: TinyRuns, kind: str, **changes: object) -> TrainingSetup:
@@ -143,9 +141,8 @@ def test_held_out_predictions_are_scored_and_parts_are_scored_alone(runs: TinyRu
     setup = setup_of(runs, kind)
     settings, data = setup.config.output_layer, setup.data
     layer = setup.output_layers.direction("forward")
-    scorer = settings.scorer(
-        corpus=data.corpus, counts_read=data.counts_read, targets=data.targets, candidates=CANDIDATES, device=CPU
-    )
+    options = {"targets": data.targets, "candidates": 18, "device": torch.device("cpu")}
+    scorer = settings.scorer(corpus=data.corpus, counts_read=data.counts_read, **options)
     ids = np.random.default_rng(3).integers(0, data.corpus.types, 60).astype(np.uint32)
     states = torch.randn(60, setup.config.encoder.projection_size, generator=torch.Generator().manual_seed(3))
     parts = {"": slice(None), "first": slice(0, 25), "rest": slice(25, 60)}

@@ -11,7 +11,6 @@ from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_sam
 
 from elmoc.encoders import DIRECTIONS
 
-CHECKPOINTS = {"log__checkpoint_updates": 6}
 LAYERS: dict[str, dict[str, Any]] = {
     "cosine": {"kind": "continuous"},
     "l2": {"kind": "continuous", "loss": "l2"},
@@ -29,7 +28,7 @@ SHARED = {"softmax", "sampled", "adaptive"}
 def settings_of(layer: str, **changes: Any) -> dict[str, Any]:
     targets = "none at all" if layer in SHARED else "gaps"
     given = {f"output_layer__{name}": value for name, value in LAYERS[layer].items()}
-    return given | {"data__target_vectors": targets, **CHECKPOINTS, **changes}
+    return given | {"data__target_vectors": targets, "log__checkpoint_updates": 6, **changes}
 
 
 @pytest.mark.parametrize("layer", LAYERS)
