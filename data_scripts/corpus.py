@@ -111,11 +111,8 @@ class CorpusOptions(RawTextOptions):
     workers: Workers = field(default_factory=available_cores)
 
 
-DEFAULT = CorpusOptions()
-
-
 def make_corpus(
-    sources: AnySource, out: Path | str, options: CorpusOptions = DEFAULT
+    sources: AnySource, out: Path | str, options: CorpusOptions = CorpusOptions()
 ) -> Corpus:
     """Make a corpus directory of text, and open it.
 

@@ -26,7 +26,6 @@ from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.files.text import open_text
-from elmoc.files.writing import locked
 
 FORMAT = "elmoc-corpus"
 VERSION = 2
@@ -264,40 +263,37 @@ def finish_corpus(
         subwords: whether the types are subwords.
     """
     path = Path(path)
-    with locked(path / "corpus.json"):
-        with open_text(path / "lexicon.txt") as file:
-            file.writelines(f"{word}\n" for word in lexicon)
-        save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
-        files = ["lexicon.txt", "counts.npy"]
-        if subwords:
-            files.append(SUBWORDS)
-        for shard in list(train) + list(held_out):
-            files += [shard.file, shard.documents_file]
-        row_of = {
-            word: row
-            for row, word in enumerate(lexicon)
-            if word in (BEGIN, END, UNKNOWN)
-        }
-        record = CorpusRecord(
-            types=len(lexicon),
-            lexicon_fingerprint=lexicon_fingerprint(lexicon),
-            begin_id=row_of[BEGIN],
-            end_id=row_of[END],
-            unknown_id=row_of.get(UNKNOWN),
-            train_tokens=sum(shard.tokens for shard in train),
-            train_sentences=sum(shard.sentences for shard in train),
-            train_documents=sum(shard.documents for shard in train),
-            held_out_tokens=sum(shard.tokens for shard in held_out),
-            held_out_sentences=sum(shard.sentences for shard in held_out),
-            held_out_documents=sum(shard.documents for shard in held_out),
-            settings=settings,
-            sources=list(sources),
-            train=list(train),
-            held_out=list(held_out),
-            subwords=subwords,
-            checksums={name: FileChecksum.of(path / name) for name in files},
-        )
-        write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
+    with open_text(path / "lexicon.txt") as file:
+        file.writelines(f"{word}\n" for word in lexicon)
+    save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
+    files = ["lexicon.txt", "counts.npy"]
+    if subwords:
+        files.append(SUBWORDS)
+    for shard in list(train) + list(held_out):
+        files += [shard.file, shard.documents_file]
+    row_of = {
+        word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)
+    }
+    record = CorpusRecord(
+        types=len(lexicon),
+        lexicon_fingerprint=lexicon_fingerprint(lexicon),
+        begin_id=row_of[BEGIN],
+        end_id=row_of[END],
+        unknown_id=row_of.get(UNKNOWN),
+        train_tokens=sum(shard.tokens for shard in train),
+        train_sentences=sum(shard.sentences for shard in train),
+        train_documents=sum(shard.documents for shard in train),
+        held_out_tokens=sum(shard.tokens for shard in held_out),
+        held_out_sentences=sum(shard.sentences for shard in held_out),
+        held_out_documents=sum(shard.documents for shard in held_out),
+        settings=settings,
+        sources=list(sources),
+        train=list(train),
+        held_out=list(held_out),
+        subwords=subwords,
+        checksums={name: FileChecksum.of(path / name) for name in files},
+    )
+    write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
 
 
 def lexicon_fingerprint(words: Sequence[str]) -> str:

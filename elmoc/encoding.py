@@ -112,8 +112,7 @@ class SentenceEncoder:
     @property
     def full_fingerprint(self) -> str:
         """Names the weights of the encoder, the word vectors and the settings: what
-        adapters write into what was trained on a model, to know it again. What they
-        wrote before there were settings begins it.
+        adapters write into what was trained on a model, to know it again.
         """
         weights = f"{self.fingerprint} {self.word_vectors.fingerprint}"
         return f"{weights} {self.identity['settings']}"
@@ -135,8 +134,8 @@ class SentenceEncoder:
             "pooling": self.subword_pooling,
             "packed_from": self.directory.packed_from,
         }
-        # Models of words, and those that are not packed, keep the names that they had
-        # before there were others.
+        # A model of words has no pooling, and one that is not packed comes from no
+        # other.
         return {name: value for name, value in names.items() if value is not None}
 
     def choose_layers(self, layers: str | Sequence[int]) -> ChosenLayers:
@@ -259,7 +258,7 @@ class SentenceEncoder:
 
 
 def check_level(value: object, level: int, where: str = "") -> None:
-    """Check that a value is nested as words of sentences, or of documents, are.
+    """Check that a value is nested as a sentence, or a list of sentences, is.
 
     Args:
         value: a list, or anything that is like one.

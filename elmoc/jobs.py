@@ -28,9 +28,9 @@ def start_job(
     module: str,
     options: Any,
     *,
-    stdout: int | IO[Any] | None = None,
-    stderr: int | IO[Any] | None = None,
-    environment: Mapping[str, str] | None = None,
+    stdout: int | IO[Any] | None,
+    stderr: int | IO[Any] | None,
+    environment: Mapping[str, str],
 ) -> "subprocess.Popen[bytes]":
     """Start `python -m MODULE --json -` and return its process, without waiting for it.
 
@@ -60,7 +60,7 @@ def start_job(
                 **os.environ,
                 PARENT_VARIABLE: str(os.getpid()),
                 "PYTHONPATH": os.pathsep.join(folders),
-                **(environment or {}),
+                **environment,
             },
             process_group=0,
         )

@@ -4,7 +4,7 @@ layer states.
 Letters: n words of a sentence, L layers, P projection.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from torch import Tensor
 
-from elmoc.batches import BATCH_SIZE, BATCH_WORDS, buffered
+from elmoc.batches import BATCH_SIZE, buffered
 from elmoc.devices import Device, checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoding import SentenceEncoder, checked_sentences
@@ -162,24 +162,15 @@ class ElmoC(SentenceEncoder):
         self,
         sentences: Sequence[Sequence[str]],
         *,
-        batch_words: int = BATCH_WORDS,
         batch_size: int = BATCH_SIZE,
-        progress: Callable[[int], object] = lambda words: None,
     ) -> list[Tensor]:
         """Layer states of sentences, one tensor each.
 
         Args:
             sentences: lists of tokens.
-            batch_words: words a batch at most, but always a sentence.
             batch_size: sentences a batch at most.
-            progress: called after each batch with its number of words.
         """
-        return self.encode(
-            self.look_up(sentences),
-            batch_words=batch_words,
-            batch_size=batch_size,
-            progress=progress,
-        )
+        return self.encode(self.look_up(sentences), batch_size=batch_size)
 
     def embed_sentences(
         self, sentences: Iterable[Sequence[str]], *, batch_size: int = BATCH_SIZE

@@ -9,8 +9,10 @@
                           target vectors (`targets.…`): training goes on from them,
                           features need neither
     character_cnn.safetensors, subwords.safetensors, lexicon.safetensors,
-    compact.safetensors   the word vectors, where they go with the model: a character
-                          CNN, a lookup of subwords or of words, coded rows
+    compact.safetensors, alone.safetensors, joined.safetensors
+                          the word vectors, where they go with the model: a character
+                          CNN, a lookup of subwords or of words, coded rows, a network
+                          of ALONE, several of them joined
     README.md             the model card
 
 A run directory is accepted wherever a model directory is: its `model/` is read.
@@ -73,7 +75,7 @@ _PATH = re.compile(r'"([^"/=]*=)?/(?:[^"]*/)?(?=[^"])')
 # look like paths.
 _WRITTEN = {"keep", "licence", "name"}
 # Bytes of the largest file that is checked whole when it is opened: up to 0.3 s of a
-# busy core. A model of the paper's size has weights of 372 MB; of a larger file, such
+# busy core. A model of the paper's size has weights of 304 MB; of a larger file, such
 # as a fastText model, only the ends are checked.
 _CHECKED_WHOLE = 1 << 29
 

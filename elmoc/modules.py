@@ -83,8 +83,7 @@ class LayerStates(nn.Module):
         """
         with reading("the model that a state dict names"):
             theirs = from_bytes(state.to("cpu", torch.uint8), str)
-        # An earlier release did not name the settings.
-        if not self._names().startswith(theirs):
+        if self._names() != theirs:
             raise InputError(
                 f"the state dict is of a module made from a model with {theirs}; this "
                 f"module was made from a model with {self._names()}: make it from that "

@@ -110,12 +110,12 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def checked(options: T, name: Callable[[str], str] = str) -> T:
+def checked(options: T) -> T:
     """`options`, a dataclass instance, where all of its values are possible.
 
     A call from Python checks its options so, once, before it begins; see `convert`.
     """
-    return convert(plain_values(options), type(options), name=name)
+    return convert(plain_values(options), type(options))
 
 
 def convert(

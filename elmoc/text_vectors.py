@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.batches import BATCH_SIZE, buffered
+from elmoc.batches import buffered
 from elmoc.devices import CPU
 from elmoc.encoding import SentenceEncoder
 from elmoc.errors import InputError, reading, shortened
@@ -54,8 +54,8 @@ def pooled_texts(
     texts: Iterable[str],
     pooling: TextPooling,
     *,
-    batch_size: int = BATCH_SIZE,
-    show_progress: bool = False,
+    batch_size: int,
+    show_progress: bool,
 ) -> np.ndarray:
     """One vector for each raw text, float32 [N, 2P]: the mean or the maximum over its
     words of the mean over their layers; zeros for a text without words.
@@ -86,7 +86,7 @@ def text_states(
     elmo: SentenceEncoder,
     texts: Iterable[str],
     *,
-    batch_size: int = BATCH_SIZE,
+    batch_size: int,
     show_progress: bool = False,
 ) -> Iterator[TextStates]:
     """Yield the words of raw texts with their layer states; see `pooled_texts`."""

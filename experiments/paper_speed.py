@@ -139,7 +139,7 @@ def setup_of(
     column: Column,
     corpus: Path,
     streams: int,
-    processes: Processes = Processes(),  # noqa: B008 (it is frozen)
+    processes: Processes = Processes(),
 ) -> TrainingSetup:
     """The training of a row; `streams` are those of all processes."""
     train = replace(

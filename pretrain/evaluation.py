@@ -223,7 +223,7 @@ def _cell(values: Mapping[str, float], prefix: str, metric: str) -> str:
     found = [values[name] for name in names if name in values]
     # A perplexity has more digits before the point than fit with four behind it.
     shown = [f"{each:.4f}" if abs(each) < 10 else f"{each:,.0f}" for each in found]
-    return " (".join(shown) + ")" * (len(shown) - 1)
+    return "{} ({})".format(*shown) if len(shown) > 1 else "".join(shown)
 
 
 def sources_of(names: Iterable[str]) -> list[str]:

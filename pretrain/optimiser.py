@@ -15,6 +15,9 @@ from torch.optim import SGD, Adagrad, Adam, Optimizer
 
 from elmoc.errors import InputError
 
+# The tenths of a run that is over.
+TENTHS = 10
+
 
 @dataclass(frozen=True)
 class ScheduleConfig:
@@ -121,7 +124,7 @@ class Progress(NamedTuple):
     @property
     def tenths(self) -> int:
         """Whole tenths of the run that are over."""
-        return int(10 * self.done // self.whole)
+        return int(TENTHS * self.done // self.whole)
 
 
 def learning_rate(

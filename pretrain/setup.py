@@ -162,7 +162,7 @@ class TrainingSetup:
 def set_up(
     config: RunConfig,
     init_from: str | None = None,
-    processes: Processes = Processes(),  # noqa: B008 (it is frozen)
+    processes: Processes = Processes(),
     *,
     own_model: Path | None = None,
     started_from: Mapping[str, Any] | None = None,

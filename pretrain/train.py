@@ -6,15 +6,12 @@ from contextlib import closing
 from elmoc.errors import reading
 from elmoc.stopping import noted_signals
 from pretrain.data.batches import stream_batches
-from pretrain.optimiser import learning_rate
+from pretrain.optimiser import TENTHS, learning_rate
 from pretrain.run.directory import Checkpoint, RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.setup import TrainingSetup
 from pretrain.step import TrainStep, require_finite
-from pretrain.train_state import EVALUATING, TrainState
-
-# The tenths of a run that is over.
-ALL_TENTHS = 10
+from pretrain.train_state import EVALUATION_SHARE, TrainState
 
 
 def train(
@@ -50,7 +47,7 @@ def train(
         setup.execution.device,
     )
     with (
-        noted_signals() as stop,
+        noted_signals() as noted,
         closing(Recorder(setup, state, run, resumed=resumed)) as recorder,
         closing(streamed) as batches,
         closing(TrainStep(setup, state)) as train_step,
@@ -63,10 +60,10 @@ def train(
         began = time.monotonic() - state.seconds
         while True:
             # All processes stop after the same update, and by the same clock.
-            asked, state.seconds = processes.agree(
-                max(stop, default=0), time.monotonic() - began
+            signal_number, state.seconds = processes.agree(
+                max(noted, default=0), time.monotonic() - began
             )
-            if asked or state.progress.is_over:
+            if signal_number or state.progress.is_over:
                 break
             started = time.monotonic()
             batch = next(batches)
@@ -87,10 +84,10 @@ def train(
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
                 recorder.save()
-        if state.progress.is_over and state.tenths < ALL_TENTHS:
+        if state.progress.is_over and state.tenths < TENTHS:
             recorder.evaluate()
         recorder.save()
-    return state, asked
+    return state, signal_number
 
 
 def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
@@ -103,8 +100,8 @@ def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
     if every_updates and not state.max_seconds:
         return state.update % every_updates == 0
     tenths = state.progress.tenths - state.tenths
-    seconds = tenths * state.max_seconds / ALL_TENTHS
-    return tenths > 0 and state.evaluation_seconds <= EVALUATING * seconds
+    seconds = tenths * state.max_seconds / TENTHS
+    return tenths > 0 and state.evaluation_seconds <= EVALUATION_SHARE * seconds
 
 
 def starting_state(setup: TrainingSetup, resumed: Checkpoint | None) -> TrainState:

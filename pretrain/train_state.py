@@ -18,7 +18,7 @@ from pretrain.output_layers import SHARED, OutputLayers
 
 # The share of a limit of time that evaluations before the last may take, and that is
 # kept for the last one.
-EVALUATING = 0.1
+EVALUATION_SHARE = 0.1
 
 
 @dataclass(kw_only=True)
@@ -79,7 +79,7 @@ class TrainState(Totals):
         if self.max_seconds:
             # Where evaluations are slow, the last one ends after the time: short runs
             # would else have no time to train.
-            kept = min(self.evaluation_seconds, EVALUATING * self.max_seconds)
+            kept = min(self.evaluation_seconds, EVALUATION_SHARE * self.max_seconds)
             return Progress(self.seconds, self.max_seconds - kept)
         return Progress(self.update, self.updates)
 

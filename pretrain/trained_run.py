@@ -47,7 +47,7 @@ class TrainedRun:
 
 
 def train_encoder(
-    config: RunConfig, out: Path | str, options: TrainOptions | None = None
+    config: RunConfig, out: Path | str, options: TrainOptions = TrainOptions()
 ) -> TrainedRun:
     """Train an encoder, or go on with a run that was begun with the same settings.
 
@@ -84,7 +84,7 @@ def train_encoder(
     return start_or_resume(
         config,
         out,
-        options or TrainOptions(),
+        options,
         resume=RunDirectory(out).config.exists(),
     )
 

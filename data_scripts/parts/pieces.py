@@ -85,8 +85,8 @@ def cut_pieces(
     texts: Sequence[TextRange],
     shard_tokens: int,
     held_out: bool,
-    source: str = "",
-    wrapped: Collection[AnyPath] = (),
+    source: str,
+    wrapped: Collection[AnyPath],
 ) -> list[TextPiece]:
     """Divide files, all of one source, into pieces of about a shard each, in the order
     of the files; those with `wrapped` lines at ends of documents alone.

@@ -76,9 +76,9 @@ class Tokeniser:
         self,
         text: TextRange,
         *,
-        tokenised: Answer = "auto",
-        wrapped: Answer = "auto",
-        keep: Sequence[str] = (),
+        tokenised: Answer,
+        wrapped: Answer,
+        keep: Sequence[str],
     ) -> None:
         self.text = text
         self.keep = keep
@@ -156,7 +156,7 @@ def tokenisers_of(
     Raises:
         InputError: see `Tokeniser`; or a file is not of the kind that it seems to be.
     """
-    check_tokenised(texts, warn=options.tokenised == "yes")
+    check_tokenised(texts, tell=options.tokenised == "yes")
     found = [
         Tokeniser(text, tokenised=options.tokenised, wrapped=wrapped, keep=options.keep)
         for text in texts

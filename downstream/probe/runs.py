@@ -40,7 +40,7 @@ def score_probes(
     Yields the line of results of each kind. All that can be wrong with options and data
     is told before the first probe is trained.
     """
-    saved, options = _training_before(task, data, options)
+    saved, options = _read_saved(task, data, options)
     kinds = options.kinds(inputs)
     seeds = options.seed_list() if saved is None else saved.result.seeds
     # The place of the settings, which errors name.
@@ -95,7 +95,7 @@ def score_probes(
             "elmoc": VERSION,
         }
         lines = [
-            _scored(
+            _run_seed(
                 task,
                 options,
                 sources=own_sources,
@@ -110,7 +110,7 @@ def score_probes(
         yield joined(lines)
 
 
-def _training_before(
+def _read_saved(
     task: Task[Any, Any], data: ProbeData, options: ProbeOptions
 ) -> tuple[ProbeRecord | None, ProbeOptions]:
     """The record of a saved probe, and the options of its training in place of the
@@ -140,7 +140,7 @@ def _training_before(
     )
 
 
-def _scored(
+def _run_seed(
     task: Task[Any, Any],
     options: ProbeOptions,
     *,
@@ -181,7 +181,7 @@ def _scored(
             checkpoint=checkpoint,
         )
     else:
-        probe, trained = _rebuilt(
+        probe, trained = _load_probe(
             options.evaluate_only,
             task,
             sources=sources,
@@ -271,7 +271,7 @@ def _new_probe(
     return task.model(inputs=inputs, settings=settings, **vocabulary)
 
 
-def _rebuilt(
+def _load_probe(
     path: Path,
     task: Task[Any, Any],
     *,

@@ -89,7 +89,7 @@ def train_probe(
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
-    history = _gone_on(checkpoint, probe, optimiser, generator)
+    history = _resume(checkpoint, probe, optimiser, generator)
     with progress_bar(
         total=settings.epochs * count,
         initial=len(history.epochs) * count,
@@ -174,7 +174,7 @@ class _History:
         }
 
 
-def _gone_on(
+def _resume(
     checkpoint: ProbeCheckpoint | None,
     probe: Probe[Any, Any],
     optimiser: "_Optimiser",

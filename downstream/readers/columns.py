@@ -265,7 +265,7 @@ def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:
         )
 
 
-def find_words(sentences: Sequence[ColumnSentence], given: int = -1) -> int:
+def find_words(sentences: Sequence[ColumnSentence], given: int) -> int:
     """The column of the words: `given`, or where that is negative the first column that
     neither counts the words nor is the same all through each sentence, else 0.
 

@@ -123,7 +123,7 @@ def _texts(options: Options, count: "RowCount") -> Iterator[tuple[int, str]]:
     with rereadable(options.source) as source:
         files = whole_files(find_named_files([source]), options.field)
         # Text may be raw here, but no columns, and no other JSON than lines.
-        check_tokenised(files, warn=False)
+        check_tokenised(files, tell=False)
         for file in files:
             documents = read_documents(file, count=count)
             # A text of a row in which there are blank lines is several documents.

@@ -18,7 +18,7 @@ from elmoc.errors import InputError
 from elmoc.settings import Precision
 
 # Words of a padded batch, where the encoder's own `forward` runs: layer states of this
-# number fill a GPU, and take 150 MB at the paper's size.
+# number fill a GPU, and take 200 MB at the paper's size.
 _PADDED_WORDS = 16384
 # Word types whose layer 0 is made at once: 50 MB in float64 at the paper's size.
 _WORDS_READ = 4096

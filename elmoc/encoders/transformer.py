@@ -162,7 +162,7 @@ def attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
 
 
-def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tensor:
+def sinusoids(time: int, size: int, device: torch.device) -> Tensor:
     """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1
     (Vaswani et al. 2017).
     """

@@ -49,7 +49,7 @@ _HASH_BYTES = 8
 def dump_features(
     model: ElmoC,
     files: Iterable[tuple[AnySource, Path | str]],
-    options: DumpOptions | None = None,
+    options: DumpOptions = DumpOptions(),
     *,
     command_line: str = "",
 ) -> None:
@@ -65,13 +65,13 @@ def dump_features(
             (see `read_documents`), one sentence a line, or lists of words; `-` is
             standard input. The output must not exist, unless a dump that is finished
             already is resumed. It is described in docs/features.md.
-        options: what is dumped, by default `DumpOptions()`.
+        options: what is dumped.
         command_line: recorded in the files.
 
     Raises:
         InputError: bad input, or not enough disk; it names the file, and the line.
     """
-    options = checked(options or DumpOptions())
+    options = checked(options)
     is_first = _rank_and_world_size()[0] == 0
     with ExitStack() as stack:
         dumps = []

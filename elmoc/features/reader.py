@@ -49,9 +49,9 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
     sentence is read that is damaged or has another shape than the file says.
 
     path: the file.
-    record: the attributes that say how it is read.
-    attributes: the others, which say what it was made from: the fingerprints of the
-        model and of its word vectors, the layers, …
+    record: the attributes that are read here.
+    attributes: all but the layout, its version and `single`: what it was made from, the
+        fingerprints of the model and of its word vectors, the layers, …
     layout: the form in which it is on disk, one of `LAYOUTS`.
     dtype: the type of its numbers.
     layers: the number of layers of each sentence (1 for a file of the top or average

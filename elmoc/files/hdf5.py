@@ -225,7 +225,7 @@ class DiskFile(io.FileIO):
             return 0
 
 
-def require_size(numbers: np.ndarray | h5py.Dataset, rows: int = 1) -> None:
+def require_size(numbers: np.ndarray | h5py.Dataset, rows: int) -> None:
     """Raise an error where `rows` of a dataset, which are not mapped into memory, take
     more than `MOST_BYTES`.
     """

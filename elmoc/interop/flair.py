@@ -86,7 +86,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         """
         given = {name: params[name] for name in params if name != "fingerprint"}
         embeddings = cls(**given)
-        if not embeddings._fingerprint.startswith(params["fingerprint"]):
+        if embeddings._fingerprint != params["fingerprint"]:
             raise InputError(
                 f"{params['model']} is not the model that the tagger was trained on"
             )

@@ -96,7 +96,7 @@ class ElmocVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "component_" if self.pooling == "sif" else "model_name_")
         texts = _checked(X)
         elmo = self._open()
-        if not elmo.full_fingerprint.startswith(self.model_name_):
+        if elmo.full_fingerprint != self.model_name_:
             raise InputError(f"{self.model} is not the model that this was fitted with")
         if self.pooling == "sif":
             vectors = self._weighted(elmo, texts)

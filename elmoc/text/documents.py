@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from elmoc.errors import InputError, reading, say
+from elmoc.errors import InputError, reading, say, warn
 from elmoc.text import json_lines, parquet_files, tables
 from elmoc.text.named_files import AnyPath, Copy, find_named_files
 from elmoc.text.reader import (
@@ -35,7 +35,6 @@ from elmoc.text.reader import (
     TextDocument,
     TextRange,
     TextReader,
-    first_lines,
     lines_of,
 )
 from elmoc.text.rows import (
@@ -54,10 +53,8 @@ __all__ = [
     "RowCount",
     "TextDocument",
     "TextRange",
-    "TextReader",
     "check_tokenised",
     "estimate_text_bytes",
-    "first_lines",
     "lines_of",
     "read_documents",
     "reader_of",
@@ -112,8 +109,8 @@ def whole_files(files: Iterable[AnyPath], field: str | None = None) -> list[Text
     return texts
 
 
-def check_tokenised(texts: Iterable[TextRange], *, warn: bool = True) -> None:
-    """Warn on standard error, with `warn`, of the first text that does not look
+def check_tokenised(texts: Iterable[TextRange], *, tell: bool = True) -> None:
+    """Warn on standard error, with `tell`, of the first text that does not look
     tokenised: of a folder, one warning is enough.
 
     Raises:
@@ -121,8 +118,8 @@ def check_tokenised(texts: Iterable[TextRange], *, warn: bool = True) -> None:
     """
     problems = {text.path: reader_of(text.path).problem(text) for text in texts}
     said = [f"{path} {problem}" for path, problem in problems.items() if problem]
-    if warn and said:
-        say(f"warning: {said[0]}", file=sys.stderr)
+    if tell and said:
+        warn(said[0])
 
 
 def read_documents(

@@ -122,7 +122,7 @@ def choose_column(
 
 
 def row_documents(
-    value: Any, name: str, line: int = 1, unit: str = "row"
+    value: Any, name: str, line: int, unit: str = "row"
 ) -> Iterator[TextDocument]:
     """The documents of the text of a row; one without lines where it has none.
 

@@ -153,7 +153,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             (`:` and `/` count as the same there, as for e2e-coref); columns in place of
             text.
     """
-    check_tokenised(source.texts, warn=warn)
+    check_tokenised(source.texts, tell=warn)
     digest = xxhash.xxh3_64()
     keys = set[str]()
     sentences = 0

@@ -145,8 +145,7 @@ class _Teacher:
 
 
 class CompactVectors(StoredVectors):
-    """Word vectors of rows that are kept in a few bytes each; reading them takes NumPy
-    alone.
+    """Word vectors of rows that are kept in a few bytes each.
 
     Args:
         hashes: uint64 [n], ascending, of the words that have a row.
@@ -210,14 +209,13 @@ class CompactVectors(StoredVectors):
 
     def description(self) -> dict[str, Any]:
         parts = self.parts
-        about = asdict(
-            _Description(
-                self.rows.kind,
-                ngrams=parts.kind if isinstance(parts, Ngrams) else None,
-            )
-        )
-        # Fingerprints cover the description: one without a teacher says nothing of it.
-        del about["teacher"]
+        # Fingerprints cover these keys and their order: one without a teacher says
+        # nothing of it.
+        about = {
+            "kind": self.rows.kind,
+            "filters": None,
+            "ngrams": asdict(parts.kind) if isinstance(parts, Ngrams) else None,
+        }
         if isinstance(parts, Pieces):
             about["teacher"] = asdict(_Teacher(parts.rows.kind, self.about))
         return super().description() | about

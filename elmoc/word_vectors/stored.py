@@ -2,8 +2,9 @@
 simplest kind, a row for each word type.
 
 The file (`….safetensors`) holds the tensors that lookups need, and its own description
-among the metadata of its header. A new kind is a subclass here and an entry in
-`opening.read_stored`, and its file in `opening.STORED_FILES`.
+among the metadata of its header. A new kind is a subclass of `StoredVectors`
+in a file of its own, an entry in `opening.vectors_of_tensors`, and its file in
+`opening.STORED_FILES`.
 """
 
 import json

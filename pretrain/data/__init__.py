@@ -12,8 +12,9 @@ the type that it yields.
     loader       the same `Batch` on the device, made ahead of time by a background
                  thread (`stream_batches` in batches.py)
 
-Each stage is the file of its name. A window is followed through `TrainingData.windows`,
-which asks for candidates, and `stream_batches`, to `TrainStep` (pretrain/step.py).
+Each stage but the last is the file of its name. A window is followed through
+`TrainingData.windows`, which asks for candidates, and `stream_batches`, to `TrainStep`
+(pretrain/step.py).
 
 Words: a shard is a file of the corpus, a slice is a part of a shard, a group is the
 slices that are shuffled together, a stream is one of the B rows that a group's text is

@@ -169,7 +169,7 @@ class TrainingData:
 
     def windows(
         self,
-        position: Position = Position(),  # noqa: B008 (it is frozen)
+        position: Position = Position(),
         *,
         own: slice = slice(None),
     ) -> Iterator[Window]:

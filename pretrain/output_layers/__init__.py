@@ -55,7 +55,8 @@ class Candidates(NamedTuple):
     log_chance: float32 [U], the log of the chance that each is a candidate of another
         target.
     labels: int64 [B, T], the index of each target among the candidates.
-    ids: int64 [U], their rows of the lexicon, or classes; None where there are vectors.
+    ids: int64 [U], rows of the lexicon, or classes; in a `Batch` with target vectors,
+        rows of these; None where there are vectors.
     shared: the first `shared` are candidates of every target, each later one of the
         targets of its type alone.
     """

@@ -79,11 +79,9 @@ class LinearOutput(OutputLayer):
         return F.linear(states, self.weight, self.bias).float()
 
 
-def sum_of_known(losses: Tensor, targets: Tensor) -> Loss:
-    """Losses [...] summed over the targets [..., E] that have a vector."""
-    known = targets.any(dim=-1)  # [...]
-    counted = known.sum()
-    return Loss((losses * known).sum(), counted, known.numel() - counted)
+def sum_of_known(losses: Tensor, known: Tensor) -> Loss:
+    """Losses [...] summed over the targets that have a vector, bool [...]."""
+    return Loss((losses * known).sum(), known.sum(), (~known).sum())
 
 
 def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
@@ -91,7 +89,7 @@ def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
     cosine of 0.
     """
     cosines = F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM)
-    return sum_of_known(1 - cosines, targets)
+    return sum_of_known(1 - cosines, targets.any(dim=-1))
 
 
 def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
@@ -99,7 +97,7 @@ def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
     vectors the gradient is 0.
     """
     distances = torch.linalg.vector_norm(predictions.float() - targets, dim=-1)
-    return sum_of_known(distances, targets)
+    return sum_of_known(distances, targets.any(dim=-1))
 
 
 def von_mises_fisher_loss(
@@ -122,7 +120,7 @@ def von_mises_fisher_loss(
     products = (predictions * unit(targets)).sum(dim=-1)
     partition = log_partition(lengths.square(), predictions.shape[-1])
     losses = partition - product_weight * products + length_weight * lengths
-    return sum_of_known(losses.float(), targets)
+    return sum_of_known(losses.float(), targets.any(dim=-1))
 
 
 def max_margin_loss(
@@ -153,8 +151,7 @@ def max_margin_loss(
     losses = F.relu(margin + cosines.gather(1, other) - own)
     # where there is no candidate, the greatest is one that is none
     losses = losses.masked_fill(none.gather(1, other), 0)[:, 0]
-    counted = known[labels]
-    return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
+    return sum_of_known(losses, known[labels])
 
 
 class ContinuousOutput(LinearOutput):

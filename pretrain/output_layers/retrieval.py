@@ -69,8 +69,8 @@ class Retriever:
         candidates: int,
         device: torch.device,
     ) -> None:
-        first = table.rows[: min(candidates, len(counts_read))]
-        rows = torch.from_numpy(np.array(first, dtype=np.float32))  # [K, E]
+        first = np.array(table.rows[:candidates], dtype=np.float32)
+        rows = torch.from_numpy(first)  # [K, E]
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]

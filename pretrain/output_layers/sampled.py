@@ -26,7 +26,12 @@ from pretrain.output_layers import (
     SampleSettings,
     Targets,
 )
-from pretrain.output_layers.continuous import NO_CANDIDATE, LinearOutput, LinearSettings
+from pretrain.output_layers.continuous import (
+    NO_CANDIDATE,
+    LinearOutput,
+    LinearSettings,
+    sum_of_known,
+)
 from pretrain.output_layers.retrieval import NORM, Retriever, ScoreRetriever
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
@@ -68,9 +73,7 @@ def sampled_loss(
     own_rows = F.embedding(labels, rows).float()  # [N, D]
     own = (predictions.float() * own_rows).sum(dim=1) + own_bias  # [N]
     scores = torch.cat([own.unsqueeze(1), sampled], dim=1)  # [N, 1 + S]
-    counted = known[labels]
-    losses = scores.logsumexp(dim=1) - own
-    return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
+    return sum_of_known(scores.logsumexp(dim=1) - own, known[labels])
 
 
 class SampledOutput(SoftmaxOutput):

@@ -55,7 +55,7 @@ GENERAL_HELD_OUT_TOKENS = 50_000
 def make_model(
     text: Path | str | Sequence[Path | str],
     out: Path | str,
-    options: RecipeOptions = RecipeOptions(),  # noqa: B008 (it is frozen)
+    options: RecipeOptions = RecipeOptions(),
 ) -> TrainedRun:
     """Make a model from text, or adapt one to new text (`init_from`).
 

@@ -33,8 +33,8 @@ def test_models_of_the_same_weights_and_other_clips_are_others(model_path: Path)
 
 def test_progress_is_told_of_every_word(elmo: ElmoC) -> None:
     counted: list[int] = []
-    assert elmo.embed_batch([], progress=counted.append) == counted == []
-    elmo.embed_batch([["w"] * 23, ["cat"]], batch_words=4, progress=counted.append)
+    assert elmo.encode(elmo.look_up([]), progress=counted.append) == counted == []
+    elmo.encode(elmo.look_up([["w"] * 23, ["cat"]]), batch_words=4, progress=counted.append)
     assert counted == [23, 1]
 
 

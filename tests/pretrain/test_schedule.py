@@ -83,7 +83,7 @@ def test_every_rate_of_every_possible_schedule_is_finite(
     start: float, above: float, others: dict[str, Any], updates: int, share: float, streams: int
 ) -> None:
     config = ScheduleConfig(decay_start=start, decay_end=min(1e6, max(start + above, nextafter(start, inf))), **others)
-    checked(config, "schedule.{}".format)
+    checked(config)
     rate = rate_at(config, update=int(share * updates), updates=updates, streams=streams)
     assert isfinite(rate)
     assert rate >= 0

@@ -108,7 +108,7 @@ class ElmocComponent:
                 vectors=self._vectors,
                 **self._options,
             )
-            if not elmo.full_fingerprint.startswith(self._fingerprint or ""):
+            if self._fingerprint not in (None, elmo.full_fingerprint):
                 raise InputError(
                     f"{self._path} is not the model that the pipeline was made with: "
                     f"name that model by the setting components.{self.name}.model"

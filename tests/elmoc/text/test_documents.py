@@ -23,7 +23,6 @@ from elmoc.text.documents import (
     TextRange,
     check_tokenised,
     estimate_text_bytes,
-    first_lines,
     lines_of,
     read_documents,
     reader_of,
@@ -31,6 +30,7 @@ from elmoc.text.documents import (
     whole_files,
 )
 from elmoc.text.named_files import find_named_files
+from elmoc.text.reader import first_lines
 from pyarrow import parquet
 
 
