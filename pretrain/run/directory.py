@@ -2,7 +2,7 @@
 
     config.json             the resolved config
     start.json              `init_from`, the absolute path of the model that the run
-                            started from, if any
+                            started from, or the name of an installed one, if any
     metrics.jsonl           training and evaluation metrics, a JSON object a line
     checkpoints/UPDATE.pt   all that going on needs; the last few and the best are kept
     model/                  the exported model directory of the best evaluation so far
@@ -36,6 +36,7 @@ from elmoc.files.records import check_version, read_json, write_json
 from elmoc.files.writing import atomic_path, locked, remove
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import convert
+from elmoc.sharing.installed import installed_models
 from pretrain.config import (
     RunConfig,
     config_from_dict,
@@ -121,9 +122,8 @@ class RunDirectory:
         """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(
-            self.start_record, {"init_from": init_from and os.path.abspath(init_from)}
-        )
+        model = None if init_from is None else _place_of(init_from)
+        write_json(self.start_record, {"init_from": model})
         # The last file: a run is there once its config is.
         write_json(self.config, config_to_dict(config))
 
@@ -158,7 +158,7 @@ class RunDirectory:
         before = config_from_dict(read_json(self.config), str(self.config))
         differing = differences(fixed_settings(before), fixed_settings(config))
         if init_from is not None:
-            given = {"init_from": os.path.abspath(init_from)}
+            given = {"init_from": _place_of(init_from)}
             differing += differences({"init_from": self.started_from()}, given)
         if differing:
             raise InputError(
@@ -281,3 +281,9 @@ def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
         return [
             each for each in lines if msgspec.convert(each, MetricsLine).kind == kind
         ]
+
+
+def _place_of(model: str) -> str:
+    """The absolute path of a model; the name stays of one that is installed."""
+    is_name = not os.path.exists(model) and model in installed_models()
+    return model if is_name else os.path.abspath(model)

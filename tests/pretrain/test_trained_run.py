@@ -1,5 +1,6 @@
 """Training by one call from Python: it goes on where it was, Ctrl-C saves, and nothing is left behind."""
 
+import json
 import os
 import signal
 import threading
@@ -47,7 +48,7 @@ def test_a_call_trains_and_the_same_call_looks_at_what_is_there(
 
 
 def test_other_settings_and_another_model_to_begin_from_are_named(
-    runs: TinyRuns, config: RunConfig, tmp_path: Path
+    runs: TinyRuns, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = str(runs.run("first").path)
     train_encoder(config, tmp_path / "run", TrainOptions(init_from=model))
@@ -56,6 +57,10 @@ def test_other_settings_and_another_model_to_begin_from_are_named(
         train_encoder(replace(config, train=replace(config.train, seed=2)), tmp_path / "run")
     with pytest.raises(InputError, match=rf"init_from \(was '{model}', is '/other'\)"):
         train_encoder(config, tmp_path / "run", TrainOptions(init_from="/other"))
+    for module in ("elmoc.model_directory", "pretrain.run.directory"):
+        monkeypatch.setattr(f"{module}.installed_models", lambda: {"tiny": Path(model) / "model"})
+    train_encoder(config, tmp_path / "named", TrainOptions(init_from="tiny"))
+    assert json.loads((tmp_path / "named/start.json").read_text()) == {"init_from": "tiny"}
     with pytest.raises(InputError, match=r"train\.streams is 0: Expected `int` >= 1"):
         train_encoder(replace(config, train=replace(config.train, streams=0)), tmp_path / "new")
     with pytest.raises(InputError, match="soon"):
