@@ -100,8 +100,10 @@ def sentences(
         documents = set(corpus.read_documents(shard).tolist())
         begins = np.flatnonzero(ids == corpus.begin_id).tolist()
         for begin, end in pairwise([*begins, len(ids)]):
+            if wanted <= 0:
+                break
             words = [corpus.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
-            if wanted > 0 and words:
+            if words:
                 wanted -= end - begin
                 line = " ".join(words) + "\n"
                 yield f"\n{line}" if begin in documents else line, len(words)

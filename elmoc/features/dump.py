@@ -159,7 +159,7 @@ class Dump:
         self._command_line = command_line
         self._rank, self._world_size = _rank_and_world_size()
         by_words = LAYOUTS[options.layout].found_by_words and options.sentence_map
-        self.survey = survey(source, found_by_words=by_words, warn=self._rank == 0)
+        self.survey = survey(source, found_by_words=by_words, tell=self._rank == 0)
         self._chosen = model.choose_layers(options.layers)
         self._shape = FeatureShape(
             layers=len(self._chosen.names),

@@ -137,14 +137,14 @@ class Survey(NamedTuple):
     fingerprint: str
 
 
-def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey:
+def survey(source: SentenceInput, *, found_by_words: bool, tell: bool) -> Survey:
     """Read all of an input once.
 
     Args:
         source: the input.
         found_by_words: whether sentences will be found by their words, so that words
             may not hold white space (which only words of documents can).
-        warn: whether text that does not look tokenised is told of on standard error,
+        tell: whether text that does not look tokenised is told of on standard error,
             and the number of lines that are left out is printed.
 
     Raises:
@@ -153,7 +153,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
             (`:` and `/` count as the same there, as for e2e-coref); columns in place of
             text.
     """
-    check_tokenised(source.texts, tell=warn)
+    check_tokenised(source.texts, tell=tell)
     digest = xxhash.xxh3_64()
     keys = set[str]()
     sentences = 0
@@ -202,7 +202,7 @@ def survey(source: SentenceInput, *, found_by_words: bool, warn: bool) -> Survey
         raise InputError(
             f"{source.path} has no lines: give a file with a sentence on each"
         )
-    if skipped and warn:
+    if skipped and tell:
         say(
             f"{source.path}: {skipped:,} blank lines, or rows without text, are no "
             "entries"

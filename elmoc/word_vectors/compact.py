@@ -209,15 +209,14 @@ class CompactVectors(StoredVectors):
 
     def description(self) -> dict[str, Any]:
         parts = self.parts
-        # Fingerprints cover these keys and their order: one without a teacher says
-        # nothing of it.
-        about = {
-            "kind": self.rows.kind,
-            "filters": None,
-            "ngrams": asdict(parts.kind) if isinstance(parts, Ngrams) else None,
-        }
-        if isinstance(parts, Pieces):
-            about["teacher"] = asdict(_Teacher(parts.rows.kind, self.about))
+        teacher = (
+            _Teacher(parts.rows.kind, self.about) if isinstance(parts, Pieces) else None
+        )
+        ngrams = parts.kind if isinstance(parts, Ngrams) else None
+        about = asdict(_Description(self.rows.kind, ngrams=ngrams, teacher=teacher))
+        # Fingerprints cover the description: one without a teacher says nothing of it.
+        if teacher is None:
+            del about["teacher"]
         return super().description() | about
 
     def tensors(self) -> dict[str, Tensor]:

@@ -61,7 +61,7 @@ def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]]) -> N
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("candidates", [3, 5, 6, 10, 12, 13, 17])
+@pytest.mark.parametrize("candidates", [3, 5, 6, 10, 12, 13, 17, TYPES + 1])
 def test_metrics_are_those_of_a_plain_program(candidates: int) -> None:
     generator = np.random.default_rng(0)
     counts = np.sort(generator.integers(1, 100, 30))[::-1].copy()
